@@ -1,0 +1,1 @@
+"""The REST interface under /v1 and its streams."""

@@ -1,0 +1,1 @@
+"""One interface over many entities, in plain Python."""

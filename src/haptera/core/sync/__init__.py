@@ -1,0 +1,1 @@
+"""What neighbours tell each other, and whose word counts."""

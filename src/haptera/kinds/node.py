@@ -1,0 +1,39 @@
+"""A machine, real or virtual: whether it has power, whether its agent answers, what it is busy with."""
+
+from enum import StrEnum
+
+from haptera.model.schema import Attribute, Kind, Variable
+
+
+class Power(StrEnum):
+    UNKNOWN = "unknown"
+    OFF = "off"
+    ON = "on"
+    HUNG = "hung"
+
+
+class Agent(StrEnum):
+    """Nothing else than `up` can be known of an agent: silence tells nothing."""
+
+    UNKNOWN = "unknown"
+    UP = "up"
+
+
+class Busy(StrEnum):
+    UNKNOWN = "unknown"
+    FREE = "free"
+    BUSY = "busy"
+
+
+power = Variable(
+    "node", "power", Power, {Power.UNKNOWN: 0, Power.OFF: 1, Power.ON: 2, Power.HUNG: 3}
+)
+agent = Variable("node", "agent", Agent, {Agent.UNKNOWN: 0, Agent.UP: 1})
+busy = Variable("node", "busy", Busy, {Busy.UNKNOWN: 0, Busy.FREE: 1, Busy.BUSY: 2})
+
+platform = Attribute("node", "platform")
+rack = Attribute("node", "rack")
+address = Attribute("node", "address")
+bmc = Attribute("node", "bmc", size_bytes_max=128)
+
+kind = Kind("node", (power, agent, busy), (platform, rack, address, bmc))

@@ -1,0 +1,1 @@
+"""Virtual clusters made of process trees."""

@@ -1,0 +1,73 @@
+"""What the planner answers: the parts from what is to what should be, or why there are none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from haptera.model.parts import Look, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Look, expecting this; `hoped` where more than a remembered value could be found."""
+
+    look: Look
+    expect: str
+    hoped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Take this step."""
+
+    step: Step
+
+
+Link = Find | Do
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The links, in order; empty where the goal is met.
+
+    `states` holds the stripped start and the state after each link, known values only.
+    `expanded` counts the states that the search looked at.
+    """
+
+    links: tuple[Link, ...]
+    states: tuple[Mapping[str, str], ...]
+    cost: int
+    optimal: bool
+    doubts: bool
+    expanded: int
+
+
+class ReasonKind(StrEnum):
+    """Why there is no chain; the first that fits, in this order (SEMANTICS, As JSON)."""
+
+    UNKNOWABLE_GOAL = "unknowable-goal"
+    NO_STEP = "no-step"
+    WAITS = "waits"
+    BLOCKED = "blocked"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why there is no chain, in words that name the variable and what stands in the way.
+
+    `waits_for` holds, for WAITS, the borrowed variables and the values that would do.
+    """
+
+    kind: ReasonKind
+    variable: str | None
+    text: str
+    waits_for: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoChain:
+    """No chain: proven (`reason.kind` is not BUDGET), or given up after `expanded` states."""
+
+    reason: Reason
+    expanded: int

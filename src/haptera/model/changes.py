@@ -1,0 +1,85 @@
+"""What is written durably, as values; one `Write` holds some, committed together or not at all."""
+
+from typing import Any
+
+import msgspec
+
+from haptera.model.entity import EntityId
+from haptera.model.intent import Intent
+
+
+class Declare(msgspec.Struct, frozen=True, gc=False, tag="declare"):
+    """An entity exists, with these attributes; a node also gets its UUID, once."""
+
+    entity: EntityId
+    attributes: dict[str, str]
+    owner: str
+
+
+class Undeclare(msgspec.Struct, frozen=True, gc=False, tag="undeclare"):
+    """An entity is no longer there; its desired values go with it."""
+
+    entity: EntityId
+
+
+class SetDesired(msgspec.Struct, frozen=True, gc=False, tag="set"):
+    """A variable or plain datum of an entity should have this value."""
+
+    entity: EntityId
+    name: str
+    value: str | int
+    owner: str
+
+
+class UnsetDesired(msgspec.Struct, frozen=True, gc=False, tag="unset"):
+    """Nothing is desired any more of this variable."""
+
+    entity: EntityId
+    name: str
+
+
+class OpenIntent(msgspec.Struct, frozen=True, gc=False, tag="open"):
+    intent: Intent
+
+
+class CloseIntent(msgspec.Struct, frozen=True, gc=False, tag="close"):
+    """The outcome of this intent was read, or it never began."""
+
+    id: str
+
+
+Change = Declare | Undeclare | SetDesired | UnsetDesired | OpenIntent | CloseIntent
+
+
+class Desired(msgspec.Struct, frozen=True, gc=False):
+    """One desired value with its owner (`site`, `user:NAME`, `controller:NAME`)."""
+
+    value: str | int
+    owner: str
+
+
+class StoredEntity(msgspec.Struct, gc=False):
+    """What the store holds of one entity; `revision` numbers its last change."""
+
+    entity: EntityId
+    attributes: dict[str, str]
+    owner: str
+    desired: dict[str, Desired]
+    revision: int
+    uuid: str | None = None
+
+
+class Stored(msgspec.Struct):
+    """All that an engine starts from."""
+
+    epoch: int
+    revision: int
+    entities: list[StoredEntity]
+    intents: list[Intent]
+    incarnations: dict[str, int]
+
+
+def as_row(change: Change) -> dict[str, Any]:
+    """A change as plain data, for logs."""
+    row: dict[str, Any] = msgspec.to_builtins(change)
+    return row

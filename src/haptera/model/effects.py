@@ -1,0 +1,84 @@
+"""All that can be asked of the runtime: the only output of the core; nothing is left to choose."""
+
+from enum import StrEnum
+
+import msgspec
+
+from haptera.model.changes import Change
+from haptera.model.entity import EntityId
+from haptera.model.messages import Message
+
+
+class Work(StrEnum):
+    """What a module is asked to do."""
+
+    LOOK = "look"
+    STEP = "step"
+    WATCH = "watch"
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """Ask a module for one part on one entity.
+
+    `deadline_at` is in ns of CLOCK_BOOTTIME, which module processes share; the module's process
+    checks it just before it acts (a watch has none). `attributes` are those of the entity's node
+    and of the entity; `values` its plain desired data, `digest` theirs. `intent` is set for
+    steps; where it `enrols`, the runtime adds the token that it minted with the intent.
+    """
+
+    id: int
+    work: Work
+    module: str
+    part: str
+    entity: EntityId
+    attributes: dict[str, str]
+    values: dict[str, str | int]
+    digest: str
+    deadline_at: int | None
+    intent: str | None = None
+    enrols: bool = False
+
+
+class Cancel(msgspec.Struct, frozen=True, gc=False):
+    """Whatever this call answers from now on counts for nothing; end it where that is safe."""
+
+    call: int
+    module: str
+
+
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """Make these changes durable together, then say `Written` or `Unwritten`."""
+
+    ticket: int
+    changes: tuple[Change, ...]
+    if_revision: int | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a `Proposed`: the revision that holds it, or why it was refused."""
+
+    ticket: int
+    revision: int | None
+    refusal: str | None = None
+
+
+class Tell(msgspec.Struct, frozen=True, gc=False):
+    """Seal this message and send it to a neighbour."""
+
+    peer: str
+    message: Message
+
+
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """Start this module's process; `Ready` or `Exited` follows."""
+
+    module: str
+
+
+class Publish(msgspec.Struct, frozen=True, gc=False):
+    """These entities changed, in this order; for streams and listeners."""
+
+    entities: tuple[EntityId, ...]
+
+
+Effect = Call | Cancel | Write | Reply | Tell | Start | Publish

@@ -1,0 +1,16 @@
+"""Bad input at the edge, told so that a person can mend it."""
+
+
+class HapteraError(Exception):
+    """Something given to us cannot be used: what is wrong, where, and what to do about it."""
+
+    def __init__(self, what: str, *, where: str | None = None, do: str | None = None) -> None:
+        super().__init__(what, where, do)
+        self.what = what
+        self.where = where
+        self.do = do
+
+    def __str__(self) -> str:
+        place = "" if self.where is None else f"{self.where}: "
+        advice = "" if self.do is None else f" ({self.do})"
+        return f"{place}{self.what}{advice}"

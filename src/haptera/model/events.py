@@ -1,0 +1,126 @@
+"""All that can happen: the only input of the core."""
+
+import msgspec
+
+from haptera.model.changes import Change
+from haptera.model.entity import EntityId
+from haptera.model.messages import Message
+
+
+class Proposed(msgspec.Struct, frozen=True, gc=False):
+    """Somebody asks for changes of desired state; answered by `Reply` with the same ticket."""
+
+    ticket: int
+    changes: tuple[Change, ...]
+    if_revision: int | None = None
+
+
+class Written(msgspec.Struct, frozen=True, gc=False):
+    """A `Write` is durable; `revision` is the number of the last of its changes."""
+
+    ticket: int
+    revision: int
+
+
+class Unwritten(msgspec.Struct, frozen=True, gc=False):
+    """A `Write` was refused, or failed (a full disk); nothing of it holds."""
+
+    ticket: int
+    text: str
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """A look found this. `at` is when the module began to look, in ns: what is read is as old."""
+
+    call: int
+    value: str
+    at: int
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """A step returned; what came of it only a look can tell."""
+
+    call: int
+
+
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """A look or step failed, in the module's own words.
+
+    With `refused` the device itself said that the command had no effect and will have none.
+    """
+
+    call: int
+    text: str
+    refused: bool = False
+
+
+class Sighted(msgspec.Struct, frozen=True, gc=False):
+    """A watch reported a value unasked."""
+
+    call: int
+    value: str
+    at: int
+
+
+class Ready(msgspec.Struct, frozen=True, gc=False):
+    """A module's process serves calls."""
+
+    module: str
+
+
+class Exited(msgspec.Struct, frozen=True, gc=False):
+    """A module's process is gone, with all its calls."""
+
+    module: str
+    text: str
+
+
+class Enrolled(msgspec.Struct, frozen=True, gc=False):
+    """A child got a session in this incarnation (parent), or this agent did (agent)."""
+
+    peer: str
+    incarnation: int
+
+
+class Heard(msgspec.Struct, frozen=True, gc=False):
+    """A neighbour's authentic message; `boot` is its process's boot-id."""
+
+    peer: str
+    boot: int
+    message: Message
+    arrived_at: int
+
+
+class Alive(msgspec.Struct, frozen=True, gc=False):
+    """Neighbours whose hello says what their last one said."""
+
+    peers: tuple[str, ...]
+    arrived_at: int
+
+
+class Ticked(msgspec.Struct, frozen=True, gc=False):
+    """The time that the engine asked to be woken at has come."""
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A person asks that this entity be tried again now, whatever its back-off."""
+
+    entity: EntityId
+
+
+Event = (
+    Proposed
+    | Written
+    | Unwritten
+    | Answered
+    | Ended
+    | Failed
+    | Sighted
+    | Ready
+    | Exited
+    | Enrolled
+    | Heard
+    | Alive
+    | Ticked
+    | Asked
+)

@@ -1,0 +1,75 @@
+"""What neighbours tell each other: hellos, and the state of entities."""
+
+from typing import Any
+
+import msgspec
+
+from haptera.model.entity import EntityId
+from haptera.model.facts import Method
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """How far one layer of a node's entities is known: its last version and a digest over all.
+
+    Desired versions are revisions of the parent's store in its `epoch`; observed ones count the
+    agent's changes in its present process (`epoch` 0).
+    """
+
+    epoch: int = 0
+    version: int = 0
+    digest: int = 0
+
+
+class SeenValue(msgspec.Struct, frozen=True, gc=False):
+    """One observed value on its way up: how old, seen how and by whom."""
+
+    value: str
+    known: bool
+    method: Method
+    age_ms: int
+    by: str
+
+
+class DesiredUpdate(msgspec.Struct, frozen=True, gc=False):
+    """What an entity should be, whole; with `gone` it is no longer declared."""
+
+    entity: EntityId
+    version: int
+    values: dict[str, str | int]
+    attributes: dict[str, str]
+    gone: bool = False
+
+
+class ObservedUpdate(msgspec.Struct, frozen=True, gc=False):
+    """What an entity was seen to be, whole."""
+
+    entity: EntityId
+    version: int
+    values: dict[str, SeenValue]
+    gone: bool = False
+
+
+Update = DesiredUpdate | ObservedUpdate
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """The content of one datagram: a hello, with what changed.
+
+    `desired` and `observed` say how far the sender holds each layer; `words` is the sending
+    node's own packed state (a parent sends none). `probe` asks for a hello at once.
+    """
+
+    incarnation: int
+    term: int
+    schema: int
+    desired: Mark
+    observed: Mark
+    words: tuple[int, ...] = ()
+    updates: tuple[Update, ...] = ()
+    probe: bool = False
+
+
+def as_data(message: Message) -> dict[str, Any]:
+    """A message as plain data, for logs and transcripts."""
+    data: dict[str, Any] = msgspec.to_builtins(message)
+    return data

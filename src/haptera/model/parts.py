@@ -1,0 +1,109 @@
+"""What a module can do: its looks and steps, as values that both sides of a chain compile."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+# `from` of a change: any state but known `to` (SEMANTICS, Step).
+ANY: Final = "*"
+
+
+class Context(StrEnum):
+    """Where a part runs: on the node itself, or at its nearest ancestor that has the module."""
+
+    SELF = "self"
+    PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A variable, attribute or borrowed variable (`node.agent`), and the values it may have."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one variable is learnt; `at` and `outcomes` are SEMANTICS' v and O(l).
+
+    `every_ms` is how old a reading may grow before it is looked at again, `within_ms` how long
+    one look may take. With `watched`, the module also reports changes unasked.
+    """
+
+    module: str
+    name: str
+    kind: str
+    at: str
+    outcomes: tuple[str, ...]
+    requires: tuple[Condition, ...] = ()
+    excludes: tuple[Condition, ...] = ()
+    cost: int = 1
+    context: Context = Context.SELF
+    every_ms: int = 10_000
+    within_ms: int = 5_000
+    watched: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One variable's part in a step: the states it starts from and where it leads.
+
+    `sources` holds values, the unknown among them, or is `(ANY,)`. With `expected` the target is
+    `x?`: what should come of the step but only a look can tell.
+    """
+
+    variable: str
+    sources: tuple[str, ...]
+    target: str
+    expected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How variables are changed (SEMANTICS, Step), and what running it may take and do.
+
+    `within_ms` is how long the call may take; `late_ms` how long after it was begun it may still
+    take effect; `fails_to` what its time-out lets one infer of its first variable; `disruptive`
+    that it may harm what runs; `enrols` that it boots a node, which then needs a token.
+    """
+
+    module: str
+    name: str
+    kind: str
+    changes: tuple[Change, ...]
+    requires: tuple[Condition, ...] = ()
+    excludes: tuple[Condition, ...] = ()
+    cost: int = 1
+    context: Context = Context.SELF
+    within_ms: int = 60_000
+    late_ms: int = 60_000
+    fails_to: str | None = None
+    disruptive: bool = False
+    enrols: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+Part = Look | Step
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a module declares of itself before any of it runs."""
+
+    name: str
+    version: str
+    context: Context
+    looks: tuple[Look, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (*self.looks, *self.steps)

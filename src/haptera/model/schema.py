@@ -1,0 +1,141 @@
+"""How a kind of entity is declared: its variables, attributes and plain data, once."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from haptera.model.errors import HapteraError
+
+WORD_BITS = 64
+WORDS_MAX = 4
+# What one datagram leaves for the state of one entity (DESIGN section 5).
+ENTITY_BYTES_MAX = 960
+# What one variable's provenance takes at most: an age, the name of who saw it, framing.
+FACT_BYTES_MAX = 40
+
+Values = TypeVar("Values", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Generic[Values]):
+    """A mutation variable: a finite enum whose first value is its *unknown*.
+
+    `numbers` gives each value its number on the wire; a number, once given, is never reused.
+    """
+
+    kind: str
+    name: str
+    values: type[Values]
+    numbers: Mapping[Values, int] = field(hash=False, compare=False)
+
+    def __post_init__(self) -> None:
+        numbers = sorted(self.numbers.values())
+        if set(self.numbers) != set(self.values) or len(set(numbers)) != len(numbers):
+            raise HapteraError(f"{self.path}: each value needs a number of its own")
+        if self.numbers[self.unknown] != 0:
+            raise HapteraError(f"{self.path}: the number of {self.unknown} must be 0")
+        if any(value.endswith("?") or value == "*" for value in self.values):
+            raise HapteraError(f"{self.path}: no value ends in '?' or is '*'")
+
+    @property
+    def path(self) -> str:
+        """How another kind names it: `node.agent`."""
+        return f"{self.kind}.{self.name}"
+
+    @property
+    def unknown(self) -> Values:
+        return next(iter(self.values))
+
+    @property
+    def bits(self) -> int:
+        """How many bits a value takes on the wire."""
+        return max(self.numbers.values()).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Plain data that no part changes or looks at: constant while planning (platform, rack)."""
+
+    kind: str
+    name: str
+    size_bytes_max: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Plain desired data of one type (a command, a port), part of what `applied` compares."""
+
+    kind: str
+    name: str
+    type: type[str] | type[int]
+    size_bytes_max: int = 64
+
+
+class Applied(StrEnum):
+    """Whether the plain desired data of an entity is in force."""
+
+    UNKNOWN = "unknown"
+    STALE = "stale"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """All that haptera keeps about entities of one sort.
+
+    `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
+
+    Raises:
+        HapteraError: two things bear one name, or the state can outgrow one datagram.
+    """
+
+    name: str
+    variables: tuple[Variable[Any], ...]
+    attributes: tuple[Attribute, ...] = ()
+    plain: tuple[Plain, ...] = ()
+    borrows: tuple[Variable[Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [declared.name for declared in (*self.variables, *self.attributes, *self.plain)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
+        if self.bits > WORD_BITS * WORDS_MAX:
+            raise HapteraError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
+        if self.size_bytes_max > ENTITY_BYTES_MAX:
+            raise HapteraError(
+                f"kind {self.name} can take {self.size_bytes_max} bytes, more than one datagram's"
+                f" {ENTITY_BYTES_MAX}",
+                do="lower the sizes of its plain data, or keep a digest of what is large",
+            )
+
+    @property
+    def bits(self) -> int:
+        """A value, and whether it is remembered and whether it is inferred, for each variable."""
+        return sum(variable.bits + 2 for variable in self.variables)
+
+    @property
+    def size_bytes_max(self) -> int:
+        """The most that one layer of an entity takes on the wire."""
+        words = -(-self.bits // WORD_BITS) * WORD_BITS // 8
+        facts = FACT_BYTES_MAX * len(self.variables)
+        data = sum(one.size_bytes_max for one in (*self.attributes, *self.plain))
+        return words + facts + data
+
+    def variable(self, name: str) -> Variable[Any] | None:
+        return next((one for one in self.variables if one.name == name), None)
+
+    def plain_named(self, name: str) -> Plain | None:
+        return next((one for one in self.plain if one.name == name), None)
+
+    def attribute(self, name: str) -> Attribute | None:
+        return next((one for one in self.attributes if one.name == name), None)
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """What stands for plain data in comparisons: 64 bits of BLAKE2b over sorted JSON, in hex."""
+    text = msgspec.json.encode(data, order="deterministic")
+    return hashlib.blake2b(text, digest_size=8).hexdigest()

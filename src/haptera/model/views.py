@@ -1,0 +1,68 @@
+"""What is told of entities to people and programs: answers, streams, pages."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Condition(StrEnum):
+    """Where an entity stands between what is and what should be."""
+
+    IDLE = "idle"  # nothing is desired of it
+    CONVERGED = "converged"  # all that is desired is known to be so
+    ACTING = "acting"  # a part of its chain is under way, or about to be
+    WAITING = "waiting"  # its chain goes on elsewhere, or once a borrowed value is there
+    STUCK = "stuck"  # no chain, or the next part failed and is tried again later
+
+
+class DesiredView(msgspec.Struct, frozen=True, gc=False):
+    value: str | int
+    owner: str
+
+
+class ObservedView(msgspec.Struct, frozen=True, gc=False):
+    """`known` is false for a remembered value; `age_ms` counts from when it was read."""
+
+    value: str
+    known: bool
+    method: str
+    by: str
+    age_ms: int
+
+
+class LinkView(msgspec.Struct, frozen=True, gc=False):
+    """One part of a chain: `part` is MODULE.PART, `expect` what a look should find."""
+
+    part: str
+    does: str
+    where: str
+    disruptive: bool = False
+    expect: str | None = None
+
+
+class EntityView(msgspec.Struct, frozen=True, gc=False):
+    """One entity as it is, as it should be, and how it gets from the one to the other.
+
+    `why` says, for whatever is not converged, what it stands at; `error` the last error in the
+    module's own words; `since_ms` how long its condition has lasted.
+    """
+
+    entity: str
+    kind: str
+    name: str
+    node: str | None
+    revision: int
+    attributes: dict[str, str]
+    desired: dict[str, DesiredView]
+    observed: dict[str, ObservedView]
+    condition: Condition
+    chain: list[LinkView]
+    since_ms: int
+    why: str | None = None
+    error: str | None = None
+
+
+class Summary(msgspec.Struct, frozen=True, gc=False):
+    """How many entities of each kind stand in each condition."""
+
+    counts: dict[str, dict[str, int]]

@@ -1,0 +1,1 @@
+"""Bundled modules: users of the SDK and the kinds, nothing else."""

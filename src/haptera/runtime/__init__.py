@@ -1,0 +1,1 @@
+"""Making it happen: all input and output of the daemons."""

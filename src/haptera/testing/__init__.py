@@ -1,0 +1,1 @@
+"""Public fakes: one module under the real engine, a cluster with a seeded network and clock."""

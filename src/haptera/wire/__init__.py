@@ -1,0 +1,1 @@
+"""How it looks as bytes: pure codecs, no sockets."""
