@@ -1,0 +1,65 @@
+# make demo        a parent and 16 nodes, brought to examples/quickstart/site.yaml
+# make demo ARGS=--once   the same without a terminal: converge, break things, see them heal, exit
+# make setup       just the virtual environment, in .venv/
+# make check       what to run at the desk before each commit: under 5 minutes
+# make test        everything, with what it needs; .ci/run runs this
+# make lock        new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
+# make clean       all that the above leave in the checkout
+.PHONY: help demo setup setup-dev check test lint types contracts lock clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# What a shell has set for another project's Python must not leak into ours.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+ARGS ?=
+UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
+DEMO = .venv/bin/haptera lab --site examples/quickstart/site.yaml --dir .
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links $(ARGS)
+BUILD_REQUIRES = python3 -c 'import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")'
+
+help:
+	@sed -n 's/^# \(make\)/\1/p' Makefile
+
+setup:
+	@tools/setup run
+
+setup-dev:
+	@tools/setup dev
+
+# The checks of --once look from outside, with curl and ss.
+demo: setup
+	$(if $(findstring --once,$(ARGS)),@tools/need curl ss)
+	$(DEMO) $(ARGS)
+
+check: setup-dev lint types contracts
+	.venv/bin/pytest -m "not slow"
+
+test:
+	@tools/need --install ensurepip curl ss sqlite3 || echo "make test: goes on without these"
+	@$(MAKE) --no-print-directory setup-dev lint types contracts
+	.venv/bin/pytest
+	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
+	else echo "make test: left out: make demo ARGS=--once"; fi
+
+lint:
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types:
+	.venv/bin/mypy
+
+contracts:
+	.venv/bin/lint-imports
+
+# Needs uv (`pip install uv`). The build backend is locked too, so that haptera installs offline.
+lock:
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - -o requirements.txt
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra dev -c requirements.txt -o requirements-dev.txt
+
+clean:
+	rm -rf .venv .haptera build src/haptera.egg-info .mypy_cache .ruff_cache .pytest_cache \
+		.hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
