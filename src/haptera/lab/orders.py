@@ -1,0 +1,61 @@
+"""What a BMC is told over HTTP, and what it and its chassis tell each other."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+COMMAND_CHARACTERS_MAX: Final = 128
+FAULT_DELAY_MS_MAX: Final = 60_000
+# One message between BMC and chassis; more than any body that the BMC takes.
+MESSAGE_BYTES_MAX: Final = 128 << 10
+
+PowerName = Literal["on", "off"]
+DelayMs = Annotated[int, msgspec.Meta(ge=0, le=FAULT_DELAY_MS_MAX)]
+
+
+class Boot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a booting node is given to enrol with; a secret, handed on and never written."""
+
+    token: str
+    ca: str
+    parent: str
+
+
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /power, and what the chassis is told."""
+
+    power: PowerName
+    command: Annotated[str, msgspec.Meta(min_length=1, max_length=COMMAND_CHARACTERS_MAX)]
+    boot: Boot | None = None
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What the chassis tells: power is so now, by this command or (None) by itself."""
+
+    power: PowerName
+    command: str | None = None
+
+
+class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How this BMC misbehaves: refuses all with this text, or answers nothing at all."""
+
+    delay_ms: DelayMs
+    refuse: str | None = None
+    silent: bool = False
+
+
+class GivenFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of POST /faults: what is not given stays as it is."""
+
+    delay_ms: DelayMs | msgspec.UnsetType = msgspec.UNSET
+    refuse: str | msgspec.UnsetType | None = msgspec.UNSET
+    silent: bool | msgspec.UnsetType = msgspec.UNSET
+
+    def over(self, faults: Faults) -> Faults:
+        """These faults, where none is given here."""
+        given = {
+            name: value
+            for name, value in msgspec.structs.asdict(self).items()
+            if value is not msgspec.UNSET
+        }
+        return msgspec.structs.replace(faults, **given)
