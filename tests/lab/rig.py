@@ -97,12 +97,10 @@ class Rig:
         except (ConnectionError, http.client.HTTPException):
             return None
 
-    @property
-    def bmc(self) -> int:
-        children = (one for one in descendants(self.process.pid))
-        return next(
-            one.pid for one in children if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n"
-        )
+    def kill_bmc(self) -> None:
+        for one in descendants(self.process.pid):
+            if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
+                kill(one)
 
     @property
     def record(self) -> list[dict[str, Any]]:

@@ -167,7 +167,7 @@ def test_a_killed_bmc_comes_back_and_reads_the_power_that_is(tmp_path: Path) -> 
     with chassis(tmp_path) as node:
         node.switch("on", "c1")
         agent = node.agent
-        os.kill(node.bmc, signal.SIGKILL)
+        node.kill_bmc()
         assert wait_for(node.power_if_answered) == "on"
         assert node.agent == agent
 
