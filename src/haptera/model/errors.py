@@ -1,5 +1,7 @@
 """Bad input at the edge, told so that a person can mend it."""
 
+from collections.abc import Sequence
+
 
 class HapteraError(Exception):
     """Something given to us cannot be used: what is wrong, where, and what to do about it."""
@@ -14,3 +16,16 @@ class HapteraError(Exception):
         place = "" if self.where is None else f"{self.where}: "
         advice = "" if self.do is None else f" ({self.do})"
         return f"{place}{self.what}{advice}"
+
+
+class ConflictError(HapteraError):
+    """What is asked for is sound, but something that is there already stands against it."""
+
+
+class InputError(HapteraError):
+    """Several things are wrong with one input; nothing of it was used. Reads as its first."""
+
+    def __init__(self, errors: Sequence[HapteraError]) -> None:
+        first = errors[0]
+        super().__init__(first.what, where=first.where, do=first.do)
+        self.errors = tuple(errors)

@@ -1,0 +1,301 @@
+"""The site file: which nodes and services there are, and what they should be.
+
+Nothing of a file holds unless all of it can be read; what is wrong is told together.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haptera.config.template import fill
+from haptera.config.tree import (
+    SITE_BYTES_MAX,
+    Branch,
+    Errors,
+    Leaf,
+    Place,
+    Series,
+    Tree,
+    plain_data,
+    read_tree,
+)
+from haptera.kinds import KINDS, node, service
+from haptera.model.desirable import check_attribute, check_desired, check_plain, nearest
+from haptera.model.entity import EntityId, check_name, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.nodeset import Member, fold, members
+from haptera.model.schema import Kind
+
+# All node-sets of one file together: what one file may make the parent work through.
+EXPANDED_MAX = 500_000
+MODULES: tuple[str, ...] = ("labnode", "service")
+
+_KEYS = ("cluster", "nodes", "services", "desired", "modules", "lab")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteEntity:
+    """One entity as the site wants it."""
+
+    entity: EntityId
+    attributes: Mapping[str, str]
+    desired: Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A whole site file; `entities` are sorted, `lab` is for the lab to read."""
+
+    cluster: str
+    entities: tuple[SiteEntity, ...]
+    modules: tuple[str, ...]
+    lab: Mapping[str, object]
+
+
+def load_site(path: Path, constants: Mapping[str, str]) -> Site:
+    """Read a site file; `constants` are known to its templates besides what each node has.
+
+    Raises:
+        HapteraError: it cannot be read, or is wrong (InputError: with all that is).
+    """
+    return parse_site(read_text(path), str(path), constants)
+
+
+def read_text(path: Path) -> str:
+    """The text of a site file.
+
+    Raises:
+        HapteraError: there is none, or it is no text.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(SITE_BYTES_MAX + 1)
+        return data.decode()
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise HapteraError(what, where=str(path), do="name a site file") from None
+    except UnicodeDecodeError as error:
+        what = f"byte {error.start + 1} is not UTF-8"
+        raise HapteraError(what, where=str(path), do="write it as UTF-8 text") from None
+
+
+def parse_site(text: str, file: str, constants: Mapping[str, str]) -> Site:
+    """Read the text of a site file.
+
+    Raises:
+        HapteraError: the text is no site file (InputError: with all that is wrong).
+    """
+    errors = Errors()
+    tree = read_tree(text, file, errors)
+    if not isinstance(tree, Branch):
+        raise HapteraError(
+            "a site file is a mapping", where=str(tree.place), do="begin with `cluster: NAME`"
+        )
+    parts = _Parts(errors, _top(tree, errors), tree.place)
+    nodes = parts.nodes(constants)
+    services = parts.services()
+    site = Site(
+        cluster=parts.cluster(),
+        entities=tuple(_entities(nodes, parts.desired(nodes, services))),
+        modules=parts.modules(),
+        lab=parts.lab(),
+    )
+    errors.check()
+    return site
+
+
+@dataclass(slots=True)
+class _Given:
+    """Values of one entity, each with the place that gave it."""
+
+    values: dict[str, str | int] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def give(self, name: str, value: str | int, place: Place, whose: EntityId) -> None:
+        if name in self.places:
+            raise HapteraError(
+                f"{name} of {whose} is given twice, here and at {self.places[name]}",
+                do="take one of the two out, or make their node-sets differ",
+            )
+        self.values[name] = value
+        self.places[name] = place
+
+
+@dataclass(slots=True)
+class _Node:
+    """One declared node; `holes` is what templates about it may name."""
+
+    holes: dict[str, str]
+    attributes: _Given = field(default_factory=_Given)
+
+
+_Nodes = dict[str, _Node]
+_Services = Mapping[str, Branch]
+_Desired = dict[EntityId, _Given]
+
+
+class _Parts:
+    """Reads each part of a site file; what is wrong goes to `errors`."""
+
+    def __init__(self, errors: Errors, top: Mapping[str, Tree], place: Place) -> None:
+        self._errors = errors
+        self._top = top
+        self._place = place
+        self._expanded = 0
+
+    def cluster(self) -> str:
+        tree = self._top.get("cluster")
+        if tree is None:
+            self._errors.add("the cluster has no name", self._place, "write `cluster: NAME`")
+            return ""
+        with self._errors.at(tree.place):
+            return check_name(_leaf(tree).text)
+        return ""
+
+    def modules(self) -> tuple[str, ...]:
+        tree = self._top.get("modules")
+        if tree is None:
+            return MODULES
+        with self._errors.at(tree.place):
+            if not isinstance(tree, Series):
+                raise HapteraError("modules is a list", do="write `modules: [service]`")
+            return tuple(check_name(_leaf(item).text) for item in tree.items)
+        return ()
+
+    def lab(self) -> Mapping[str, object]:
+        branch = self._branch("lab")
+        return {key.text: plain_data(tree) for key, tree in branch.entries}
+
+    def nodes(self, constants: Mapping[str, str]) -> _Nodes:
+        nodes: _Nodes = {}
+        for key, tree in self._branch("nodes").entries:
+            attributes = self._entries(tree)
+            for member in self._members(key, key.text):
+                dimensions = {str(at): text for at, text in enumerate(member.dimensions, start=1)}
+                own = {"name": member.name, "n": str(len(nodes) + 1), **dimensions}
+                one = nodes.setdefault(member.name, _Node({**constants, **own}))
+                for name, value in attributes:
+                    with self._errors.at(value.place):
+                        filled = fill(_leaf(value).text, {**one.holes, **dimensions})
+                        text = check_attribute(node.kind, name.text, filled)
+                        one.attributes.give(name.text, text, name.place, node_id(member.name))
+                        one.holes[name.text] = text
+        return nodes
+
+    def services(self) -> _Services:
+        found: dict[str, Branch] = {}
+        names = [plain.name for plain in service.kind.plain]
+        for key, tree in self._branch("services").entries:
+            with self._errors.at(key.place):
+                check_name(key.text)
+            entries = self._entries(tree)
+            for name, _ in entries:
+                if name.text not in names:
+                    what = f"a service has no datum {name.text!r}"
+                    self._errors.add(what, name.place, nearest(name.text, names))
+            found[key.text] = Branch(tuple(entries), tree.place)
+        return found
+
+    def desired(self, nodes: _Nodes, services: _Services) -> _Desired:
+        desired: _Desired = {}
+        for key, tree in self._branch("desired").entries:
+            with self._errors.at(key.place):
+                kind, name, pattern = _selector(key.text)
+                if kind is service.kind and name not in services:
+                    raise HapteraError(
+                        f"there is no service {name!r}", do=nearest(name or "", services)
+                    )
+                names = [member.name for member in self._members(key, pattern)]
+                if missing := [one for one in names if one not in nodes]:
+                    raise HapteraError(
+                        f"no such node: {fold(missing)}", do="declare it under `nodes`"
+                    )
+                for one in names:
+                    entity = EntityId(kind.name, name or one, one)
+                    given = desired.setdefault(entity, _Given())
+                    self._give(given, kind, entity, self._entries(tree), nodes[one].holes)
+        for entity, given in desired.items():
+            if entity.node is not None and entity.kind == service.kind.name:
+                self._add_data(given, services[entity.name], nodes[entity.node].holes)
+        return desired
+
+    def _give(
+        self,
+        given: _Given,
+        kind: Kind,
+        entity: EntityId,
+        entries: Iterable[tuple[Leaf, Tree]],
+        holes: Mapping[str, str],
+    ) -> None:
+        for name, value in entries:
+            with self._errors.at(value.place):
+                checked = check_desired(kind, name.text, fill(_leaf(value).text, holes))
+                given.give(name.text, checked, name.place, entity)
+
+    def _add_data(self, given: _Given, data: Branch, holes: Mapping[str, str]) -> None:
+        """A service's data hold wherever nothing more particular was desired."""
+        for name, value in data.entries:
+            plain = service.kind.plain_named(name.text)
+            if plain is not None and name.text not in given.values:
+                with self._errors.at(value.place):
+                    given.values[name.text] = check_plain(plain, fill(_leaf(value).text, holes))
+
+    def _members(self, key: Leaf, pattern: str) -> tuple[Member, ...]:
+        with self._errors.at(key.place):
+            found = members(pattern)
+            self._expanded += len(found)
+            if self._expanded > EXPANDED_MAX:
+                raise HapteraError(
+                    f"the node-sets of this file name more than {EXPANDED_MAX} nodes",
+                    do="write fewer of them",
+                )
+            return found
+        return ()
+
+    def _branch(self, key: str) -> Branch:
+        tree = self._top.get(key)
+        return Branch((), self._place) if tree is None else Branch(self._entries(tree), tree.place)
+
+    def _entries(self, tree: Tree) -> tuple[tuple[Leaf, Tree], ...]:
+        """What is in a mapping; nothing written is an empty one."""
+        if isinstance(tree, Branch):
+            return tree.entries
+        if not (isinstance(tree, Leaf) and tree.empty):
+            self._errors.add("a mapping is due here", tree.place, "write `NAME: VALUE` below")
+        return ()
+
+
+def _top(tree: Branch, errors: Errors) -> Mapping[str, Tree]:
+    for key, _ in tree.entries:
+        if key.text not in _KEYS:
+            errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
+    return {key.text: value for key, value in tree.entries}
+
+
+def _selector(text: str) -> tuple[Kind, str | None, str]:
+    """Kind, name and node-set of `NODESET`, `SERVICE@NODESET` or `KIND:NAME@NODESET`."""
+    left, at, right = text.rpartition("@")
+    prefix, colon, rest = (left if at else right).rpartition(":")
+    kind_name = prefix if colon else "service" if at else "node"
+    kind = KINDS.get(kind_name)
+    if kind is None:
+        raise HapteraError(f"there is no kind {kind_name!r}", do=nearest(kind_name, KINDS))
+    if (kind is node.kind) == bool(at):
+        raise HapteraError(f"{text!r} selects nothing", do="write NODESET or SERVICE@NODESET")
+    return (kind, check_name(rest), right) if at else (kind, None, rest)
+
+
+def _leaf(tree: Tree) -> Leaf:
+    if not isinstance(tree, Leaf):
+        raise HapteraError("a value is due here, not a list or mapping", do="write one value")
+    if tree.empty:
+        raise HapteraError("there is no value", do='write one, or "" for an empty text')
+    return tree
+
+
+def _entities(nodes: _Nodes, desired: _Desired) -> Iterator[SiteEntity]:
+    attributes = {node_id(name): one.attributes.values for name, one in nodes.items()}
+    for entity in sorted({*attributes, *desired}):
+        given = desired.get(entity, _Given())
+        texts = {name: str(value) for name, value in attributes.get(entity, {}).items()}
+        yield SiteEntity(entity, texts, given.values)

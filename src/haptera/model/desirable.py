@@ -1,0 +1,106 @@
+"""What may be written of an entity: names that its kind has, values that these can take."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Applied, Kind, Plain
+
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+# Controls but tab and newline, and halves of characters, which no encoding has.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
+    """The value in the type that the kind's variable or plain datum has.
+
+    Raises:
+        HapteraError: the kind has no such variable, or the variable no such value.
+    """
+    if (plain := kind.plain_named(name)) is not None:
+        return check_plain(plain, value)
+    variable = kind.variable(name)
+    if variable is None:
+        names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
+        raise HapteraError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
+    if variable.values is Applied:
+        raise HapteraError(f"{name} is kept by haptera itself", do="leave it out")
+    if value == variable.unknown:
+        raise HapteraError(f"{value} is nothing to desire of {name}", do="leave it out")
+    valid = [str(one) for one in variable.values if one is not variable.unknown]
+    if value not in valid:
+        raise HapteraError(
+            f"{variable.path} cannot be {_shown(value)}", do=nearest(str(value), valid)
+        )
+    return str(value)
+
+
+def check_plain(plain: Plain, value: str | int) -> str | int:
+    """The value as a text, or as a number, whichever this plain datum is.
+
+    Raises:
+        HapteraError: it is not of this type, too long, or has characters that cannot be shown.
+    """
+    path = f"{plain.kind}.{plain.name}"
+    if plain.type is int:
+        return _integer(path, value)
+    if not isinstance(value, str):
+        raise HapteraError(f"{path} is a text, not {value}", do="put it in quotes")
+    return _text(path, value, plain.size_bytes_max)
+
+
+def check_attribute(kind: Kind, name: str, value: str) -> str:
+    """The attribute's value.
+
+    Raises:
+        HapteraError: the kind has no such attribute, or the value is too long.
+    """
+    attribute = kind.attribute(name)
+    if attribute is None:
+        names = [one.name for one in kind.attributes]
+        raise HapteraError(f"a {kind.name} has no attribute {name!r}", do=nearest(name, names))
+    return _text(f"{kind.name}.{name}", value, attribute.size_bytes_max)
+
+
+def nearest(text: str, names: Iterable[str]) -> str:
+    """Advice for a name that is not there: what was meant, perhaps, and all that there are.
+
+    >>> nearest("powr", ["power", "agent"])
+    'did you mean power? there are agent, power'
+    """
+    known = sorted(names)
+    if not known:
+        return "there are none"
+    close = get_close_matches(text, known, n=1)
+    guess = f"did you mean {close[0]}? " if close else ""
+    return f"{guess}there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
+
+
+def _integer(path: str, value: str | int) -> int:
+    if isinstance(value, str):
+        if _INTEGER.fullmatch(value) is None:
+            raise HapteraError(f"{path} is a whole number, not {_shown(value)}", do="write digits")
+        value = int(value)
+    if not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise HapteraError(f"{path} does not fit 64 bits", do="write a smaller number")
+    return value
+
+
+def _text(path: str, value: str, size_bytes_max: int) -> str:
+    if (wrong := _UNPRINTABLE.search(value)) is not None:
+        raise HapteraError(
+            f"{path} has the character U+{ord(wrong[0]):04X}", do="take it out: it cannot be shown"
+        )
+    if (size_bytes := len(value.encode())) > size_bytes_max:
+        raise HapteraError(
+            f"{path} takes {size_bytes} bytes, {size_bytes_max} at most", do="make it shorter"
+        )
+    return value
+
+
+def _shown(value: str | int) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

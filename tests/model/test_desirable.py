@@ -1,0 +1,83 @@
+"""What may be desired of an entity, and how it is said where something may not."""
+
+import pytest
+
+from haptera.kinds import KINDS
+from haptera.model.desirable import check_attribute, check_desired
+from haptera.model.errors import HapteraError
+
+NODE, SERVICE = KINDS["node"], KINDS["service"]
+
+
+def test_values_come_back_in_the_type_of_their_variable():
+    assert check_desired(NODE, "power", "on") == "on"
+    assert check_desired(SERVICE, "port", "8080") == 8080
+    assert check_desired(SERVICE, "port", 8080) == 8080
+    assert check_desired(SERVICE, "command", "true") == "true"
+    assert check_attribute(NODE, "rack", "7") == "7"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "what", "do"),
+    [
+        (
+            NODE,
+            "powr",
+            "on",
+            "a node has no variable 'powr'",
+            "did you mean power? there are agent, busy, power",
+        ),
+        (
+            NODE,
+            "power",
+            "onn",
+            "node.power cannot be 'onn'",
+            "did you mean on? there are hung, off, on",
+        ),
+        (NODE, "power", 1, "node.power cannot be 1", "there are hung, off, on"),
+        (NODE, "power", "unknown", "unknown is nothing to desire of power", "leave it out"),
+        (
+            NODE,
+            "platform",
+            "lab",
+            "a node has no variable 'platform'",
+            "there are agent, busy, power",
+        ),
+        (SERVICE, "applied", "stale", "applied is kept by haptera itself", "leave it out"),
+        (SERVICE, "port", "80a", "service.port is a whole number, not '80a'", "write digits"),
+        (SERVICE, "port", "9" * 19, "service.port does not fit 64 bits", "write a smaller number"),
+        (SERVICE, "command", 7, "service.command is a text, not 7", "put it in quotes"),
+        (
+            SERVICE,
+            "command",
+            "x" * 513,
+            "service.command takes 513 bytes, 512 at most",
+            "make it shorter",
+        ),
+        (
+            SERVICE,
+            "command",
+            "a\0b",
+            "service.command has the character U+0000",
+            "take it out: it cannot be shown",
+        ),
+        (
+            SERVICE,
+            "command",
+            "\ud800",
+            "service.command has the character U+D800",
+            "take it out: it cannot be shown",
+        ),
+    ],
+)
+def test_what_cannot_be_desired_is_told(kind, name, value, what, do):
+    with pytest.raises(HapteraError) as raised:
+        check_desired(kind, name, value)
+    assert (raised.value.what, raised.value.do) == (what, do)
+
+
+def test_an_unknown_attribute_is_told_with_the_nearest():
+    with pytest.raises(HapteraError) as raised:
+        check_attribute(NODE, "rak", "1")
+    assert raised.value.what == "a node has no attribute 'rak'"
+    assert raised.value.do == "did you mean rack? there are address, bmc, platform, rack"
