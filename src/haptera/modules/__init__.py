@@ -1,1 +1,26 @@
 """Bundled modules: users of the SDK and the kinds, nothing else."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from haptera.sdk import HapteraError, Module
+
+# Where each bundled module is; only those that are used get imported.
+BUNDLED: Mapping[str, str] = {
+    "labnode": "haptera.modules.labnode.module:module",
+    "service": "haptera.modules.service.module:module",
+}
+
+
+def load(name: str) -> Module[Any]:
+    """The bundled module of this name.
+
+    Raises:
+        HapteraError: none has it.
+    """
+    if name not in BUNDLED:
+        raise HapteraError(f"no module is named {name!r}", do=f"use one of {', '.join(BUNDLED)}")
+    place, _, attribute = BUNDLED[name].partition(":")
+    module: Module[Any] = getattr(import_module(place), attribute)
+    return module

@@ -1,0 +1,32 @@
+"""What a module's author imports, and all of it."""
+
+from typing import Final
+
+from haptera.model.errors import HapteraError
+from haptera.model.parts import ANY, Context, Manifest
+from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.sdk.module import Conditions, Module, Served
+from haptera.sdk.target import Boot, Refused, Target
+
+PARENT: Final = Context.PARENT
+SELF: Final = Context.SELF
+
+__all__ = [
+    "ANY",
+    "PARENT",
+    "SELF",
+    "Applied",
+    "Attribute",
+    "Boot",
+    "Conditions",
+    "Context",
+    "HapteraError",
+    "Kind",
+    "Manifest",
+    "Module",
+    "Plain",
+    "Refused",
+    "Served",
+    "Target",
+    "Variable",
+]

@@ -1,0 +1,242 @@
+"""A module's process: takes calls as frames, runs the author's functions, answers."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.sdk.module import Module
+from haptera.sdk.target import Boot, Refused, Target
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+CALLS_MAX = 256
+TEXT_BYTES_MAX = 500
+READING_BYTES_MAX = 64
+READ_BYTES = 65_536
+
+Frame = dict[str, Any]
+
+
+class _Boot(msgspec.Struct, frozen=True, gc=False):
+    token: str
+    ca: str
+    parent: str
+
+
+class _Call(msgspec.Struct, frozen=True, gc=False):
+    """A `call` frame; which keys it has, and of what types."""
+
+    id: int
+    work: Literal["look", "step", "watch"]
+    part: str
+    entity: EntityId
+    attributes: dict[str, str]
+    values: dict[str, str | int]
+    digest: str
+    deadline_ns: int | None
+    intent: str | None
+    boot: _Boot | None
+
+
+async def serve(
+    module: Module[Any], link: socket.socket, *, now: Callable[[], int], run_dir: Path
+) -> None:
+    """Serve calls until the other side closes the link; whatever is under way ends with it.
+
+    Raises:
+        HapteraError: what came over the link is no frame, or asks for nothing that we know.
+    """
+    reader, writer = await asyncio.open_connection(sock=link)
+    host = _Host(module, writer, now, run_dir)
+    breach: HapteraError | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            host.ready()
+            try:
+                async for frame in _frames(reader):
+                    host.take(frame, tasks)
+            except HapteraError as error:
+                # Kept, and raised below: a task group would wrap it.
+                breach = error
+            host.leave()
+    finally:
+        writer.close()
+    if breach is not None:
+        raise breach
+
+
+async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
+    frames = Frames()
+    while data := await _read(reader):
+        fed = frames.feed(data)
+        if isinstance(fed, Reject):
+            raise HapteraError("the daemon sent what is no frame")
+        for frame in fed:
+            yield frame
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(READ_BYTES)
+    except ConnectionError:
+        # A daemon that was killed before it had read all our answers.
+        return b""
+
+
+class _Host:
+    """The calls of one module's process, by their ids."""
+
+    def __init__(
+        self,
+        module: Module[Any],
+        writer: asyncio.StreamWriter,
+        now: Callable[[], int],
+        run_dir: Path,
+    ) -> None:
+        self._module = module
+        self._writer = writer
+        self._now = now
+        self._run_dir = run_dir
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._stepping: set[int] = set()
+        self._cancelled: set[int] = set()
+
+    def ready(self) -> None:
+        self._send({"op": "ready", "module": self._module.name, "version": self._module.version})
+
+    def leave(self) -> None:
+        """Nobody listens any more: end everything."""
+        for task in self._calls.values():
+            task.cancel()
+
+    def take(self, frame: Frame, tasks: asyncio.TaskGroup) -> None:
+        match frame:
+            case {"op": "call"}:
+                self._begin(_parsed(frame), tasks)
+            case {"op": "cancel", "id": int(call)}:
+                self._cancel(call)
+            case _:
+                raise HapteraError(f"the daemon asks for {frame.get('op')!r}, which is unknown")
+
+    def _begin(self, call: _Call, tasks: asyncio.TaskGroup) -> None:
+        if len(self._calls) >= CALLS_MAX:
+            self._fail(call.id, f"{CALLS_MAX} calls are under way, and no more are taken")
+        elif call.part not in self._functions(call):
+            self._fail(call.id, f"module {self._module.name} has no {call.work} {call.part!r}")
+        else:
+            self._calls[call.id] = task = tasks.create_task(self._run(call))
+            task.add_done_callback(lambda _: self._forget(call.id))
+
+    def _functions(self, call: _Call) -> Mapping[str, object]:
+        match call.work:
+            case "look":
+                return self._module.lookers
+            case "step":
+                return self._module.steppers
+            case "watch":
+                return self._module.watchers
+            case _:
+                assert_never(call.work)
+
+    def _cancel(self, call: int) -> None:
+        """End it, but not a step that has begun: what half a step does, nobody can tell."""
+        if (task := self._calls.get(call)) is None:
+            return
+        self._cancelled.add(call)
+        if call not in self._stepping:
+            task.cancel()
+
+    def _forget(self, call: int) -> None:
+        del self._calls[call]
+        self._stepping.discard(call)
+        self._cancelled.discard(call)
+
+    async def _run(self, call: _Call) -> None:
+        """One call, whatever the author's code does."""
+        try:
+            async with self._module.connected(_target(call, self._run_dir)) as made:
+                await self._work(call, made)
+        except Refused as refusal:
+            self._fail(call.id, _words(refusal))
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
+
+    async def _work(self, call: _Call, made: object) -> None:
+        at = self._time_to_act(call)
+        match call.work:
+            case "look":
+                value = self._reading(call, await self._module.lookers[call.part](made))
+                self._answer({"op": "answered", "id": call.id, "value": value, "at_ns": at})
+            case "step":
+                self._stepping.add(call.id)
+                await self._module.steppers[call.part](made)
+                self._answer({"op": "ended", "id": call.id})
+            case "watch":
+                async for reading in self._module.watchers[call.part](made):
+                    value, at = self._reading(call, reading), self._now()
+                    self._answer({"op": "sighted", "id": call.id, "value": value, "at_ns": at})
+                    await self._writer.drain()
+            case _:
+                assert_never(call.work)
+
+    def _time_to_act(self, call: _Call) -> int:
+        """The time, read immediately before acting, unless it is too late to act."""
+        now = self._now()
+        if call.deadline_ns is not None and now >= call.deadline_ns:
+            late_ms = (now - call.deadline_ns) // 1_000_000
+            raise Refused(f"not begun: its deadline had passed {late_ms} ms before")
+        return now
+
+    def _reading(self, call: _Call, reading: str) -> str:
+        """What a look found, as text, where it is something that the look may find."""
+        value, outcomes = str(reading), self._module.outcomes(call.part)
+        if outcomes is None:
+            if len(value.encode()) > READING_BYTES_MAX:
+                raise ValueError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
+        elif value not in outcomes:
+            raise ValueError(f"{call.part} found {value!r}, which is not among its outcomes")
+        return value
+
+    def _fail(self, call: int, text: str) -> None:
+        """It was not begun, or the device says so itself: it had no effect and will have none."""
+        self._answer({"op": "failed", "id": call, "text": text, "refused": True})
+
+    def _answer(self, frame: Frame) -> None:
+        if frame["id"] not in self._cancelled:
+            self._send(frame)
+
+    def _send(self, frame: Frame) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(encode_frame(frame))
+
+
+def _parsed(frame: Frame) -> _Call:
+    try:
+        return msgspec.convert(frame, _Call)
+    except msgspec.ValidationError as error:
+        raise HapteraError(f"the daemon sent a call that is none: {error}") from error
+
+
+def _target(call: _Call, run_dir: Path) -> Target:
+    boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
+    return Target(
+        call.entity,
+        attributes=call.attributes,
+        values=call.values,
+        digest=call.digest,
+        intent=call.intent,
+        boot=boot,
+        run_dir=run_dir,
+    )
+
+
+def _words(error: Exception) -> str:
+    """The exception's own words, cut to what a person reads."""
+    text = str(error) or type(error).__name__
+    return text.encode(errors="replace")[:TEXT_BYTES_MAX].decode(errors="ignore")

@@ -1,0 +1,315 @@
+"""How a module is declared: which variables it serves, and the functions that look and step."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Required,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.schema import Applied, Attribute, Variable
+from haptera.sdk.target import Target
+
+Values = TypeVar("Values", bound=StrEnum)
+Reading = TypeVar("Reading", bound=str)
+Made = TypeVar("Made")
+
+# Which values each of these variables and attributes may have (or, excluded, may not).
+Conditions = Mapping[Variable[Any] | Attribute, str | tuple[str, ...]]
+Looker = Callable[[Made], Coroutine[Any, Any, Reading]]
+Stepper = Callable[[Made], Coroutine[Any, Any, None]]
+Watcher = Callable[[Made], AsyncIterator[Reading]]
+
+
+class LookTerms(TypedDict, Generic[Values], total=False):
+    """How a look is declared; times in seconds."""
+
+    outcomes: Required[tuple[Values, ...]]
+    every_s: float
+    within_s: float
+    requires: Conditions
+    excludes: Conditions
+    cost: int
+
+
+class StepTerms(TypedDict, total=False):
+    """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given."""
+
+    within_s: Required[float]
+    late_s: float
+    requires: Conditions
+    excludes: Conditions
+    cost: int
+    disruptive: bool
+    enrols: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """One variable's part in a step, and what its time-out lets one infer of it."""
+
+    kind: str
+    change: Change
+    fails_to: str | None
+
+
+class Module(Generic[Made]):
+    """A module: a name, how it connects to an entity, and the parts that it serves.
+
+    `connect` makes of a `Target` what the functions are handed: a class, a function, or either
+    of an async context manager. `where` selects the entities; all parts require it.
+    """
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        connect: Callable[[Target], AbstractAsyncContextManager[Made]],
+        where: Conditions | None = None,
+        context: Context = Context.SELF,
+        version: str = "1",
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        *,
+        connect: Callable[[Target], Made],
+        where: Conditions | None = None,
+        context: Context = Context.SELF,
+        version: str = "1",
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        *,
+        connect: Callable[[Target], Any],
+        where: Conditions | None = None,
+        context: Context = Context.SELF,
+        version: str = "1",
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.context = context
+        self.lookers: dict[str, Looker[Made, str]] = {}
+        self.steppers: dict[str, Stepper[Made]] = {}
+        self.watchers: dict[str, Watcher[Made, str]] = {}
+        self._connect = connect
+        self._where: Conditions = {} if where is None else where
+        self._looks: dict[str, Look] = {}
+        self._steps: dict[str, Step] = {}
+        self._digests: set[str] = set()
+
+    # The reading of `applied` is the digest in force: the engine compares it. The overlap that
+    # mypy sees is meant: the first signature is the exception, the second the rule.
+    @overload
+    def serves(  # type: ignore[overload-overlap]
+        self, variable: Variable[Applied], *, fails_to: None = None
+    ) -> "Served[Applied, str, Made]": ...
+    @overload
+    def serves(
+        self, variable: Variable[Values], *, fails_to: Values | None = None
+    ) -> "Served[Values, Values, Made]": ...
+    def serves(
+        self, variable: Variable[Any], *, fails_to: StrEnum | None = None
+    ) -> "Served[Any, Any, Made]":
+        """Say that this module looks at a variable or changes it.
+
+        A step of it that times out lets one infer `fails_to`.
+        """
+        return Served(self, variable, fails_to)
+
+    def step(
+        self, *goings: Going, **terms: Unpack[StepTerms]
+    ) -> Callable[[Stepper[Made]], Stepper[Made]]:
+        """Declare a step that changes all these variables: `power.goes(OFF, ON)`, ….
+
+        The functions of steps return None: what came of them, a look will tell.
+        """
+        if not goings or len({going.kind for going in goings}) > 1:
+            raise HapteraError(f"module {self.name}: a step changes variables of one kind")
+
+        def declare(function: Stepper[Made]) -> Stepper[Made]:
+            step = self._step(function.__name__, goings, terms)
+            self._claim(step.name, step.path)
+            self._steps[step.name] = step
+            self.steppers[step.name] = function
+            return function
+
+        return declare
+
+    def manifest(self) -> Manifest:
+        """What this module declares of itself, as values."""
+        looks = tuple(
+            replace(look, watched=look.name in self.watchers) for look in self._looks.values()
+        )
+        return Manifest(self.name, self.version, self.context, looks, tuple(self._steps.values()))
+
+    def outcomes(self, look: str) -> tuple[str, ...] | None:
+        """What a look of this name may find; None for a digest in force, which has no list."""
+        return None if look in self._digests else self._looks[look].outcomes
+
+    @asynccontextmanager
+    async def connected(self, target: Target) -> AsyncIterator[Made]:
+        """What `connect` makes of the target, for as long as one call takes."""
+        made = self._connect(target)
+        if isinstance(made, AbstractAsyncContextManager):
+            async with made as entered:
+                yield entered
+        else:
+            yield made
+
+    def add_look(
+        self, variable: Variable[Any], function: Looker[Made, str], terms: LookTerms[Any]
+    ) -> None:
+        kind, name = variable.kind, function.__name__
+        look = Look(
+            self.name,
+            name,
+            kind,
+            variable.name,
+            outcomes=tuple(_checked(variable, terms["outcomes"])),
+            requires=self._required(terms, kind),
+            excludes=_conditions(terms.get("excludes", {}), kind),
+            cost=terms.get("cost", 1),
+            context=self.context,
+            every_ms=_ms(terms.get("every_s", 10)),
+            within_ms=_ms(terms.get("within_s", 5)),
+        )
+        self._claim(name, look.path)
+        self._looks[name] = look
+        self.lookers[name] = function
+        if variable.values is Applied:
+            self._digests.add(name)
+
+    def add_watch(self, variable: Variable[Any], function: Watcher[Made, str]) -> None:
+        looks = [
+            look
+            for look in self._looks.values()
+            if (look.kind, look.at) == (variable.kind, variable.name)
+        ]
+        if len(looks) != 1 or looks[0].name in self.watchers:
+            raise HapteraError(
+                f"module {self.name}: what watches {variable.path} is not clear",
+                do="declare one look at it, above its one watch",
+            )
+        self.watchers[looks[0].name] = function
+
+    def _step(self, name: str, goings: tuple[Going, ...], terms: StepTerms) -> Step:
+        kind = goings[0].kind
+        return Step(
+            self.name,
+            name,
+            kind,
+            tuple(going.change for going in goings),
+            requires=self._required(terms, kind),
+            excludes=_conditions(terms.get("excludes", {}), kind),
+            cost=terms.get("cost", 1),
+            context=self.context,
+            within_ms=_ms(terms["within_s"]),
+            late_ms=_ms(terms.get("late_s", terms["within_s"])),
+            fails_to=goings[0].fails_to,
+            disruptive=terms.get("disruptive", False),
+            enrols=terms.get("enrols", False),
+        )
+
+    def _required(self, terms: LookTerms[Any] | StepTerms, kind: str) -> tuple[Condition, ...]:
+        return _conditions({**self._where, **terms.get("requires", {})}, kind)
+
+    def _claim(self, name: str, path: str) -> None:
+        if name in self._looks or name in self._steps:
+            raise HapteraError(f"{path} is declared twice", do="rename one of the functions")
+
+
+class Served(Generic[Values, Reading, Made]):
+    """A variable that a module serves: decorators for its looks, steps and watch."""
+
+    def __init__(
+        self, module: Module[Made], variable: Variable[Values], fails_to: StrEnum | None
+    ) -> None:
+        self._module = module
+        self._variable = variable
+        self._fails_to = None if fails_to is None else str(fails_to)
+
+    def look(
+        self, **terms: Unpack[LookTerms[Values]]
+    ) -> Callable[[Looker[Made, Reading]], Looker[Made, Reading]]:
+        """Declare how the variable is learnt; the function returns one of `outcomes`."""
+
+        def declare(function: Looker[Made, Reading]) -> Looker[Made, Reading]:
+            self._module.add_look(self._variable, function, terms)
+            return function
+
+        return declare
+
+    def step(
+        self,
+        source: Values | tuple[Values, ...] | Literal["*"],
+        target: Values,
+        **terms: Unpack[StepTerms],
+    ) -> Callable[[Stepper[Made]], Stepper[Made]]:
+        """Declare how the variable is changed; the function returns None, a look will tell."""
+        return self._module.step(self.goes(source, target), **terms)
+
+    def goes(
+        self,
+        source: Values | tuple[Values, ...] | Literal["*"],
+        target: Values,
+        *,
+        expected: bool = False,
+    ) -> Going:
+        """This variable's part in a step; with `expected`, only a look can tell that it came."""
+        sources = source if isinstance(source, tuple) else (source,)
+        if source != "*":
+            _checked(self._variable, sources)
+        (to,) = _checked(self._variable, (target,))
+        change = Change(self._variable.name, tuple(map(str, sources)), to, expected=expected)
+        return Going(self._variable.kind, change, self._fails_to)
+
+    def watch(self, function: Watcher[Made, Reading]) -> Watcher[Made, Reading]:
+        """Declare an async generator of readings that nobody asked for."""
+        self._module.add_watch(self._variable, cast("Watcher[Made, str]", function))
+        return function
+
+
+def _conditions(given: Conditions, kind: str) -> tuple[Condition, ...]:
+    return tuple(_condition(on, allowed, kind) for on, allowed in given.items())
+
+
+def _condition(
+    on: Variable[Any] | Attribute, allowed: str | tuple[str, ...], kind: str
+) -> Condition:
+    """Of the part's own kind by its bare name, of another's by its path."""
+    values = allowed if isinstance(allowed, tuple) else (allowed,)
+    if isinstance(on, Variable):
+        _checked(on, values)
+    return Condition(
+        on.name if on.kind == kind else f"{on.kind}.{on.name}", tuple(map(str, values))
+    )
+
+
+def _checked(variable: Variable[Any], values: tuple[str, ...]) -> list[str]:
+    """The values as text, each of them one that the variable has."""
+    known = [value.value for value in variable.values]
+    for value in values:
+        if str(value) not in known:
+            raise HapteraError(
+                f"{variable.path} is never {str(value)!r}", do=f"use one of {', '.join(known)}"
+            )
+    return [str(value) for value in values]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,45 @@
+"""What a module is asked to look at or change: one entity, as its functions are told of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from haptera.model.entity import EntityId
+
+
+class Refused(Exception):  # noqa: N818 - it is what the device said, not a fault of ours
+    """The device itself says that the command had no effect and will have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What a machine that is booted needs to enrol: hand it over, never log or store it."""
+
+    token: str = field(repr=False)
+    ca_pem: str = field(repr=False)
+    parent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One entity: its attributes and its node's, its plain desired data and their digest.
+
+    `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
+    process is kept in `run_dir`.
+    """
+
+    entity: EntityId
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str | int] = field(default_factory=dict)
+    digest: str = ""
+    intent: str | None = None
+    boot: Boot | None = None
+    run_dir: Path = Path()
+
+    @property
+    def name(self) -> str:
+        return self.entity.name
+
+    @property
+    def node(self) -> str | None:
+        return self.entity.node
