@@ -1,0 +1,139 @@
+"""An entity's state as words: nothing lost, nothing made up, and the same number on both sides."""
+
+from dataclasses import replace
+from enum import StrEnum
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haptera.kinds import KINDS, node
+from haptera.kinds.node import Power
+from haptera.model.facts import Method
+from haptera.model.packing import Held, Unpacked, layout_of, pack, schema_digest, unpack
+from haptera.model.parts import ANY, Change, Look, Part, Step
+from haptera.model.schema import Kind, Variable
+
+NODE = layout_of(node.kind)
+LOOK = Look("bmc", "power", "node", "power", ("off", "on"))
+STEP = Step("bmc", "on", "node", (Change("power", (ANY,), "on"),), disruptive=True)
+
+
+def kind_of(sizes: list[int], gap: int = 2) -> Kind:
+    """A kind whose variables have so many values, their numbers with gaps."""
+    variables: list[Variable[Any]] = []
+    for at, size in enumerate(sizes):
+        values: Any = StrEnum(f"V{at}", {f"V{n}": f"v{n}" for n in range(size)})
+        numbers = {value: n * gap for n, value in enumerate(values)}
+        variables.append(Variable("big", f"x{at:02}", values, numbers))
+    return Kind("big", tuple(variables))
+
+
+def states(kind: Kind) -> st.SearchStrategy[dict[str, Held]]:
+    """Any state of a kind, in which unknown variables are absent."""
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            variable.name: st.tuples(
+                st.sampled_from([str(value) for value in list(variable.values)[1:]]),
+                st.booleans(),
+                st.sampled_from(Method),
+            )
+            for variable in kind.variables
+        },
+    )
+
+
+def test_a_node_is_packed_into_these_very_bits() -> None:
+    # By name: agent (1 bit), busy (2), power (2), and above each remembered, then inferred.
+    state = {
+        "agent": ("up", True, Method.READ),
+        "busy": ("busy", False, Method.READ),
+        "power": ("hung", False, Method.INFERRED),
+    }
+
+    assert pack(NODE, state) == (0b11_11_01_10_00_1,)
+    assert unpack(NODE, (0b11_11_01_10_00_1,)) == Unpacked(state, ())
+
+
+@settings(max_examples=60)
+@given(st.data(), st.lists(st.integers(2, 9), min_size=1, max_size=20))
+def test_what_is_packed_is_what_is_unpacked(data: st.DataObject, sizes: list[int]) -> None:
+    kind = kind_of(sizes)
+    layout = layout_of(kind)
+    state = data.draw(states(kind))
+
+    words = pack(layout, state)
+
+    assert len(words) == layout.words
+    assert all(0 <= word < 1 << 64 for word in words)
+    assert unpack(layout, words) == Unpacked(state, ())
+
+
+def test_every_bit_of_four_words_can_be_used() -> None:
+    kind = kind_of([3] * 23, gap=200)  # 11 bits each: 253 of 256, some across two words
+    layout = layout_of(kind)
+    state: dict[str, Held] = {field.name: ("v2", False, Method.INFERRED) for field in layout.fields}
+
+    assert layout.words == 4
+    assert unpack(layout, pack(layout, state)) == Unpacked(state, ())
+
+
+def test_all_words_of_a_node_are_read_or_told() -> None:
+    for agent, busy, power in product(range(8), range(16), range(16)):
+        read = unpack(NODE, (agent | busy << 3 | power << 7,))
+        for name, cell, bits in (("agent", agent, 1), ("busy", busy, 2), ("power", power, 2)):
+            number = cell & ((1 << bits) - 1)
+            bad = (number == 0 and cell != 0) or (name == "busy" and number == 3)
+            assert (name in read.unread) == bad
+            assert (name in read.values) == (number != 0 and not bad)
+
+
+def test_words_of_another_length_are_not_read_at_all() -> None:
+    assert unpack(NODE, ()) == Unpacked({}, ("agent", "busy", "power"))
+    assert unpack(NODE, (1, 0)) == Unpacked({}, ("agent", "busy", "power"))
+
+
+def test_unknown_is_packed_as_absent() -> None:
+    assert pack(NODE, {"power": (Power.UNKNOWN, True, Method.READ)}) == pack(NODE, {}) == (0,)
+
+
+def test_what_is_not_of_the_kind_cannot_be_packed() -> None:
+    with pytest.raises(ValueError, match="power has no value 'lukewarm'"):
+        pack(NODE, {"power": ("lukewarm", True, Method.READ)})
+    with pytest.raises(ValueError, match="not of this kind: colour"):
+        pack(NODE, {"colour": ("red", True, Method.READ)})
+
+
+@given(st.permutations(list(KINDS.values())), st.permutations([LOOK, STEP]), st.randoms())
+def test_order_does_not_change_the_schema_digest(
+    kinds: list[Kind], parts: list[Part], rng: Any
+) -> None:
+    shuffled = []
+    for kind in kinds:
+        variables = list(kind.variables)
+        rng.shuffle(variables)
+        shuffled.append(replace(kind, variables=tuple(variables)))
+        assert layout_of(shuffled[-1]) == layout_of(kind)
+
+    assert schema_digest(shuffled, [*parts, LOOK]) == schema_digest(KINDS.values(), [LOOK, STEP])
+
+
+def test_whatever_both_sides_must_agree_on_changes_the_schema_digest() -> None:
+    power = Variable(
+        "node", "power", Power, {Power.UNKNOWN: 0, Power.OFF: 2, Power.ON: 1, Power.HUNG: 3}
+    )
+    others: list[tuple[list[Kind], list[Part]]] = [
+        ([node.kind], [LOOK, STEP]),
+        ([replace(node.kind, variables=(node.agent, node.busy, power))], [LOOK, STEP]),
+        ([replace(node.kind, attributes=node.kind.attributes[1:])], [LOOK, STEP]),
+        ([replace(node.kind, borrows=(KINDS["service"].variables[0],))], [LOOK, STEP]),
+        ([node.kind], [LOOK]),
+        ([node.kind], [replace(LOOK, cost=2), STEP]),
+        ([node.kind], [LOOK, replace(STEP, late_ms=1)]),
+        ([node.kind], [LOOK, replace(STEP, changes=(Change("power", ("off",), "on"),))]),
+    ]
+
+    assert len({schema_digest(kinds, parts) for kinds, parts in others}) == len(others)
