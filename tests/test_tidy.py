@@ -1,0 +1,229 @@
+"""What no linter sees: first sentences, sizes, leftovers, words, and that the map is whole."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "haptera"
+TEXT_SUFFIXES = {
+    *("", ".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json"),
+    *(".sh", ".html", ".css", ".js", ".svg"),
+}
+OUR_DOT_FOLDERS = {".ci"}
+# Vendored or made by a tool: not ours to write.
+NOT_OURS = {"build", "LICENSE", "requirements.txt", "requirements-dev.txt"}
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 40
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager"}
+LEFTOVER = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))")
+PATH_OF_ONE_MACHINE = re.compile(r"(?<![\w.])/(?:root|home)/\w")
+REGISTRIES = re.compile(
+    r"\b(?:pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|crates\.io"
+    r"|(?:deb|security)\.debian\.org|(?:archive|security)\.ubuntu\.com)\b"
+)
+
+# Each exception to a rule: the file, the rule, and why. One that nothing needs any more fails too.
+ALLOWED: dict[tuple[str, str], str] = {
+    ("STYLE.md", "leftover"): "it names the word it bans",
+    ("tests/test_tidy.py", "leftover"): "it names the words it looks for",
+}
+
+
+def test_each_source_file_opens_with_one_sentence() -> None:
+    unlike = {place(path): line for path, line in first_lines() if not is_one_sentence(line)}
+
+    assert unlike == {}
+
+
+def test_no_file_has_outgrown_one_idea() -> None:
+    long = {place(path): len(lines(path)) for path in modules()}
+
+    assert {name: n for name, n in long.items() if n > FILE_LINES_MAX} == {}
+
+
+def test_no_function_has_outgrown_a_screen() -> None:
+    long = {
+        f"{place(path)}:{function.name}": length(function)
+        for path in modules()
+        for function in functions(path)
+    }
+
+    assert {name: n for name, n in long.items() if n > FUNCTION_LINES_MAX} == {}
+
+
+def test_each_file_name_says_what_is_in_it() -> None:
+    vague = [place(path) for path in modules() if NAMES_THAT_SAY_NOTHING & words_of(path.stem)]
+
+    assert vague == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern"),
+    [
+        ("leftover", LEFTOVER),
+        ("path of one machine", PATH_OF_ONE_MACHINE),
+        ("registry", REGISTRIES),
+    ],
+)
+def test_no_text_holds(rule: str, pattern: re.Pattern[str]) -> None:
+    found = {
+        (place(path), rule): text
+        for path in texts()
+        for text in lines(path)
+        if pattern.search(text) is not None
+    }
+
+    allowed = {key for key in ALLOWED if key[1] == rule}
+    assert {key: text for key, text in found.items() if key not in allowed} == {}
+    assert allowed - set(found) == set(), "nothing needs these exceptions any more"
+
+
+def test_the_glossary_has_each_word_once_in_order_and_on_one_line() -> None:
+    tables = [[word for word, _ in rows] for rows in tables_of_glossary("| word |")]
+
+    assert tables == [sorted(set(words), key=str.lower) for words in tables]
+    assert len(tables) == 4
+
+
+def test_the_glossary_has_all_that_can_happen_and_all_that_can_be_asked() -> None:
+    known = {word for rows in tables_of_glossary("| word |") for word, _ in rows}
+    missing = [
+        name
+        for file in ("changes", "effects", "events")
+        for name in members_of_unions(SOURCE / "model" / f"{file}.py")
+        if name not in known
+    ]
+
+    assert missing == []
+
+
+def test_no_name_uses_a_word_that_another_word_replaced() -> None:
+    (rows,) = tables_of_glossary("| not |")
+    replaced = dict(rows)
+    unlike = {
+        f"{place(path)}: {name}": replaced[word]
+        for path in modules()
+        for name in names_made(path)
+        for word in words_of(name) & set(replaced)
+    }
+
+    assert unlike == {}
+
+
+def test_the_map_shows_each_package() -> None:
+    map_file = ROOT / "ARCHITECTURE.md"
+    if not map_file.exists():
+        pytest.skip("ARCHITECTURE.md is not written yet")
+    text = map_file.read_text(encoding="utf-8")
+    packages = [path.parent for path in modules() if path.name == "__init__.py"]
+    names = {f"{one.relative_to(SOURCE)}/" for one in packages if one != SOURCE}
+    names |= {path.name for path in SOURCE.glob("*.py") if path.name != "__init__.py"}
+
+    assert [name for name in sorted(names) if name not in text] == []
+
+
+def test_a_glossary_word_is_found_in_every_way_of_writing_names() -> None:
+    assert words_of("OpenIntent") == {"open", "intent"}
+    assert words_of("_within_ms") == {"within", "ms"}
+
+
+def test_a_docstring_does_not_count_as_length() -> None:
+    tree = ast.parse('def f() -> int:\n    """One.\n\n    Two.\n    """\n    return 1\n')
+    (function,) = tree.body
+
+    assert isinstance(function, ast.FunctionDef)
+    assert length(function) == 2
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def texts() -> Iterator[Path]:
+    """All that is written by hand; what a run leaves behind has a dot in front, or is listed."""
+    for top in sorted(ROOT.iterdir()):
+        if top.name in NOT_OURS or (top.name.startswith(".") and top.name not in OUR_DOT_FOLDERS):
+            continue
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            folders = path.relative_to(ROOT).parts[:-1]
+            made = any(one == "__pycache__" or one.endswith(".egg-info") for one in folders)
+            if path.is_file() and path.suffix in TEXT_SUFFIXES and not made:
+                yield path
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def first_lines() -> Iterator[tuple[Path, str]]:
+    for path in modules():
+        docstring = ast.get_docstring(parse(path)) or ""
+        yield path, docstring.partition("\n\n")[0].replace("\n", " ")
+
+
+def is_one_sentence(text: str) -> bool:
+    begun = text[:1].isupper() or text.startswith("haptera")
+    return begun and text.endswith((".", "…")) and re.search(r"[.!?] [A-Z]", text) is None
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return span(function) - (span(function.body[0]) if ast.get_docstring(function) else 0)
+
+
+def span(node: ast.stmt) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def words_of(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)}
+
+
+def names_made(path: Path) -> Iterator[str]:
+    """The names that a file makes: of classes, functions, arguments, fields and variables."""
+    for node in ast.walk(parse(path)):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield name
+            case ast.AsyncFunctionDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case _:
+                pass
+
+
+def members_of_unions(path: Path) -> Iterator[str]:
+    """The classes in the file's `Name = A | B | C`."""
+    for node in parse(path).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            yield from (one.id for one in ast.walk(node.value) if isinstance(one, ast.Name))
+
+
+def tables_of_glossary(head: str) -> list[list[tuple[str, str]]]:
+    """The rows of each table of GLOSSARY.md whose first line starts with `head`."""
+    text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
+    tables = [one for one in text.split("\n\n") if one.startswith(head)]
+    return [[cells(row) for row in table.splitlines()[2:]] for table in tables]
+
+
+def cells(row: str) -> tuple[str, str]:
+    word, _, meaning = row.strip("| ").partition(" | ")
+    return word, meaning
