@@ -25,7 +25,7 @@ def kind_of(sizes: list[int], gap: int = 2) -> Kind:
     """A kind whose variables have so many values, their numbers with gaps."""
     variables: list[Variable[Any]] = []
     for at, size in enumerate(sizes):
-        values: Any = StrEnum(f"V{at}", {f"V{n}": f"v{n}" for n in range(size)})
+        values: Any = StrEnum("V", {f"V{n}": f"v{n}" for n in range(size)})
         numbers = {value: n * gap for n, value in enumerate(values)}
         variables.append(Variable("big", f"x{at:02}", values, numbers))
     return Kind("big", tuple(variables))
@@ -37,7 +37,7 @@ def states(kind: Kind) -> st.SearchStrategy[dict[str, Held]]:
         {},
         optional={
             variable.name: st.tuples(
-                st.sampled_from([str(value) for value in list(variable.values)[1:]]),
+                st.sampled_from([str(value) for value in list(variable.numbers)[1:]]),
                 st.booleans(),
                 st.sampled_from(Method),
             )
