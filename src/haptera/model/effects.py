@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from haptera.model.changes import Change
+from haptera.model.changes import Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 
@@ -81,4 +81,12 @@ class Publish(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[EntityId, ...]
 
 
-Effect = Call | Cancel | Write | Reply | Tell | Start | Publish
+class Keep(msgspec.Struct, frozen=True, gc=False):
+    """An agent's whole desired layer, to be found again by its next process; not waited for."""
+
+    epoch: int
+    revision: int
+    entities: tuple[StoredEntity, ...]
+
+
+Effect = Call | Cancel | Write | Reply | Tell | Start | Publish | Keep

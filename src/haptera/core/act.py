@@ -1,0 +1,219 @@
+"""Steps under way: an intent before the effect, one at a time, and its outcome read after it."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from haptera.core.calls import Calls, Pending
+from haptera.core.knowledge import Domain
+from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS
+from haptera.core.look import Looks
+from haptera.core.rows.row import Phase, Row, Stepping
+from haptera.core.side import Side
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.chain import Chain, Do
+from haptera.model.changes import CloseIntent, OpenIntent
+from haptera.model.effects import Work, Write
+from haptera.model.entity import EntityId
+from haptera.model.facts import Fact, Method
+from haptera.model.intent import Intent
+from haptera.model.parts import Change, Step
+
+# Hands out the number under which the answer to a write comes back for this entity.
+Tickets = Callable[[EntityId | None], int]
+
+
+class Acts:
+    """Begins steps, follows them, and says when one is over."""
+
+    def __init__(
+        self, side: Side, timers: Timers, calls: Calls, looks: Looks, tickets: Tickets
+    ) -> None:
+        self._side = side
+        self._timers = timers
+        self._calls = calls
+        self._looks = looks
+        self._tickets = tickets
+        self._count = 0
+
+    def begin(self, turn: Turn, row: Row, step: Step, start: int) -> None:
+        """Mean to take this step: nothing is done before the intent is durable."""
+        self._count += 1
+        intent = Intent(
+            f"{self._side.instance:x}-{self._count}",
+            row.id,
+            step.module,
+            step.name,
+            turn.now,
+            self._side.kernel_boot,
+            step.enrols,
+        )
+        row.stepping = Stepping(intent, step, start, _settled_at(intent, step))
+        turn.effects.append(Write(self._tickets(row.id), (OpenIntent(intent),)))
+
+    def resume(self, row: Row, intent: Intent, step: Step, now: int) -> None:
+        """An intent that an earlier process left: its outcome is unknown until it is read."""
+        if intent.kernel_boot != self._side.kernel_boot:
+            # The clock has begun anew since: count from now, which is the safe side.
+            intent = msgspec.structs.replace(intent, began_at=now)
+        row.stepping = Stepping(
+            intent, step, None, _settled_at(intent, step), Phase.READING,
+            error=f"{step.path}: was under way when its process ended",
+        )  # fmt: skip
+        for change in step.changes:
+            row.forget(change.variable, now)
+
+    def close(self, turn: Turn, intent: Intent) -> None:
+        """This intent is over, or its entity or module is gone: nobody waits for its outcome."""
+        turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id),)))
+
+    def written(self, turn: Turn, row: Row, node: Row | None) -> None:
+        """The intent is durable: act, unless a change under way has made another plan."""
+        stepping = row.stepping
+        assert stepping is not None
+        assert stepping.phase is Phase.WRITING
+        deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
+        if _first_step(row) is not stepping.step or deadline_at <= turn.now:
+            self._close(turn, row)
+            return
+        stepping.phase = Phase.CALLED
+        stepping.call = self._calls.ask(
+            turn, row, node, stepping.step, Work.STEP,
+            deadline_at=deadline_at, intent=stepping.intent,
+        )  # fmt: skip
+
+    def unwritten(self, turn: Turn, row: Row, text: str) -> None:
+        """The intent could not be made durable, so there is no effect either."""
+        self._bar(turn, row, text)
+        row.stepping = None
+        turn.touch(row.id)
+
+    def ended(self, turn: Turn, row: Row) -> None:
+        """The step returned, which says nothing of what came of it."""
+        stepping = row.stepping
+        assert stepping is not None
+        for change in stepping.step.changes:
+            row.expect(change.variable, change.target, stepping.step.module, turn.now)
+        self._read_from_now(turn, row, stepping, turn.now + stepping.step.late_ms * MS)
+
+    def failed(self, turn: Turn, row: Row, text: str, *, refused: bool) -> None:
+        """The step failed; where the device refused it, that is known to be all."""
+        stepping = row.stepping
+        assert stepping is not None
+        stepping.error = f"{stepping.step.path}: {text}"
+        if refused:
+            self._bar(turn, row, stepping.error)
+            self._close(turn, row)
+            return
+        for change in stepping.step.changes:
+            row.forget(change.variable, turn.now)
+        self._read_from_now(turn, row, stepping, stepping.settled_at)
+
+    def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
+        """Nobody answered in time: what may be inferred is inferred, and looked at first."""
+        self.failed(
+            turn, row, f"no answer within {pending.part.within_ms / 1000:g} s", refused=False
+        )
+        step = pending.part
+        if isinstance(step, Step) and step.fails_to is not None:
+            first = step.changes[0].variable
+            row.learn(first, Fact(step.fails_to, step.module, Method.INFERRED, turn.now, 0))
+
+    def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
+        """Whether the outcome of the step under way has been read, and what it was.
+
+        It was read when a look begun after the intent finds the step's result, or one begun after
+        its longest late effect finds anything else (DESIGN section 4).
+        """
+        stepping = row.stepping
+        if stepping is None or stepping.phase is not Phase.READING:
+            return
+        due = _results(stepping.step)
+        if all(_found(row, change, stepping.intent.began_at) for change in due):
+            row.error = None
+            self._close(turn, row)
+        elif turn.now >= stepping.settled_at and any(
+            self._told(row, change, stepping, domain, state) for change in due
+        ):
+            self._bar(turn, row, stepping.error or _without_effect(row, stepping.step, due))
+            self._close(turn, row)
+        else:
+            self._read_again(turn, row, stepping, domain)
+
+    def _told(
+        self, row: Row, change: Change, stepping: Stepping, domain: Domain, state: int
+    ) -> bool:
+        """Whether it is known what became of a change: read since, or out of any look's reach."""
+        fact = row.known.get(change.variable)
+        if fact is not None:
+            return fact.method is Method.READ and fact.at >= stepping.settled_at
+        return not domain.knowable(state, change.variable, change.target)
+
+    def _read_from_now(self, turn: Turn, row: Row, stepping: Stepping, settled_at: int) -> None:
+        stepping.phase, stepping.call = Phase.READING, None
+        stepping.settled_at = min(stepping.settled_at, settled_at)
+        turn.touch(row.id)
+
+    def _read_again(self, turn: Turn, row: Row, stepping: Stepping, domain: Domain) -> None:
+        changed = {change.variable for change in stepping.step.changes}
+        again_at = turn.now + READ_AGAIN_NS
+        if turn.now < stepping.settled_at:
+            again_at = min(again_at, stepping.settled_at)
+        for look in domain.looks:
+            if look.at not in changed or not self._side.runs(look):
+                continue
+            fact = row.known.get(look.at)
+            never_read = fact is None or fact.at <= stepping.intent.began_at
+            self._looks.want(row, look, turn.now if never_read else again_at)
+        self._timers.soonest(("decide", row.id), again_at)
+
+    def _bar(self, turn: Turn, row: Row, error: str) -> None:
+        """Not this step from this start again, until its time to be tried again comes."""
+        stepping = row.stepping
+        assert stepping is not None
+        row.error = error
+        if stepping.start is not None:
+            row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
+            self._timers.soonest(("decide", row.id), turn.now + BACKOFF_NS)
+
+    def _close(self, turn: Turn, row: Row) -> None:
+        assert row.stepping is not None
+        self.close(turn, row.stepping.intent)
+        row.stepping = None
+        turn.touch(row.id)
+
+
+def _settled_at(intent: Intent, step: Step) -> int:
+    return intent.began_at + (step.within_ms + step.late_ms) * MS
+
+
+def _first_step(row: Row) -> Step | None:
+    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
+        return row.plan.links[0].step
+    return None
+
+
+def _results(step: Step) -> list[Change]:
+    """The changes that tell whether a step worked: those it makes rather than hopes for."""
+    return [change for change in step.changes if not change.expected] or list(step.changes)
+
+
+def _found(row: Row, change: Change, since: int) -> bool:
+    fact = row.known.get(change.variable)
+    return (
+        fact is not None
+        and fact.method is Method.READ
+        and fact.at > since
+        and row.value(change.variable, fact) == change.target
+    )
+
+
+def _without_effect(row: Row, step: Step, due: Iterable[Change]) -> str:
+    found = ", ".join(
+        f"{one.variable} is {row.value(one.variable, row.known[one.variable])}"
+        if one.variable in row.known
+        else f"{one.variable} is not known"
+        for one in due
+    )
+    return f"{step.path}: returned, but {found}"

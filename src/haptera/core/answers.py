@@ -1,0 +1,81 @@
+"""What comes back from modules, or does not, finds the look or step that asked for it."""
+
+from haptera.core.act import Acts
+from haptera.core.calls import Calls, Pending
+from haptera.core.look import Looks
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.core.turn import Turn
+from haptera.model.effects import Work
+from haptera.model.events import Answered, Ended, Failed, Sighted
+
+
+class Answers:
+    """Sorts answers by call; one to a call that is over is stale, and dropped."""
+
+    def __init__(self, table: Table, calls: Calls, looks: Looks, acts: Acts) -> None:
+        self._table = table
+        self._calls = calls
+        self._looks = looks
+        self._acts = acts
+
+    def sighted(self, turn: Turn, event: Sighted) -> None:
+        """A watch goes on after what it reports."""
+        pending = self._calls.get(event.call)
+        row = self._row(pending)
+        if pending is not None and row is not None:
+            self._looks.sighted(turn, row, pending, event.value, event.at)
+
+    def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:
+        """A call is over."""
+        pending = self._calls.take(event.call)
+        row = self._row(pending)
+        if pending is None or row is None:
+            return
+        match event:
+            case Answered(_, value, at) if pending.work is Work.LOOK:
+                self._looks.answered(turn, row, pending, value, at)
+            case Ended() if pending.work is Work.STEP:
+                self._acts.ended(turn, row)
+            case Failed(_, text, refused):
+                self._failed(turn, row, pending, text, refused=refused)
+            case _:
+                self._failed(turn, row, pending, "ended without an answer", refused=False)
+
+    def expire(self, turn: Turn, call: int) -> None:
+        """The time for an answer is over."""
+        pending = self._calls.get(call)
+        self._calls.cancel(turn, call)
+        row = self._row(pending)
+        if pending is None or row is None:
+            return
+        if pending.work is Work.STEP:
+            self._acts.timed_out(turn, row, pending)
+        else:
+            text = f"no answer within {pending.part.within_ms / 1000:g} s"
+            self._failed(turn, row, pending, text, refused=False)
+
+    def lose(self, turn: Turn, module: str, text: str) -> None:
+        """A module's process is gone, with all its calls; nodes are not blamed for it."""
+        for call in self._calls.of_module(module):
+            pending = self._calls.take(call)
+            row = self._row(pending)
+            if pending is None or row is None:
+                continue
+            if pending.work is Work.STEP:
+                self._acts.failed(turn, row, f"module {module} {text}", refused=False)
+            else:
+                self._looks.lost(row, pending)
+            turn.dirty.add(row.id)
+
+    def _failed(self, turn: Turn, row: Row, pending: Pending, text: str, *, refused: bool) -> None:
+        match pending.work:
+            case Work.LOOK:
+                self._looks.failed(turn, row, pending, text)
+            case Work.WATCH:
+                self._looks.watch_ended(turn, row, pending)
+            case Work.STEP:
+                self._acts.failed(turn, row, text, refused=refused)
+
+    def _row(self, pending: Pending | None) -> Row | None:
+        return None if pending is None else self._table.get(pending.entity)

@@ -1,0 +1,109 @@
+"""What can be done to which entities: kinds, the parts of all modules, compiled per class."""
+
+from collections.abc import Iterable, Mapping
+
+from haptera.core.knowledge import Domain, compile_class
+from haptera.core.planner import plan
+from haptera.core.problem import check, problem_of
+from haptera.core.rows.row import Row
+from haptera.core.sync import presence
+from haptera.model.chain import Chain, NoChain
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Context, Look, Manifest, Part, Step
+from haptera.model.schema import Kind
+
+# Plans kept: one a (class, start, goal); a fleet in a few states needs few.
+PLANS_CACHED_MAX = 4096
+
+Goal = tuple[tuple[str, str], ...]
+
+
+class Catalog:
+    """Kinds and manifests, fixed for an engine's life.
+
+    Raises:
+        HapteraError: a module serves a kind that is not there, or its parts are malformed.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
+        self.kinds = kinds
+        self.manifests = {one.name: one for one in (presence.MANIFEST, *manifests)}
+        self._parts: dict[str, list[Part]] = {name: [] for name in kinds}
+        for manifest in self.manifests.values():
+            for part in manifest.parts:
+                if part.kind not in kinds:
+                    raise HapteraError(
+                        f"serves kind {part.kind!r}, which nobody declares",
+                        where=f"module {manifest.name}",
+                    )
+                self._parts[part.kind].append(part)
+        for name, parts in self._parts.items():
+            check(problem_of(kinds[name], parts, {}))
+        self._mentioned = {name: _mentioned(parts) for name, parts in self._parts.items()}
+        self._domains: dict[tuple[str, Goal], Domain] = {}
+        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
+
+    def parts(self) -> list[Part]:
+        """All declared parts."""
+        return [part for manifest in self.manifests.values() for part in manifest.parts]
+
+    def step(self, module: str, name: str) -> Step | None:
+        manifest = self.manifests.get(module)
+        steps = () if manifest is None else manifest.steps
+        return next((step for step in steps if step.name == name), None)
+
+    def looks(self) -> list[Look]:
+        """All looks, of any class."""
+        return [part for part in self.parts() if isinstance(part, Look)]
+
+    def modules(self, context: Context) -> list[str]:
+        """The modules whose processes run in this context."""
+        return sorted(
+            one.name
+            for one in self.manifests.values()
+            if one.context is context and one is not presence.MANIFEST
+        )
+
+    def domain(self, row: Row, node: Row | None) -> Domain:
+        """The compiled class of an entity, by the attributes that parts of its kind mention."""
+        key = self._class(row, node)
+        domain = self._domains.get(key)
+        if domain is None:
+            problem = problem_of(row.kind, self._parts[row.kind.name], dict(key[1]))
+            domain = self._domains[key] = compile_class(problem)
+        return domain
+
+    def plan(
+        self,
+        row: Row,
+        node: Row | None,
+        start: int,
+        goal: Mapping[str, str],
+        barred: frozenset[str],
+    ) -> Chain | NoChain:
+        """The chain from here, or the reason why there is none; kept, for others are alike."""
+        domain = self.domain(row, node)
+        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= PLANS_CACHED_MAX:
+                self._plans.clear()
+            found = self._plans[key] = plan(domain, start, goal, barred=barred)
+        return found
+
+    def _class(self, row: Row, node: Row | None) -> tuple[str, Goal]:
+        values = attributes(row, node)
+        mentioned = self._mentioned[row.kind.name]
+        return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
+
+
+def attributes(row: Row, node: Row | None) -> dict[str, str]:
+    """An entity's own attributes, and its node's under `node.NAME`."""
+    if node is None or node is row:
+        return dict(row.attributes)
+    return row.attributes | {f"node.{name}": value for name, value in node.attributes.items()}
+
+
+def _mentioned(parts: Iterable[Part]) -> tuple[str, ...]:
+    conditions = [one for part in parts for one in (*part.requires, *part.excludes)]
+    return tuple(sorted({one.name for one in conditions}))

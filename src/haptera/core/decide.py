@@ -1,0 +1,173 @@
+"""Where an entity stands on its way, and what its side does about the next part of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from haptera.core.act import Acts
+from haptera.core.catalog import Catalog
+from haptera.core.diff import goal as goal_of
+from haptera.core.knowledge import Domain
+from haptera.core.limits import MS
+from haptera.core.look import Looks
+from haptera.core.rows.row import Looking, Phase, Row
+from haptera.core.rows.table import Table
+from haptera.core.side import Side
+from haptera.core.state import start
+from haptera.core.supervise import Supervisor
+from haptera.core.sync.presence import HEAR
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.chain import Chain, Find, Link, NoChain, ReasonKind
+from haptera.model.facts import Method
+from haptera.model.parts import Context, Part, Step
+from haptera.model.views import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entity as it is decided on: its class, its stripped state, its goal."""
+
+    row: Row
+    node: Row | None
+    domain: Domain
+    state: int
+    goal: Mapping[str, str]
+
+
+Standing = tuple[Condition, str | None]
+
+
+class Decisions:
+    """State, diff and plan of one entity become an act, a look, or a wait with its reason."""
+
+    def __init__(
+        self,
+        side: Side,
+        catalog: Catalog,
+        table: Table,
+        timers: Timers,
+        looks: Looks,
+        acts: Acts,
+        supervisor: Supervisor,
+    ) -> None:
+        self._side = side
+        self._catalog = catalog
+        self._table = table
+        self._timers = timers
+        self._looks = looks
+        self._acts = acts
+        self._supervisor = supervisor
+
+    def place(self, turn: Turn, row: Row) -> Place:
+        """Strip the entity's state, its node's having been stripped before."""
+        node = self._table.node_of(row)
+        domain = self._catalog.domain(row, node)
+        goal = goal_of(row, domain)
+        state = start(row, node, domain, goal)
+        known = domain.known(state)
+        for name in [name for name in row.known if name not in known]:
+            if row.known[name].method is Method.READ:
+                row.forget(name, turn.now)
+                turn.changed.add(row.id)
+        return Place(row, node, domain, state, goal)
+
+    def decide(self, turn: Turn, row: Row) -> None:
+        """Bring one entity a part further, as far as this side can."""
+        place = self.place(turn, row)
+        self._acts.review(turn, row, place.domain, place.state)
+        condition, why = self._stand(turn, place)
+        if condition is Condition.CONVERGED:
+            row.error = None
+        if (condition, why) != (row.condition, row.why):
+            if condition is not row.condition:
+                row.since = turn.now
+            row.condition, row.why = condition, why
+            turn.changed.add(row.id)
+        self._looks.tend(turn, row, place.node, place.domain, place.state)
+        if row is place.node:
+            self._lend(turn, row)
+
+    def _lend(self, turn: Turn, node: Row) -> None:
+        """What others borrow of a node has changed: decide on them, too."""
+        lent = tuple(sorted((name, fact.value) for name, fact in node.known.items()))
+        if lent != node.lent:
+            node.lent = lent
+            turn.dirty.update(row.id for row in self._table.on(node.id.node) if row is not node)
+
+    def _stand(self, turn: Turn, place: Place) -> Standing:
+        row = place.row
+        if not place.goal:
+            row.plan = None
+            return Condition.IDLE, None
+        barred = row.bars(place.state, turn.now)
+        row.plan = self._catalog.plan(row, place.node, place.state, place.goal, barred)
+        if row.stepping is not None:
+            return _at_work(row, _doing(row))
+        if isinstance(row.plan, NoChain):
+            return self._no_chain(turn, place, row.plan, barred)
+        if not row.plan.links:
+            return Condition.CONVERGED, None
+        return self._take(turn, place, row.plan.links[0])
+
+    def _no_chain(
+        self, turn: Turn, place: Place, answer: NoChain, barred: frozenset[str]
+    ) -> Standing:
+        row = place.row
+        if answer.reason.kind is ReasonKind.WAITS:
+            return Condition.WAITING, answer.reason.text
+        if barred:
+            row.plan = self._catalog.plan(row, place.node, place.state, place.goal, frozenset())
+            if isinstance(row.plan, Chain):
+                return Condition.STUCK, row.error or "the next part failed"
+        return Condition.STUCK, answer.reason.text
+
+    def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
+        """Take the first link where it is this side's; otherwise say whose it is."""
+        part = link.look if isinstance(link, Find) else link.step
+        if not self._side.runs(part):
+            return Condition.WAITING, f"{part.path} is up to {_other_side(place.row, part)}"
+        if part is HEAR:
+            return self._hear(turn, place.row)
+        if not self._supervisor.ready(part.module):
+            return Condition.WAITING, f"module {part.module} is starting"
+        if isinstance(part, Step):
+            return self._step(turn, place, part)
+        self._looks.want(place.row, part, turn.now)
+        assert isinstance(link, Find)
+        return _at_work(place.row, f"{part.path}: looks whether {part.at} is {link.expect}")
+
+    def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
+        if step.disruptive:
+            # Permits come later: until then what may harm is shown, not done.
+            return Condition.STUCK, f"{step.path} is disruptive: no-permit"
+        self._acts.begin(turn, place.row, step, place.state)
+        return _at_work(place.row, _doing(place.row))
+
+    def _hear(self, turn: Turn, row: Row) -> Standing:
+        """Wait for the agent's hello; past the time that a boot may take, say that none came."""
+        looking = row.looks.setdefault(HEAR.path, Looking())
+        if not looking.due_at:
+            looking.due_at = turn.now + HEAR.within_ms * MS
+        if turn.now >= looking.due_at:
+            return Condition.STUCK, f"nothing heard from the agent for {HEAR.within_ms // 1000} s"
+        self._timers.set(("decide", row.id), looking.due_at)
+        return Condition.ACTING, "waits to hear from the agent"
+
+
+def _at_work(row: Row, doing: str) -> Standing:
+    """Under way; but what has failed before is stuck until it has succeeded."""
+    return (Condition.ACTING, doing) if row.error is None else (Condition.STUCK, row.error)
+
+
+def _other_side(row: Row, part: Part) -> str:
+    return "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
+
+
+def _doing(row: Row) -> str:
+    assert row.stepping is not None
+    words = {
+        Phase.WRITING: "is about to run",
+        Phase.CALLED: "runs",
+        Phase.READING: "its outcome is being read",
+    }
+    return f"{row.stepping.step.path}: {words[row.stepping.phase]}"

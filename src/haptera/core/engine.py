@@ -1,0 +1,249 @@
+"""The loop: what happened becomes state, the state a plan, the plan what is to be done now."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from haptera.core.act import Acts
+from haptera.core.answers import Answers
+from haptera.core.calls import Calls
+from haptera.core.catalog import Catalog
+from haptera.core.decide import Decisions
+from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
+from haptera.core.look import Looks
+from haptera.core.proposals import Proposals
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.core.side import Side
+from haptera.core.supervise import Supervisor
+from haptera.core.sync.delta import DesiredOut, ObservedOut
+from haptera.core.sync.links import Links
+from haptera.core.sync.merge import DesiredIn, ObservedIn
+from haptera.core.sync.peers import Tier
+from haptera.core.sync.presence import hear, hear_self, lose
+from haptera.core.timers import Key, Timers
+from haptera.core.turn import Turn
+from haptera.kinds.node import Agent, agent
+from haptera.model.changes import Stored
+from haptera.model.effects import Effect, Keep, Publish
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import (
+    Alive,
+    Answered,
+    Asked,
+    Ended,
+    Enrolled,
+    Event,
+    Exited,
+    Failed,
+    Heard,
+    Proposed,
+    Ready,
+    Sighted,
+    Ticked,
+    Unwritten,
+    Written,
+)
+
+
+class Engine:
+    """One side's whole knowledge and will. Pure: events and the time in, effects out.
+
+    `handle` takes all that happened since the last call, in order; `deadline` says when to call
+    it again with a `Ticked` if nothing happens before.
+    """
+
+    def __init__(self, side: Side, catalog: Catalog, stored: Stored, schema: int, now: int) -> None:
+        self.side, self.catalog = side, catalog
+        self.table = Table(catalog.kinds)
+        self.timers = Timers()
+        self.calls = Calls(self.timers)
+        self.supervisor = Supervisor(catalog.modules(side.context), self.timers)
+        self.proposals = Proposals(self.table, catalog.kinds)
+        self.looks = Looks(side, self.timers, self.calls, self.supervisor)
+        self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
+        self.decisions = Decisions(
+            side, catalog, self.table, self.timers, self.looks, self.acts, self.supervisor
+        )
+        self.answers = Answers(self.table, self.calls, self.looks, self.acts)
+        here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
+        self._here = here
+        self._desired_out = DesiredOut(self.table, stored.epoch)
+        self._observed_out = ObservedOut(self.table, side, here)
+        self._desired_in = DesiredIn(self.table, stored.epoch)
+        self._observed_in = ObservedIn(self.table, here)
+        self.links = (
+            Links(side, self.timers, self._desired_out, self._observed_in, schema)
+            if side.node is None
+            else Links(side, self.timers, self._observed_out, self._desired_in, schema)
+        )
+        self._begin = Turn(now)
+        self._load(stored, now)
+
+    def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
+        """Take in what happened; returns all that is to be done about it, in order."""
+        turn, self._begin = self._begin, Turn(now)
+        turn.now = now
+        self._forgive_pause(now)
+        for event in batch:
+            self._take(turn, event)
+        for key in self.timers.due(now):
+            self._wake(turn, key)
+        self._decide_all(turn)
+        self._tell(turn)
+        if turn.changed:
+            turn.effects.append(Publish(tuple(sorted(turn.changed, key=str))))
+        return turn.effects
+
+    def deadline(self) -> int | None:
+        """When to call next, if nothing happens before; None: not at all."""
+        return self.timers.next()
+
+    def check(self) -> None:
+        """Assert what must hold between any two calls."""
+        for row in self.table:
+            assert not row.known.keys() & row.remembered.keys(), row.id
+            if row.stepping is not None and row.stepping.call is not None:
+                assert self.calls.get(row.stepping.call) is not None, row.id
+            if row.stepping is not None:
+                assert self.side.runs(row.stepping.step), row.id
+
+    def _load(self, stored: Stored, now: int) -> None:
+        self.table.revision = stored.revision
+        for entity in stored.entities:
+            self._begin.touch(self.table.load(entity).id)
+        for intent in stored.intents:
+            row = self.table.get(intent.entity)
+            step = self.catalog.step(intent.module, intent.step)
+            if row is None or step is None:
+                self.acts.close(self._begin, intent)
+            else:
+                self.acts.resume(row, intent, step, now)
+        for name, incarnation in stored.incarnations.items():
+            self.links.join(now, name, incarnation)
+        if self.side.node is not None:
+            row = self.table.make(node_id(self.side.node))
+            hear_self(self._begin, row)
+        self.supervisor.start_all(self._begin)
+
+    def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901  one branch an event
+        match event:
+            case Heard():
+                self.links.heard(turn, event)
+            case Alive(peers, arrived_at):
+                self.links.alive(turn, peers, arrived_at)
+            case Answered() | Ended() | Failed():
+                self.answers.take(turn, event)
+            case Sighted():
+                self.answers.sighted(turn, event)
+            case Proposed():
+                self.proposals.propose(turn, event)
+            case Written() | Unwritten():
+                self._stored(turn, event)
+            case Ready(module):
+                self.supervisor.serves(module, turn.now)
+                turn.dirty.update(row.id for row in self.table)
+            case Exited(module, text):
+                self.answers.lose(turn, module, text)
+                self.supervisor.exited(turn, module)
+            case Enrolled(peer, incarnation):
+                self._enrolled(turn, peer, incarnation)
+            case Asked(entity):
+                self._asked(turn, entity)
+            case Ticked():
+                pass
+            case _:
+                assert_never(event)
+
+    def _wake(self, turn: Turn, key: Key) -> None:
+        match key:
+            case ("hello", str(name)):
+                self.links.say_hello(turn, name)
+            case ("tell", str(name)):
+                self.links.tell_again(turn, name)
+            case ("tier", str(name)):
+                self.links.check_tier(turn, name)
+            case ("start", str(module)):
+                self.supervisor.start(turn, module)
+            case ("call", int(call)):
+                self.answers.expire(turn, call)
+            case ("look" | "decide", EntityId() as entity):
+                turn.dirty.add(entity)
+            case _:
+                raise AssertionError(key)
+
+    def _enrolled(self, turn: Turn, peer: str, incarnation: int) -> None:
+        """A node that enrols has booted: what was known of what ran on it is remembered."""
+        self.links.join(turn.now, peer, incarnation)
+        if self.side.node is None:
+            for row in self.table.on(peer):
+                for name in [one for one in row.known if (row.id.kind, one) not in self._here]:
+                    row.forget(name, turn.now)
+                turn.touch(row.id)
+
+    def _stored(self, turn: Turn, event: Written | Unwritten) -> None:
+        """A write is done or refused: an intent's entity goes on, or a proposal is answered."""
+        entity = self.proposals.meant_for(event.ticket)
+        row = None if entity is None else self.table.get(entity)
+        match event:
+            case Written() if row is not None:
+                self.acts.written(turn, row, self.table.node_of(row))
+                turn.dirty.add(row.id)
+            case Written(ticket, revision):
+                for changed, number in self.proposals.written(turn, ticket, revision):
+                    self._desired_out.changed(changed, number)
+                    turn.touch(changed)
+            case Unwritten(_, text) if row is not None:
+                self.acts.unwritten(turn, row, text)
+            case Unwritten(ticket, text):
+                self.proposals.unwritten(turn, ticket, text)
+
+    def _asked(self, turn: Turn, entity: EntityId) -> None:
+        if (row := self.table.get(entity)) is not None:
+            row.barred.clear()
+            for looking in row.looks.values():
+                looking.due_at = looking.failed_until = 0
+            turn.dirty.add(entity)
+
+    def _decide_all(self, turn: Turn) -> None:
+        """Nodes before what is on them; again where deciding itself changed something."""
+        for _ in range(ROUNDS_MAX):
+            if not turn.dirty:
+                return
+            batch, turn.dirty = turn.dirty, set()
+            for entity in sorted(batch, key=lambda one: (one.kind != "node", str(one))):
+                row = self.table.get(entity)
+                if row is not None:
+                    self._presence(turn, row)
+                    self.decisions.decide(turn, row)
+        raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
+
+    def _presence(self, turn: Turn, row: Row) -> None:
+        """On a parent, what a child's hellos tell of its agent."""
+        peer = self.links.get(row.id.name) if row.kind.name == "node" else None
+        if peer is None or self.side.node is not None:
+            return
+        if peer.tier is Tier.LOST:
+            lose(turn, row)
+        elif peer.heard_at is not None:
+            place = self.decisions.place(turn, row)
+            if place.domain.knowable(place.state, agent.name, Agent.UP):
+                hear(turn, row, peer.heard_at)
+
+    def _forgive_pause(self, now: int) -> None:
+        """Where this process was stopped or starved, nobody else was silent for so long."""
+        due = self.timers.next()
+        if due is not None and now - due > LAG_MAX_NS:
+            self.links.forgive(now - due)
+
+    def _tell(self, turn: Turn) -> None:
+        """Changed entities go to the neighbour at once, and an agent keeps what it is told."""
+        if self.side.node is None:
+            self.links.tell_changes(turn, self._desired_out.take_changed())
+            return
+        if self._desired_in.take_changed():
+            kept = Keep(self._desired_in.epoch, self.table.revision, self.table.stored())
+            turn.effects.append(kept)
+        rows = [row for one in sorted(turn.changed, key=str) if (row := self.table.get(one))]
+        told = [self._observed_out.changed(row) for row in rows]
+        if any(told):
+            self.links.tell_changes(turn, (self.side.node,))

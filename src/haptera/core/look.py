@@ -1,0 +1,135 @@
+"""What is looked at, when, and what a reading does to what is believed."""
+
+from haptera.core.calls import Calls, Pending
+from haptera.core.knowledge import Domain
+from haptera.core.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
+from haptera.core.rows.row import Looking, Row
+from haptera.core.side import Side
+from haptera.core.supervise import Supervisor
+from haptera.core.sync.presence import HEAR
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.effects import Work
+from haptera.model.facts import Fact, Method
+from haptera.model.parts import Look
+from haptera.model.schema import Applied
+
+READING_BYTES_MAX = 64
+
+
+class Looks:
+    """Keeps every look whose conditions hold as fresh as it is declared to be."""
+
+    def __init__(self, side: Side, timers: Timers, calls: Calls, supervisor: Supervisor) -> None:
+        self._side = side
+        self._timers = timers
+        self._calls = calls
+        self._supervisor = supervisor
+
+    def can(self, look: Look) -> bool:
+        """Whether this side can take the look now, as far as its module goes."""
+        return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
+
+    def want(self, row: Row, look: Look, now: int) -> None:
+        """Take this look as soon as it is open, or let one that is under way serve."""
+        looking = row.looks.setdefault(look.path, Looking())
+        looking.due_at = min(looking.due_at, max(now, looking.failed_until))
+
+    def tend(self, turn: Turn, row: Row, node: Row | None, domain: Domain, state: int) -> None:
+        """Begin what is due among the open looks, end what is not open any more."""
+        looks = {look.path: look for look in domain.looks_open(state) if self.can(look)}
+        for path, looking in row.looks.items():
+            if path not in looks:
+                self._end(turn, looking)
+        for look in looks.values():
+            self._age(turn, row, look)
+            self._keep(turn, row, node, look)
+
+    def answered(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
+        """A look found this."""
+        look = pending.part
+        assert isinstance(look, Look)
+        looking = row.looks[look.path]
+        looking.call = None
+        looking.due_at = turn.now + look.every_ms * MS
+        if problem := _problem(row, look, value):
+            self.failed(turn, row, pending, problem)
+        else:
+            self._learn(turn, row, look, value, at)
+
+    def sighted(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
+        """A watch reported this unasked; it counts as a look begun when it was seen."""
+        look = pending.part
+        assert isinstance(look, Look)
+        if not _problem(row, look, value):
+            row.looks[look.path].due_at = turn.now + look.every_ms * MS
+            self._learn(turn, row, look, value, at)
+
+    def failed(self, turn: Turn, row: Row, pending: Pending, text: str) -> None:
+        """A look failed, so nothing is known any more of what it looks at."""
+        look = pending.part
+        assert isinstance(look, Look)
+        looking = row.looks[look.path]
+        looking.call = None
+        looking.due_at = looking.failed_until = turn.now + BACKOFF_NS
+        row.error = f"{look.path}: {text}"
+        row.forget(look.at, turn.now)
+        turn.touch(row.id)
+
+    def watch_ended(self, turn: Turn, row: Row, pending: Pending) -> None:
+        """A watch ended by itself: the periodic look serves until it is opened again."""
+        looking = row.looks[pending.part.path]
+        looking.watch = None
+        looking.watch_at = turn.now + BACKOFF_NS
+        self._timers.soonest(("look", row.id), looking.watch_at)
+
+    def lost(self, row: Row, pending: Pending) -> None:
+        """The module's process is gone: look again as soon as there is one."""
+        row.looks.pop(pending.part.path, None)
+
+    def _learn(self, turn: Turn, row: Row, look: Look, value: str, at: int) -> None:
+        row.looks[look.path].failed_until = 0
+        fact = Fact(value, look.module, Method.READ, at, 0)
+        turn.dirty.add(row.id)
+        if row.learn(look.at, fact):
+            turn.changed.add(row.id)
+
+    def _keep(self, turn: Turn, row: Row, node: Row | None, look: Look) -> None:
+        looking = row.looks.setdefault(look.path, Looking())
+        if look.watched and looking.watch is None and looking.watch_at <= turn.now:
+            looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
+        if looking.call is None:
+            if looking.due_at <= turn.now:
+                deadline_at = turn.now + look.within_ms * MS
+                looking.call = self._calls.ask(
+                    turn, row, node, look, Work.LOOK, deadline_at=deadline_at
+                )
+            else:
+                self._timers.soonest(("look", row.id), looking.due_at)
+
+    def _age(self, turn: Turn, row: Row, look: Look) -> None:
+        fact = row.known.get(look.at)
+        if fact is None:
+            return
+        dies_at = fact.at + LOOKS_OVERDUE_MAX * look.every_ms * MS + look.within_ms * MS
+        if fact.method is Method.READ and dies_at <= turn.now:
+            row.forget(look.at, turn.now)
+            turn.touch(row.id)
+
+    def _end(self, turn: Turn, looking: Looking) -> None:
+        for call in (looking.call, looking.watch):
+            if call is not None:
+                self._calls.cancel(turn, call)
+        looking.call = looking.watch = None
+
+
+def _problem(row: Row, look: Look, value: str) -> str | None:
+    """What is wrong with an answer that the look cannot give."""
+    variable = row.kind.variable(look.at)
+    if variable is not None and variable.values is Applied:
+        if len(value.encode()) <= READING_BYTES_MAX:
+            return None
+        return f"answered a digest of more than {READING_BYTES_MAX} bytes"
+    if value in look.outcomes:
+        return None
+    return f"answered {value[:READING_BYTES_MAX]!r}, none of its outcomes"

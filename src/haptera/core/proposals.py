@@ -1,0 +1,88 @@
+"""Changes of desired state on their way to be durable: nothing counts before it is written."""
+
+from collections.abc import Mapping
+from itertools import count
+
+from haptera.core.rows.table import Table
+from haptera.core.turn import Turn
+from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.desirable import check_desired
+from haptera.model.effects import Reply, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.events import Proposed
+from haptera.model.schema import Kind
+
+
+class Proposals:
+    """Writes under way by ticket: proposals of people and programs, and intents of entities."""
+
+    def __init__(self, table: Table, kinds: Mapping[str, Kind]) -> None:
+        self._table = table
+        self._kinds = kinds
+        self._tickets = count(1)
+        self._proposed: dict[int, Proposed] = {}
+        self._meant: dict[int, EntityId] = {}
+
+    def ticket(self, entity: EntityId | None) -> int:
+        """A number for a write; its answer is for this entity, or for nobody."""
+        ticket = next(self._tickets)
+        if entity is not None:
+            self._meant[ticket] = entity
+        return ticket
+
+    def meant_for(self, ticket: int) -> EntityId | None:
+        """The entity whose intent this ticket wrote; asked once."""
+        return self._meant.pop(ticket, None)
+
+    def propose(self, turn: Turn, event: Proposed) -> None:
+        """Have it written, unless it cannot be meant."""
+        if problem := self._problem(event.changes):
+            turn.effects.append(Reply(event.ticket, None, problem))
+            return
+        ticket = self.ticket(None)
+        self._proposed[ticket] = event
+        turn.effects.append(Write(ticket, event.changes, event.if_revision))
+
+    def written(self, turn: Turn, ticket: int, revision: int) -> list[tuple[EntityId, int]]:
+        """It is durable: take it over; returns the changed entities with their revisions."""
+        event = self._proposed.pop(ticket, None)
+        if event is None:
+            return []
+        turn.effects.append(Reply(event.ticket, revision))
+        first = revision - len(event.changes) + 1
+        changed = [
+            (self._table.apply(change, number), number)
+            for number, change in enumerate(event.changes, first)
+        ]
+        return [(entity, number) for entity, number in changed if entity is not None]
+
+    def unwritten(self, turn: Turn, ticket: int, text: str) -> None:
+        event = self._proposed.pop(ticket, None)
+        if event is not None:
+            turn.effects.append(Reply(event.ticket, None, text))
+
+    def _problem(self, changes: tuple[Change, ...]) -> str | None:
+        """What in a proposal names something that is not there; its order counts."""
+        here = {row.id for row in self._table}
+        for change in changes:
+            match change:
+                case Declare(entity):
+                    if entity.kind not in self._kinds:
+                        return f"{entity}: there is no kind {entity.kind!r}"
+                    here.add(entity)
+                    if entity.node is not None and node_id(entity.node) not in here:
+                        return f"{entity}: node {entity.node} is not declared"
+                case SetDesired(entity, name, value):
+                    if entity not in here:
+                        return f"{entity} is not declared"
+                    try:
+                        check_desired(self._kinds[entity.kind], name, value)
+                    except HapteraError as error:
+                        return f"{entity}: {error}"
+                case UnsetDesired(entity) | Undeclare(entity):
+                    if entity not in here:
+                        return f"{entity} is not declared"
+                case _:
+                    return "only desired state can be proposed"
+        return None

@@ -1,0 +1,60 @@
+"""Questions answered from state: entities as people and programs see them."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from haptera.core.limits import MS
+from haptera.core.rows.row import Row
+from haptera.model.chain import Chain, Do, Find, Link
+from haptera.model.facts import Fact
+from haptera.model.views import DesiredView, EntityView, LinkView, ObservedView, Summary
+
+
+def view(row: Row, now: int) -> EntityView:
+    """One entity as it is, as it should be, and how it gets from the one to the other."""
+    links = row.plan.links if isinstance(row.plan, Chain) else ()
+    observed = {
+        name: _observed(row, name, fact, now, known=True) for name, fact in row.known.items()
+    }
+    for name, fact in row.remembered.items():
+        observed[name] = _observed(row, name, fact, now, known=False)
+    return EntityView(
+        entity=str(row.id),
+        kind=row.id.kind,
+        name=row.id.name,
+        node=row.id.node,
+        revision=row.revision,
+        attributes=dict(row.attributes),
+        desired={name: DesiredView(one.value, one.owner) for name, one in row.desired.items()},
+        observed=dict(sorted(observed.items())),
+        condition=row.condition,
+        chain=[_link(link) for link in links],
+        since_ms=(now - row.since) // MS,
+        why=row.why,
+        error=row.error,
+    )
+
+
+def summary(rows: Iterable[Row]) -> Summary:
+    """How many entities of each kind stand in each condition."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts.setdefault(row.id.kind, Counter())[row.condition.value] += 1
+    return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
+
+
+def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
+    age_ms = max(0, now - fact.at) // MS
+    return ObservedView(row.value(name, fact), known, fact.method.value, fact.by, age_ms)
+
+
+def _link(link: Link) -> LinkView:
+    match link:
+        case Find(look, expect):
+            return LinkView(look.path, f"looks at {look.at}", look.context, expect=expect)
+        case Do(step):
+            changes = ", ".join(
+                f"{one.variable} to {one.target}{'?' if one.expected else ''}"
+                for one in step.changes
+            )
+            return LinkView(step.path, f"brings {changes}", step.context, step.disruptive)

@@ -1,0 +1,144 @@
+"""One entity in memory: what it should be, what it is, and what is being done about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from haptera.model.chain import Chain, NoChain
+from haptera.model.changes import Desired
+from haptera.model.entity import EntityId
+from haptera.model.facts import Fact, Method
+from haptera.model.intent import Intent
+from haptera.model.parts import Step
+from haptera.model.schema import Applied, Kind, digest
+from haptera.model.views import Condition
+
+
+@dataclass(slots=True)
+class Looking:
+    """One look of an entity: when it is due, and the calls under way for it.
+
+    Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
+    """
+
+    due_at: int = 0
+    failed_until: int = 0
+    call: int | None = None
+    watch: int | None = None
+    watch_at: int = 0
+
+
+class Phase(Enum):
+    """How far a step is: its intent being written, its call under way, its outcome being read."""
+
+    WRITING = auto()
+    CALLED = auto()
+    READING = auto()
+
+
+@dataclass(slots=True)
+class Stepping:
+    """A step under way. None other is begun on the entity before its outcome was read.
+
+    `settled_at` is when its longest late effect has passed, so that any reading counts.
+    """
+
+    intent: Intent
+    step: Step
+    start: int | None
+    settled_at: int
+    phase: Phase = Phase.WRITING
+    call: int | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """The state of one entity. `version` numbers the last change of its observed layer."""
+
+    id: EntityId
+    kind: Kind
+    attributes: dict[str, str] = field(default_factory=dict)
+    owner: str = ""
+    desired: dict[str, Desired] = field(default_factory=dict)
+    revision: int = 0
+    known: dict[str, Fact] = field(default_factory=dict)
+    remembered: dict[str, Fact] = field(default_factory=dict)
+    forgotten_at: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+    looks: dict[str, Looking] = field(default_factory=dict)
+    stepping: Stepping | None = None
+    barred: dict[tuple[int, str], int] = field(default_factory=dict)
+    plan: Chain | NoChain | None = None
+    condition: Condition = Condition.IDLE
+    since: int = 0
+    why: str | None = None
+    error: str | None = None
+    lent: tuple[tuple[str, str], ...] = ()
+
+    def plain(self) -> dict[str, str | int]:
+        """The desired plain data."""
+        named = {one.name for one in self.kind.plain}
+        return {name: one.value for name, one in self.desired.items() if name in named}
+
+    def digest(self) -> str:
+        """What `applied` is compared with."""
+        return digest(self.plain())
+
+    def value(self, name: str, fact: Fact) -> str:
+        """The fact as a value of its variable: a digest in force is current or stale."""
+        variable = self.kind.variable(name)
+        if variable is None or variable.values is not Applied:
+            return fact.value
+        return Applied.CURRENT if fact.value == self.digest() else Applied.STALE
+
+    def learn(self, name: str, fact: Fact) -> bool:
+        """Take a reading; tell whether it says anything new."""
+        old = self.known.get(name)
+        self.known[name] = fact
+        self.remembered.pop(name, None)
+        return old is None or (old.value, old.method) != (fact.value, fact.method)
+
+    def forget(self, name: str, now: int) -> bool:
+        """Keep a value as remembered only; tell whether it was known."""
+        fact = self.known.pop(name, None)
+        if fact is None:
+            return False
+        self.remembered[name] = fact
+        self.forgotten_at[name] = now
+        return True
+
+    def expect(self, name: str, value: str, by: str, now: int) -> None:
+        """A step should have brought this about; only a look can tell."""
+        if name in self.known:
+            self.forget(name, now)
+        if self._plain_enum(name):
+            self.remembered[name] = Fact(value, by, Method.INFERRED, now, 0)
+
+    def _plain_enum(self, name: str) -> bool:
+        variable = self.kind.variable(name)
+        return variable is not None and variable.values is not Applied
+
+    def bars(self, start: int, now: int) -> frozenset[str]:
+        """The parts that failed from this start and whose time to try again has not come."""
+        steps = {path for (state, path), at in self.barred.items() if state == start and at > now}
+        looks = {path for path, looking in self.looks.items() if looking.failed_until > now}
+        return frozenset(steps | looks)
+
+    def bar(self, start: int, path: str, until: int, now: int) -> None:
+        """Do not take this part from this start before then; bars that are over are dropped."""
+        self.barred = {key: at for key, at in self.barred.items() if at > now}
+        self.barred[start, path] = until
+
+    def seen(self, goal: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """What is observed and what remembered, as the planner takes it (SEMANTICS, Start).
+
+        An inferred value does not meet a goal: where it would, it counts as remembered.
+        """
+        observed: dict[str, str] = {}
+        remembered = {name: self.value(name, fact) for name, fact in self.remembered.items()}
+        for name, fact in self.known.items():
+            value = self.value(name, fact)
+            wished = fact.method is Method.INFERRED and goal.get(name) == value
+            (remembered if wished else observed)[name] = value
+        return observed, remembered

@@ -1,0 +1,104 @@
+"""All entities of one engine, by id and by node; the desired layer follows what was written."""
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from haptera.core.rows.row import Row
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.entity import EntityId, node_id
+from haptera.model.schema import Kind
+
+
+class Table:
+    """Rows by id. `revision` is that of the last desired change it holds."""
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+        self._rows: dict[EntityId, Row] = {}
+        self._on_node: dict[str | None, dict[EntityId, None]] = {}
+        self.revision = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())
+
+    def get(self, entity: EntityId) -> Row | None:
+        return self._rows.get(entity)
+
+    def node_of(self, row: Row) -> Row | None:
+        """The row of the node that the entity is on; a node's own row for a node."""
+        return None if row.id.node is None else self._rows.get(node_id(row.id.node))
+
+    def on(self, node: str | None) -> list[Row]:
+        """The rows on a node, its own first, then by id."""
+        ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))
+        return [self._rows[one] for one in ids]
+
+    def make(self, entity: EntityId) -> Row:
+        """The entity's row, made where there is none."""
+        row = self._rows.get(entity)
+        if row is None:
+            row = self._rows[entity] = Row(entity, self._kinds[entity.kind])
+            self._on_node.setdefault(entity.node, {})[entity] = None
+        return row
+
+    def remove(self, entity: EntityId) -> None:
+        if self._rows.pop(entity, None) is not None:
+            del self._on_node[entity.node][entity]
+
+    def load(self, stored: StoredEntity) -> Row:
+        row = self.make(stored.entity)
+        row.attributes, row.owner = dict(stored.attributes), stored.owner
+        row.desired, row.revision = dict(stored.desired), stored.revision
+        return row
+
+    def copy(self) -> "Table":
+        """A draft: changes of its desired layer and its plans do not touch this table."""
+        draft = Table(self._kinds)
+        draft.revision = self.revision
+        for row in self:
+            draft.load(StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision))
+            draft.make(row.id).known = dict(row.known)
+            draft.make(row.id).remembered = dict(row.remembered)
+        return draft
+
+    def stored(self) -> tuple[StoredEntity, ...]:
+        """The whole desired layer, as it is stored."""
+        return tuple(
+            StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)
+            for row in self
+        )
+
+    def apply(self, change: Change, revision: int) -> EntityId | None:
+        """Take over one durable change; returns the entity whose desired layer it changed."""
+        self.revision = revision
+        match change:
+            case Declare(entity, attributes, owner):
+                row = self.make(entity)
+                row.attributes, row.owner, row.revision = dict(attributes), owner, revision
+                return entity
+            case Undeclare(entity):
+                self.remove(entity)
+                return entity
+            case SetDesired(entity, name, value, owner):
+                row = self.make(entity)
+                row.desired[name], row.revision = Desired(value, owner), revision
+                return entity
+            case UnsetDesired(entity, name):
+                row = self.make(entity)
+                row.desired.pop(name, None)
+                row.revision = revision
+                return entity
+            case OpenIntent() | CloseIntent():
+                return None
+            case _:
+                assert_never(change)

@@ -1,0 +1,31 @@
+"""Which end of a chain this engine is: a parent's, or a node's own agent's."""
+
+from dataclasses import dataclass
+
+from haptera.model.entity import EntityId
+from haptera.model.parts import Context, Part
+
+# The name that an agent's engine gives to the parent it reports to.
+PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`node` is the agent's own node, None on a parent; `instance` is new for each process.
+
+    `hello_ns` is H, which all timers of the tree are multiples of (DESIGN section 5).
+    """
+
+    context: Context
+    node: str | None
+    instance: int
+    kernel_boot: str
+    hello_ns: int
+
+    def runs(self, part: Part) -> bool:
+        """Whether this side runs the part; the other side's are planned, and waited for."""
+        return part.context is self.context
+
+    def owns(self, entity: EntityId) -> bool:
+        """Whether the entity is of this side's concern: a parent's all, an agent's node's."""
+        return self.node is None or entity.node == self.node

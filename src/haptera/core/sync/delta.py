@@ -1,0 +1,138 @@
+"""What a neighbour has not heard yet: the layer that we send it, its mark, and the changes."""
+
+from hashlib import blake2b
+from typing import Protocol
+
+from haptera.core.limits import MS
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.core.side import Side
+from haptera.model.entity import EntityId
+from haptera.model.facts import Fact
+from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, SeenValue, Update
+
+
+class Outgoing(Protocol):
+    """The layer that this side is the source of, for one node."""
+
+    def mark(self, node: str) -> Mark:
+        """How far the layer has come."""
+
+    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
+        """All entities that changed after this version, the latest change last.
+
+        Last, because a neighbour that holds the latest version and yet another digest than ours
+        takes itself to have missed something, and asks for all.
+        """
+
+
+def mark_digest(versions: dict[EntityId, int]) -> int:
+    """64 bits that stand for which entities there are, and in which version each."""
+    total = 0
+    for entity, version in versions.items():
+        text = f"{entity}={version}".encode()
+        total ^= int.from_bytes(blake2b(text, digest_size=8).digest())
+    return total
+
+
+class DesiredOut:
+    """A parent's desired layer of each child. What is gone is told until the child knows."""
+
+    def __init__(self, table: Table, epoch: int) -> None:
+        self._table = table
+        self._epoch = epoch
+        self._gone: dict[str, dict[EntityId, int]] = {}
+        self._marks: dict[str, Mark] = {}
+        self._changed: set[str] = set()
+
+    def changed(self, entity: EntityId, revision: int) -> None:
+        """The desired layer of this entity changed, or the entity is gone."""
+        if entity.node is None:
+            return
+        self._marks.pop(entity.node, None)
+        self._changed.add(entity.node)
+        gone = self._gone.setdefault(entity.node, {})
+        if self._table.get(entity) is None:
+            gone[entity] = revision
+        else:
+            gone.pop(entity, None)
+
+    def take_changed(self) -> set[str]:
+        """The nodes whose layer changed since this was last asked."""
+        nodes, self._changed = self._changed, set()
+        return nodes
+
+    def mark(self, node: str) -> Mark:
+        if node not in self._marks:
+            versions = {row.id: row.revision for row in self._table.on(node)}
+            gone = self._gone.get(node, {})
+            last = max((*versions.values(), *gone.values()), default=0)
+            self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
+        return self._marks[node]
+
+    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
+        here = [
+            DesiredUpdate(
+                row.id,
+                row.revision,
+                {name: one.value for name, one in row.desired.items()},
+                dict(row.attributes),
+            )
+            for row in self._table.on(node)
+            if row.revision > after
+        ]
+        gone = [
+            DesiredUpdate(entity, revision, {}, {}, gone=True)
+            for entity, revision in sorted(self._gone.get(node, {}).items())
+            if revision > after
+        ]
+        return tuple(sorted((*here, *gone), key=lambda one: one.version))
+
+
+class ObservedOut:
+    """An agent's observed layer; a change is one of values, not of ages."""
+
+    def __init__(self, table: Table, side: Side, looked_at_here: set[tuple[str, str]]) -> None:
+        self._table = table
+        self._side = side
+        self._here = looked_at_here
+        self._signatures: dict[EntityId, tuple[tuple[str, str, bool, str], ...]] = {}
+        self._version = 0
+
+    def changed(self, row: Row) -> bool:
+        """Number the row's observed state anew where it differs from what was last told."""
+        signature = tuple(
+            sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
+        )
+        if signature == self._signatures.get(row.id, ()):
+            return False
+        self._signatures[row.id] = signature
+        self._version += 1
+        row.version = self._version
+        return True
+
+    def removed(self, entity: EntityId) -> None:
+        self._signatures.pop(entity, None)
+
+    def mark(self, node: str) -> Mark:
+        versions = {row.id: row.version for row in self._table.on(node) if row.version}
+        return Mark(0, self._version, mark_digest(versions))
+
+    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
+        rows = [row for row in self._table.on(node) if row.version > after]
+        return tuple(
+            ObservedUpdate(row.id, row.version, self._seen(row, now))
+            for row in sorted(rows, key=lambda row: row.version)
+        )
+
+    def _seen(self, row: Row, now: int) -> dict[str, SeenValue]:
+        return {
+            name: SeenValue(fact.value, known, fact.method, (now - fact.at) // MS, fact.by)
+            for name, fact, known in self._facts(row)
+        }
+
+    def _facts(self, row: Row) -> list[tuple[str, Fact, bool]]:
+        """What this side itself looks at; for the rest its parent's word counts."""
+        facts = [(name, fact, True) for name, fact in row.known.items()]
+        facts += [(name, fact, False) for name, fact in row.remembered.items()]
+        return [one for one in facts if (row.kind.name, one[0]) in self._here]

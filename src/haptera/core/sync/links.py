@@ -1,0 +1,176 @@
+"""The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
+
+from collections.abc import Iterable
+
+from haptera.core.limits import TELL_AGAIN_NS
+from haptera.core.side import PARENT, Side
+from haptera.core.sync.delta import Outgoing
+from haptera.core.sync.merge import Incoming
+from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.effects import Tell
+from haptera.model.entity import node_id
+from haptera.model.events import Heard
+from haptera.model.messages import Mark, Message
+
+
+class Links:
+    """One link for each child of a parent, or the one that an agent has to its parent."""
+
+    def __init__(
+        self, side: Side, timers: Timers, outgoing: Outgoing, incoming: Incoming, schema: int
+    ) -> None:
+        self._side = side
+        self._timers = timers
+        self._outgoing = outgoing
+        self._incoming = incoming
+        self._schema = schema
+        self._peers: dict[str, Peer] = {}
+
+    def get(self, peer: str) -> Peer | None:
+        return self._peers.get(peer)
+
+    def join(self, now: int, name: str, incarnation: int) -> None:
+        """This neighbour has a session: send it hellos, and listen for its own."""
+        self._peers[name] = Peer(name, incarnation, silent_since=now)
+        hello_ns = self._side.hello_ns
+        self._timers.set(("hello", name), now + phase_ns(name, hello_ns))
+        self._timers.set(("tier", name), now + SUSPECT_AFTER * hello_ns // 10)
+
+    def leave(self, name: str) -> None:
+        """The neighbour is no longer ours."""
+        self._peers.pop(name, None)
+        for what in ("hello", "tier", "tell"):
+            self._timers.drop((what, name))
+
+    def heard(self, turn: Turn, event: Heard) -> None:
+        """Take over what a neighbour says, and answer where it lacks something."""
+        peer = self._peers.get(event.peer)
+        if peer is None:
+            return
+        message, node = event.message, self._node(event.peer)
+        if peer.boot != event.boot:
+            peer.boot = event.boot
+            self._incoming.unconfirm(node, self._their_mark(message).epoch)
+        elif self._their_mark(message).epoch != self._incoming.mark(node).epoch:
+            self._incoming.unconfirm(node, self._their_mark(message).epoch)
+        for update in message.updates:
+            self._incoming.merge(turn, update, event.arrived_at)
+        self._compare(turn, node, self._their_mark(message))
+        peer.said, peer.probed = self._mark_of_ours(message), message.probe
+        self._alive(turn, peer, event.arrived_at)
+
+    def alive(self, turn: Turn, names: Iterable[str], at: int) -> None:
+        """These neighbours said again what they last said."""
+        for name in names:
+            peer = self._peers.get(name)
+            if peer is not None:
+                self._alive(turn, peer, at)
+
+    def tell_changes(self, turn: Turn, nodes: Iterable[str]) -> None:
+        """The outgoing layers of these nodes changed: tell at once."""
+        for node in sorted(nodes):
+            peer = self._peers.get(PARENT if self._side.node is not None else node)
+            if peer is not None:
+                peer.tells = 0
+                self._tell(turn, peer)
+
+    def say_hello(self, turn: Turn, name: str) -> None:
+        """The timer of this neighbour's next hello went off."""
+        peer = self._peers.get(name)
+        if peer is not None:
+            turn.effects.append(Tell(name, self._message(turn, peer, after=None)))
+            self._timers.set(("hello", name), turn.now + self._side.hello_ns)
+
+    def tell_again(self, turn: Turn, name: str) -> None:
+        """The timer by which a neighbour should have shown to hold a change went off."""
+        peer = self._peers.get(name)
+        if peer is not None and peer.tier is not Tier.LOST and not self._holds(peer):
+            self._tell(turn, peer)
+
+    def check_tier(self, turn: Turn, name: str) -> None:
+        """The timer of a neighbour's silence went off: suspect it, probe it, or lose it."""
+        peer = self._peers.get(name)
+        if peer is None:
+            return
+        hello_ns = self._side.hello_ns
+        match peer.grow_silent(turn.now, hello_ns):
+            case Tier.FRESH:
+                suspect_at = peer.silent_since + SUSPECT_AFTER * hello_ns // 10
+                self._timers.set(("tier", name), max(suspect_at, turn.now + 1))
+            case Tier.SUSPECT:
+                turn.effects.append(Tell(name, self._message(turn, peer, after=None, probe=True)))
+                self._timers.set(("tier", name), turn.now + PROBE_EVERY * hello_ns // 10)
+            case Tier.LOST:
+                turn.touch(node_id(self._node(name)))
+
+    def forgive(self, lag_ns: int) -> None:
+        """We did not listen for so long: that is nobody's silence."""
+        for peer in self._peers.values():
+            peer.silent_since += lag_ns
+
+    def _alive(self, turn: Turn, peer: Peer, at: int) -> None:
+        back = peer.heard(at)
+        if back:
+            turn.touch(node_id(self._node(peer.name)))
+            self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
+        if self._holds(peer):
+            self._timers.drop(("tell", peer.name))
+        elif peer.tells == 0 or peer.tells >= len(TELL_AGAIN_NS) or back:
+            self._tell(turn, peer)
+        if peer.probed:
+            turn.effects.append(Tell(peer.name, self._message(turn, peer, after=None)))
+
+    def _holds(self, peer: Peer) -> bool:
+        """Whether it said that it holds our layer as it is; remembered as the last good version."""
+        mark = self._outgoing.mark(self._node(peer.name))
+        if (peer.said.epoch, peer.said.digest) != (mark.epoch, mark.digest):
+            if peer.said.version < peer.acked or peer.said.epoch != mark.epoch:
+                peer.acked = 0
+            return False
+        peer.acked = mark.version
+        return True
+
+    def _tell(self, turn: Turn, peer: Peer) -> None:
+        self._holds(peer)
+        turn.effects.append(Tell(peer.name, self._message(turn, peer, after=peer.acked)))
+        wait_ns = TELL_AGAIN_NS[min(peer.tells, len(TELL_AGAIN_NS) - 1)]
+        peer.tells += 1
+        self._timers.set(("tell", peer.name), turn.now + wait_ns)
+
+    def _compare(self, turn: Turn, node: str, theirs: Mark) -> None:
+        """Whether we hold the neighbour's layer; if not, though we hold its latest change, ask."""
+        ours = self._incoming.mark(node)
+        if theirs.digest == ours.digest:
+            self._incoming.settle(turn, node)
+        elif theirs.version <= ours.version:
+            self._incoming.unconfirm(node, theirs.epoch)
+
+    def _message(
+        self, turn: Turn, peer: Peer, *, after: int | None, probe: bool = False
+    ) -> Message:
+        """A hello; with the changes after a version where one is given."""
+        node = self._node(peer.name)
+        ours, theirs = self._outgoing.mark(node), self._incoming.mark(node)
+        updates = () if after is None else self._outgoing.updates(node, after, turn.now)
+        down = self._side.node is None
+        return Message(
+            peer.incarnation,
+            0,
+            self._schema,
+            ours if down else theirs,
+            theirs if down else ours,
+            updates=updates,
+            probe=probe,
+        )
+
+    def _node(self, peer: str) -> str:
+        """The node that a link is about: the child, or this agent's own."""
+        return peer if self._side.node is None else self._side.node
+
+    def _their_mark(self, message: Message) -> Mark:
+        return message.observed if self._side.node is None else message.desired
+
+    def _mark_of_ours(self, message: Message) -> Mark:
+        return message.desired if self._side.node is None else message.observed

@@ -1,0 +1,119 @@
+"""Whose word counts: desired state flows down, observed state flows up, newest version first."""
+
+from typing import Protocol
+
+from haptera.core.limits import MS
+from haptera.core.rows.table import Table
+from haptera.core.sync.delta import mark_digest
+from haptera.core.turn import Turn
+from haptera.model.changes import Desired
+from haptera.model.facts import Fact
+from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Update
+
+
+class Incoming(Protocol):
+    """The layer that the neighbour is the source of, for one node.
+
+    What came from another epoch, or an earlier process, is kept but not *confirmed*: it does not
+    count in the mark, so that the neighbour sends all again, and what it did not send is dropped.
+    """
+
+    def mark(self, node: str) -> Mark:
+        """How far the layer is held, confirmed entities only."""
+
+    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+        """Take one entity over, if it is news."""
+
+    def unconfirm(self, node: str, epoch: int) -> None:
+        """Keep what there is, confirm none of it."""
+
+    def settle(self, turn: Turn, node: str) -> None:
+        """The neighbour's digest fits: drop what it did not confirm."""
+
+
+class ObservedIn:
+    """On a parent: what a child saw of its entities, unless this side looks at that itself."""
+
+    def __init__(self, table: Table, looked_at_here: set[tuple[str, str]]) -> None:
+        self._table = table
+        self._here = looked_at_here
+
+    def mark(self, node: str) -> Mark:
+        versions = {row.id: row.version for row in self._table.on(node) if row.version}
+        return Mark(0, max(versions.values(), default=0), mark_digest(versions))
+
+    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+        assert isinstance(update, ObservedUpdate)
+        row = self._table.get(update.entity)
+        if row is None or update.version <= row.version:
+            return
+        row.version = update.version
+        theirs = [
+            name for name in (*row.known, *row.remembered) if not self._mine(row.id.kind, name)
+        ]
+        for name in theirs:
+            row.known.pop(name, None)
+            row.remembered.pop(name, None)
+        for name, seen in update.values.items():
+            if not self._mine(row.id.kind, name) and row.kind.variable(name) is not None:
+                at = arrived_at - seen.age_ms * MS
+                fact = Fact(seen.value, seen.by, seen.method, at, 0)
+                (row.known if seen.known else row.remembered)[name] = fact
+        turn.touch(row.id)
+
+    def unconfirm(self, node: str, epoch: int) -> None:
+        for row in self._table.on(node):
+            row.version = 0
+
+    def settle(self, turn: Turn, node: str) -> None:
+        """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""
+
+    def _mine(self, kind: str, name: str) -> bool:
+        return (kind, name) in self._here
+
+
+class DesiredIn:
+    """On an agent: what its parent wants of its node's entities."""
+
+    def __init__(self, table: Table, epoch: int) -> None:
+        self._table = table
+        self.epoch = epoch
+        self._changed = False
+
+    def take_changed(self) -> bool:
+        """Whether the layer changed since this was last asked."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def mark(self, node: str) -> Mark:
+        versions = {row.id: row.revision for row in self._table.on(node) if row.revision}
+        last = max(self._table.revision, *versions.values(), 0)
+        return Mark(self.epoch, last, mark_digest(versions))
+
+    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+        assert isinstance(update, DesiredUpdate)
+        row = self._table.get(update.entity)
+        if update.version <= (0 if row is None else row.revision):
+            return
+        self._table.revision = max(self._table.revision, update.version)
+        if update.gone:
+            self._table.remove(update.entity)
+        else:
+            row = self._table.make(update.entity)
+            row.attributes, row.revision = dict(update.attributes), update.version
+            row.desired = {name: Desired(value, "parent") for name, value in update.values.items()}
+        self._changed = True
+        turn.touch(update.entity)
+
+    def unconfirm(self, node: str, epoch: int) -> None:
+        self.epoch = epoch
+        self._table.revision = 0
+        for row in self._table.on(node):
+            row.revision = 0
+
+    def settle(self, turn: Turn, node: str) -> None:
+        for row in self._table.on(node):
+            if not row.revision:
+                self._table.remove(row.id)
+                self._changed = True
+                turn.touch(row.id)

@@ -1,0 +1,64 @@
+"""Which neighbours are there: how long each has been silent, and what that makes of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from zlib import crc32
+
+from haptera.model.messages import Mark
+
+
+class Tier(StrEnum):
+    """What a neighbour's silence allows to believe (DESIGN section 5)."""
+
+    FRESH = "fresh"
+    SUSPECT = "suspect"
+    LOST = "lost"
+
+
+# In tenths of H.
+SUSPECT_AFTER = 12
+LOST_AFTER = 40
+PROBE_EVERY = 1
+# What a neighbour holds that has not said what it holds.
+NOTHING = Mark()
+
+
+@dataclass(slots=True)
+class Peer:
+    """One neighbour: `silent_since` counts our own listening time only.
+
+    `said` is how far it told us to hold the layer that we send it; `acked` the version of that
+    layer at which we last knew it to be right; `tells` how often it was told the present one.
+    """
+
+    name: str
+    incarnation: int
+    silent_since: int
+    heard_at: int | None = None
+    boot: int | None = None
+    tier: Tier = Tier.FRESH
+    probed: bool = False
+    said: Mark = NOTHING
+    acked: int = 0
+    tells: int = 0
+
+    def heard(self, at: int) -> bool:
+        """It was heard; tell whether it had been lost, or never heard before."""
+        back = self.tier is Tier.LOST or self.heard_at is None
+        self.heard_at = self.silent_since = at
+        self.tier = Tier.FRESH
+        return back
+
+    def grow_silent(self, now: int, hello_ns: int) -> Tier:
+        """The tier by now."""
+        tenths = (now - self.silent_since) * 10 // hello_ns
+        if tenths >= LOST_AFTER:
+            self.tier = Tier.LOST
+        elif tenths >= SUSPECT_AFTER:
+            self.tier = Tier.SUSPECT
+        return self.tier
+
+
+def phase_ns(name: str, hello_ns: int) -> int:
+    """When in each H this neighbour's hello is sent: spread, and the same each time."""
+    return crc32(name.encode()) * hello_ns >> 32

@@ -1,0 +1,51 @@
+"""The look that no module serves: whether a node's agent is there, told by its hellos."""
+
+from haptera.core.rows.row import Row
+from haptera.core.turn import Turn
+from haptera.kinds.node import Agent, Power, agent, power
+from haptera.model.facts import Fact, Method
+from haptera.model.parts import Condition, Context, Look, Manifest
+
+MODULE = "sync"
+# How long a node that has just been given power may take until its agent is heard.
+BOOT_WITHIN_MS = 60_000
+
+HEAR = Look(
+    module=MODULE,
+    name="hear",
+    kind="node",
+    at=agent.name,
+    outcomes=(Agent.UP,),
+    requires=(Condition(power.name, (Power.ON,)),),
+    context=Context.PARENT,
+    within_ms=BOOT_WITHIN_MS,
+)
+MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
+
+
+def hear(turn: Turn, row: Row, heard_at: int) -> None:
+    """Believe a node's agent up: it was heard.
+
+    What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
+    """
+    if heard_at > row.forgotten_at.get(agent.name, -1):
+        row.looks.pop(HEAR.path, None)
+        _learn(turn, row, agent.name, Agent.UP, heard_at)
+
+
+def hear_self(turn: Turn, row: Row) -> None:
+    """On its own side a running agent is itself a look, and so is all that it requires."""
+    _learn(turn, row, agent.name, Agent.UP, turn.now)
+    for condition in HEAR.requires:
+        _learn(turn, row, condition.name, condition.values[0], turn.now)
+
+
+def lose(turn: Turn, row: Row) -> None:
+    """The agent has been silent for too long: remembered, not known."""
+    if row.forget(agent.name, turn.now):
+        turn.touch(row.id)
+
+
+def _learn(turn: Turn, row: Row, name: str, value: str, at: int) -> None:
+    if row.learn(name, Fact(value, MODULE, Method.READ, at, 0)):
+        turn.touch(row.id)

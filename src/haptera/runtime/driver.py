@@ -1,0 +1,57 @@
+"""The loop: feeds the engine what happened, and hands on what it wants done."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from haptera.core.engine import Engine
+from haptera.model.effects import Effect
+from haptera.model.events import Event, Ticked
+from haptera.runtime.clock import now_ns
+
+# How much one turn of the engine takes; the rest waits for the next one.
+BATCH_MAX = 2_000
+# How long one wait may be: the clock runs on while the machine sleeps, a timer does not.
+WAIT_S_MAX = 1.0
+
+
+class Driver:
+    """One engine, its inbox and its clock. All of it is used from one thread, the loop's."""
+
+    def __init__(self, engine: Engine, perform: Callable[[list[Effect]], None]) -> None:
+        self._engine = engine
+        self._perform = perform
+        self._inbox: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+
+    def deliver(self, events: Iterable[Event]) -> None:
+        """Something happened; the engine hears of it in its next turn, in this order."""
+        self._inbox.extend(events)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Take turns until cancelled.
+
+        `perform` never waits, so that effects keep their order; what comes of them is delivered.
+        """
+        self._turn()
+        while True:
+            await self._wait()
+            self._turn()
+
+    def _turn(self) -> None:
+        batch = [self._inbox.popleft() for _ in range(min(len(self._inbox), BATCH_MAX))]
+        self._perform(self._engine.handle(batch or [Ticked()], now_ns()))
+
+    async def _wait(self) -> None:
+        if self._inbox:
+            await asyncio.sleep(0)  # let sockets be read between two full batches
+            return
+        self._arrived.clear()
+        deadline = self._engine.deadline()
+        wait_s = WAIT_S_MAX if deadline is None else (deadline - now_ns()) / 1e9
+        try:
+            async with asyncio.timeout(min(max(wait_s, 0.0), WAIT_S_MAX)):
+                await self._arrived.wait()
+        except TimeoutError:
+            pass

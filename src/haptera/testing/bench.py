@@ -1,0 +1,125 @@
+"""One module under the real engine, on a clock of its own: nothing waits, and all is seen."""
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, assert_never
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.query import view
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.effects import Call, Effect, Reply, Start, Work, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Answered, Ended, Event, Failed, Ready, Written
+from haptera.model.parts import Context
+from haptera.model.schema import Kind
+from haptera.model.views import Condition, EntityView
+from haptera.sdk import Module, Refused
+
+Made = TypeVar("Made")
+
+NODE = "n01"
+SETTLE_S = 600
+
+
+class Bench(Generic[Made]):
+    """Runs a module's functions on a fake of what they are handed, as a real engine asks for them.
+
+    `on` stands for what `connect` makes. The module's entity is the node itself, or for a module
+    of another kind an entity of that kind on a node whose agent is up.
+    """
+
+    def __init__(
+        self,
+        module: Module[Made],
+        attributes: Mapping[str, str],
+        *,
+        on: Made,
+        kinds: Mapping[str, Kind] = KINDS,
+    ) -> None:
+        self._module = module
+        self._on = on
+        self._now = S
+        self._revision = 0
+        self.calls: list[str] = []
+        manifest = module.manifest()
+        kind = manifest.parts[0].kind
+        self.entity = node_id(NODE) if kind == "node" else EntityId(kind, "bench", NODE)
+        node = NODE if manifest.context is Context.SELF else None
+        self._side = Side(manifest.context, node, 1, "bench", 5 * S)
+        self._catalog = Catalog(kinds, [manifest])
+        self._attributes = dict(attributes)
+
+    async def settle(
+        self, desired: Mapping[str, str | int], *, within_s: int = SETTLE_S
+    ) -> EntityView:
+        """Let the engine bring the entity there; returns how it stands then.
+
+        It returns as soon as all that is desired is so, else after `within_s` of its own time.
+        """
+        engine = self._engine(desired)
+        end = self._now + within_s * S
+        events: list[Event] = []
+        while self._now < end:
+            effects = engine.handle(events, self._now)
+            engine.check()
+            row = engine.table.get(self.entity)
+            assert row is not None
+            if row.condition is Condition.CONVERGED and row.stepping is None:
+                break
+            events = [event for effect in effects for event in await self._perform(effect)]
+            deadline = engine.deadline()
+            self._now += MS
+            if not events and deadline is not None:
+                self._now = max(self._now, min(deadline, end))
+        row = engine.table.get(self.entity)
+        assert row is not None
+        return view(row, self._now)
+
+    def _engine(self, desired: Mapping[str, str | int]) -> Engine:
+        values = {name: Desired(value, "bench") for name, value in desired.items()}
+        entities = [StoredEntity(self.entity, self._attributes, "bench", values, 1)]
+        if self.entity.kind != "node":
+            entities.append(StoredEntity(node_id(NODE), {}, "bench", {}, 1))
+        return Engine(self._side, self._catalog, Stored(1, 1, entities, [], {}), 0, self._now)
+
+    async def _perform(self, effect: Effect) -> list[Event]:
+        match effect:
+            case Start(module):
+                return [Ready(module)]
+            case Write(ticket):
+                self._revision += 1
+                return [Written(ticket, self._revision)]
+            case Call():
+                return await self._call(effect)
+            case Reply():
+                raise AssertionError(effect)
+            case _:
+                return []
+
+    async def _call(self, call: Call) -> list[Event]:
+        if call.work is Work.WATCH:
+            return []
+        at = self._now
+        self.calls.append(call.part)
+        try:
+            return [await self._run(call, at)]
+        except Refused as refusal:
+            return [Failed(call.id, str(refusal), refused=True)]
+        except Exception as error:  # noqa: BLE001  the author's code may raise anything
+            return [Failed(call.id, str(error))]
+
+    async def _run(self, call: Call, at: int) -> Event:
+        match call.work:
+            case Work.LOOK:
+                reading: Any = await self._module.lookers[call.part](self._on)
+                return Answered(call.id, str(reading), at)
+            case Work.STEP:
+                await self._module.steppers[call.part](self._on)
+                return Ended(call.id)
+            case Work.WATCH:
+                raise AssertionError(call)
+            case _:
+                assert_never(call.work)

@@ -1,0 +1,41 @@
+"""A clock of our own: what is to happen when, in one order for one seed."""
+
+import heapq
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+
+class Clock:
+    """Simulated time in ns, and the events on it. Randomness comes in streams by name.
+
+    A stream of its own for each consumer: a new consumer never shifts what another draws.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.now = 1_000_000_000
+        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._count = 0
+        self._streams: dict[str, Random] = {}
+
+    def rng(self, name: str) -> Random:
+        """The random stream of this name."""
+        if name not in self._streams:
+            self._streams[name] = Random(f"{self.seed}/{name}")
+        return self._streams[name]
+
+    def after(self, delay_ns: int, function: Callable[..., None], *args: Any) -> None:
+        """Call the function then; what is due at one instant goes by the order of asking."""
+        self._count += 1
+        heapq.heappush(self._heap, (self.now + max(0, delay_ns), self._count, function, args))
+
+    def run_until(self, end: int, done: Callable[[], bool] | None = None) -> bool:
+        """Let time pass until then, or until `done`; tells whether it was done."""
+        while self._heap and self._heap[0][0] <= end:
+            if done is not None and done():
+                return True
+            self.now, _, function, args = heapq.heappop(self._heap)
+            function(*args)
+        self.now = max(self.now, end)
+        return done is not None and done()

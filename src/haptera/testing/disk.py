@@ -1,0 +1,100 @@
+"""A store that takes its time: what is durable, and what a crash loses."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Stored,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.effects import Keep, Write
+from haptera.model.entity import EntityId
+from haptera.model.events import Unwritten, Written
+from haptera.model.intent import Intent
+from haptera.testing.clock import Clock
+
+MS = 1_000_000
+
+
+class Disk:
+    """The durable state of one simulated process: a plain model of `state.db`."""
+
+    def __init__(self, clock: Clock, name: str, epoch: int) -> None:
+        self._clock = clock
+        self._name = name
+        self.epoch = epoch
+        self.revision = 0
+        self.entities: dict[EntityId, StoredEntity] = {}
+        self.intents: dict[str, Intent] = {}
+        self.incarnations: dict[str, int] = {}
+        self.full = False
+        self._life = 0
+
+    def load(self) -> Stored:
+        """What a new process finds; the writes under way in the old one are lost."""
+        self._life += 1
+        return msgspec.convert(
+            msgspec.to_builtins(
+                Stored(
+                    self.epoch,
+                    self.revision,
+                    list(self.entities.values()),
+                    list(self.intents.values()),
+                    dict(self.incarnations),
+                )
+            ),
+            Stored,
+        )
+
+    def submit(self, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
+        """Commit after a while, unless the process dies before."""
+        delay_ns = self._clock.rng(f"disk/{self._name}").randrange(1, 20) * MS
+        self._clock.after(delay_ns, self._commit, self._life, write, done)
+
+    def keep(self, effect: Keep) -> None:
+        """Take over an agent's desired layer."""
+        self.epoch, self.revision = effect.epoch, effect.revision
+        self.entities = {one.entity: one for one in effect.entities}
+
+    def _commit(self, life: int, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
+        if life != self._life:
+            return
+        if self.full:
+            done(Unwritten(write.ticket, "state.db: disk is full; nothing was changed"))
+        elif write.if_revision not in (None, self.revision):
+            done(Unwritten(write.ticket, f"revision is {self.revision} by now"))
+        else:
+            for change in write.changes:
+                self._apply(change)
+            done(Written(write.ticket, self.revision))
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case OpenIntent(intent):
+                self.intents[intent.id] = intent
+            case CloseIntent(id):
+                self.intents.pop(id, None)
+            case Undeclare(entity):
+                self.entities.pop(entity, None)
+            case Declare(entity, attributes, owner):
+                stored = self._entity(entity)
+                stored.attributes, stored.owner = attributes, owner
+            case SetDesired(entity, name, value, owner):
+                self._entity(entity).desired[name] = Desired(value, owner)
+            case UnsetDesired(entity, name):
+                self._entity(entity).desired.pop(name, None)
+        self.revision += 1
+        if isinstance(change, Declare | SetDesired | UnsetDesired):
+            self._entity(change.entity).revision = self.revision
+
+    def _entity(self, entity: EntityId) -> StoredEntity:
+        return self.entities.setdefault(entity, StoredEntity(entity, {}, "", {}, 0))

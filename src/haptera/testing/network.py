@@ -1,0 +1,49 @@
+"""A network with seeded loss, copies, delays and cuts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from haptera.testing.clock import Clock
+
+MS = 1_000_000
+
+
+@dataclass
+class Faults:
+    """How badly the network behaves; shares of datagrams, between 0 and 1."""
+
+    loss: float = 0.0
+    copies: float = 0.0
+    late: float = 0.0
+
+
+class Network:
+    """Carries bytes between named ends; `cut` holds pairs that do not reach each other."""
+
+    def __init__(self, clock: Clock, faults: Faults) -> None:
+        self.faults = faults
+        self.cut: set[frozenset[str]] = set()
+        self._clock = clock
+        self._ends: dict[str, Callable[[str, bytes], None]] = {}
+
+    def attach(self, name: str, receive: Callable[[str, bytes], None]) -> None:
+        """Datagrams to this name go to `receive(sender, bytes)` from now on."""
+        self._ends[name] = receive
+
+    def detach(self, name: str) -> None:
+        self._ends.pop(name, None)
+
+    def send(self, sender: str, receiver: str, datagram: bytes) -> None:
+        """Deliver after a while: once, twice or never."""
+        rng = self._clock.rng("network")
+        if frozenset((sender, receiver)) in self.cut or rng.random() < self.faults.loss:
+            return
+        for _ in range(2 if rng.random() < self.faults.copies else 1):
+            slow = rng.random() < self.faults.late
+            delay_ns = rng.randrange(1000, 10_000) * MS if slow else rng.randrange(1, 30) * MS
+            self._clock.after(delay_ns, self._deliver, sender, receiver, datagram)
+
+    def _deliver(self, sender: str, receiver: str, datagram: bytes) -> None:
+        receive = self._ends.get(receiver)
+        if receive is not None:
+            receive(sender, datagram)

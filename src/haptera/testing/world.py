@@ -1,0 +1,194 @@
+"""A whole cluster in one process: real engines; network, clock and disks are seeded models."""
+
+from collections.abc import Iterable
+from itertools import count
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.side import PARENT, Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Change
+from haptera.model.effects import Call, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.events import (
+    Enrolled,
+    Event,
+    Exited,
+    Proposed,
+    Ready,
+    Ticked,
+    Unwritten,
+    Written,
+)
+from haptera.model.parts import Context, Manifest
+from haptera.model.views import Condition
+from haptera.testing.clock import Clock
+from haptera.testing.disk import Disk
+from haptera.testing.machine import Machine
+from haptera.testing.network import Faults, Network
+from haptera.testing.radio import Radio
+
+HELLO_NS = 1 * S
+RESTART_NS = 200 * MS
+
+
+class Process:
+    """One daemon: an engine that dies and is started again, with what its disk holds."""
+
+    def __init__(self, world: "World", name: str, disk: Disk, node: str | None) -> None:
+        self.world = world
+        self.name = name
+        self.disk = disk
+        self.node = node
+        self.engine: Engine | None = None
+        self.radio: Radio | None = None
+        self.replies: dict[int, Reply] = {}
+        self._life = 0
+
+    def start(self) -> None:
+        """Begin anew; only what is durable is there."""
+        self._life += 1
+        clock = self.world.clock
+        context = Context.PARENT if self.node is None else Context.SELF
+        instance = clock.rng("instances").getrandbits(63)
+        side = Side(context, self.node, instance, "world", HELLO_NS)
+        self.radio = Radio(self.world, self, instance)
+        stored = self.disk.load()
+        self.engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
+        self.feed(self._life, [Ticked()])
+
+    def crash(self) -> None:
+        """Gone, with its modules and all that it had not made durable."""
+        self._life += 1
+        self.engine = None
+        self.world.network.detach(self.name)
+
+    def deliver(self, events: Iterable[Event]) -> None:
+        """Something happened to this process, as it is now."""
+        self.feed(self._life, events)
+
+    def feed(self, life: int, events: Iterable[Event]) -> None:
+        """One turn of the engine; what was meant for an earlier life is lost."""
+        if self.engine is None or life != self._life:
+            return
+        now = self.world.clock.now
+        effects = self.engine.handle(list(events), now)
+        self.engine.check()
+        for effect in effects:
+            self._perform(effect)
+        deadline = self.engine.deadline()
+        if deadline is not None:
+            self.world.clock.after(deadline - now, self._tick, self._life, deadline)
+
+    def lose_module(self, module: str) -> None:
+        """The module's process dies."""
+        self.deliver([Exited(module, "was killed")])
+
+    def _tick(self, life: int, deadline: int) -> None:
+        if self.engine is not None and life == self._life and self.engine.deadline() == deadline:
+            self.feed(life, [Ticked()])
+
+    def _perform(self, effect: Effect) -> None:
+        life, world = self._life, self.world
+        match effect:
+            case Call():
+                node = effect.entity.node
+                assert node is not None
+                machine = world.machines[node]
+                machine.handle(effect, lambda answer: self.feed(life, [answer]))
+            case Write():
+                self.disk.submit(effect, lambda done: self._stored(life, done))
+            case Tell(peer, message):
+                assert self.radio is not None
+                self.radio.tell(peer, message)
+            case Start(module):
+                world.clock.after(5 * MS, self.feed, life, [Ready(module)])
+            case Reply(ticket):
+                self.replies[ticket] = effect
+            case Keep():
+                self.disk.keep(effect)
+            case Publish():
+                pass
+            case _:
+                pass  # a cancelled call's answer is dropped by the engine itself
+
+    def _stored(self, life: int, done: Written | Unwritten) -> None:
+        self.feed(life, [done])
+
+
+class World:
+    """A parent and its nodes. One seed is one history; `manifests` are the modules' own."""
+
+    def __init__(
+        self, seed: int, nodes: Iterable[str], manifests: Iterable[Manifest], faults: Faults
+    ) -> None:
+        self.clock = Clock(seed)
+        self.network = Network(self.clock, faults)
+        self.catalog = Catalog(KINDS, manifests)
+        self.schema = 1
+        names = list(nodes)
+        self.machines = {
+            name: Machine(self.clock, name, self._booted, self._stopped) for name in names
+        }
+        self.parent = Process(self, PARENT, Disk(self.clock, PARENT, 7), None)
+        self.agents: dict[str, Process] = {}
+        self.incarnations = dict.fromkeys(names, 0)
+        self._tickets = count(1)
+        self.parent.start()
+
+    def propose(self, changes: Iterable[Change]) -> int:
+        """Ask the parent for changes of desired state; returns the ticket of its reply."""
+        ticket = next(self._tickets)
+        self.parent.deliver([Proposed(ticket, tuple(changes))])
+        return ticket
+
+    def converged(self) -> bool:
+        """Whether the parent knows all to be as desired, and nothing is under way."""
+        engine = self.parent.engine
+        return engine is not None and all(
+            row.condition in (Condition.CONVERGED, Condition.IDLE) and row.stepping is None
+            for row in engine.table
+        )
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.run_until(self.clock.now + int(seconds * S))
+
+    def settle(self, seconds: float) -> bool:
+        """Let time pass until all is as desired; tells whether it came to that."""
+        return self.clock.run_until(self.clock.now + int(seconds * S), self.converged)
+
+    def crash(self, process: Process) -> None:
+        """Kill a daemon; what watches over it starts it again."""
+        process.crash()
+        self.clock.after(RESTART_NS, self._restart, process)
+
+    def _restart(self, process: Process) -> None:
+        alive = process.node is None or self.agents.get(process.node) is process
+        if alive and process.engine is None:
+            process.start()
+
+    def _booted(self, name: str) -> None:
+        """A machine has booted: its agent enrols, in a new incarnation, with nothing kept."""
+        if self.parent.engine is None:
+            self.clock.after(100 * MS, self._enrol_again, name, self.machines[name].commands[-1])
+            return
+        self.incarnations[name] += 1
+        self.parent.disk.incarnations[name] = self.incarnations[name]
+        disk = Disk(self.clock, name, 0)
+        disk.incarnations = {PARENT: self.incarnations[name]}
+        if (old := self.agents.get(name)) is not None:
+            old.crash()
+        agent = self.agents[name] = Process(self, name, disk, name)
+        self.parent.deliver([Enrolled(name, self.incarnations[name])])
+        agent.start()
+
+    def _enrol_again(self, name: str, command: object) -> None:
+        machine = self.machines[name]
+        if machine.power == "on" and machine.commands[-1] is command:
+            self._booted(name)
+
+    def _stopped(self, name: str) -> None:
+        agent = self.agents.pop(name, None)
+        if agent is not None:
+            agent.crash()
