@@ -1,0 +1,44 @@
+"""Files and directories for their owner only, whole or not there at all."""
+
+import os
+import stat
+from pathlib import Path
+
+from haptera.model.errors import HapteraError
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory for its owner only; take one that is there if no other may write in it.
+
+    Raises:
+        HapteraError: it cannot be made, or others may write in it.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise HapteraError(
+            f"no directory can be made: {error.strerror}", where=str(path), do="give another"
+        ) from error
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise HapteraError("others may write here", where=str(path), do=f"chmod 700 {path}")
+    return path
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put a file in place at once, readable by its owner only; synced to disk is it not."""
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    draft.rename(path)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

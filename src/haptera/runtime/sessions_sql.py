@@ -1,0 +1,167 @@
+"""Sessions, the claims that make them, and the API's tokens as rows of `state.db`."""
+
+import secrets
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.sync.admission import Admit, Reason, Refuse, Repeat, TokenRow, admit
+from haptera.runtime.sessions import SECRET_BYTES, SavedSession
+from haptera.runtime.tokens import ApiToken, Scope, Token
+from haptera.runtime.writer import RefusalError
+
+INDEX_BITS: Final = 32
+# A free index is found at the first try, as good as always: 100,000 of 4,294,967,296 are taken.
+INDEX_TRIES_MAX: Final = 16
+_BOOT_BYTES: Final = 8
+
+_SESSIONS: Final = (
+    "SELECT s.peer, n.uuid, s.incarnation, s.secret, s.own_index, s.peer_index, s.host, s.port,"
+    " s.suite, s.peer_boot FROM sessions s JOIN nodes n ON n.name = s.peer"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim that was admitted; with `again` the session was made by the same claim before."""
+
+    session: SavedSession
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A claim that was not; `node` is what the token is bound to, where its secret was right."""
+
+    reason: Reason
+    token: str
+    node: str | None
+
+
+def claim(
+    connection: sqlite3.Connection,
+    token: Token,
+    public_key: bytes,
+    *,
+    address: tuple[str, int],
+    wall_s: float,
+) -> Claimed | Refused:
+    """Decide on a claim and, where it is the first, make the incarnation and the session."""
+    row = _token_row(connection, token)
+    match admit(row, public_key, wall_s):
+        case Admit(node):
+            session = _new_session(connection, node, address)
+            connection.execute(
+                "UPDATE enrolments SET claimed_by = ?, incarnation = ? WHERE id = ?",
+                (public_key, session.incarnation, token.id),
+            )
+            return Claimed(session, again=False)
+        case Repeat(node):
+            (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
+            return Claimed(_session(found), again=True)
+        case Refuse(reason):
+            return Refused(reason, token.id, None if row is None else row.node)
+
+
+def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:
+    """The token's row, if the secret is right and its node is still declared."""
+    row = connection.execute(
+        "SELECT t.sha256, t.node, t.expires_s, t.claimed_by, t.incarnation IS NOT NULL"
+        " AND (s.incarnation IS NOT t.incarnation OR s.peer_boot IS NOT NULL)"
+        " FROM enrolments t LEFT JOIN sessions s ON s.peer = t.node"
+        " WHERE t.id = ? AND EXISTS (SELECT 1 FROM entities WHERE id = 'node:' || t.node)",
+        (token.id,),
+    ).fetchone()
+    if not token.fits(None if row is None else row[0]):
+        return None
+    _, node, expires_s, claimed_by, spent = row
+    return TokenRow(token.id, node, expires_s, claimed_by, bool(spent))
+
+
+def _new_session(
+    connection: sqlite3.Connection, node: str, address: tuple[str, int]
+) -> SavedSession:
+    uuid, incarnation = connection.execute(
+        "UPDATE nodes SET incarnation = incarnation + 1 WHERE name = ? RETURNING uuid, incarnation",
+        (node,),
+    ).fetchone()
+    session = SavedSession(
+        peer=node,
+        uuid=uuid,
+        incarnation=incarnation,
+        secret=secrets.token_bytes(SECRET_BYTES),
+        own_index=_free_index(connection),
+        peer_index=secrets.randbits(INDEX_BITS),
+        address=address,
+    )
+    save_session(connection, session)
+    return session
+
+
+def _free_index(connection: sqlite3.Connection) -> int:
+    for _ in range(INDEX_TRIES_MAX):
+        index = secrets.randbits(INDEX_BITS)
+        if not connection.execute(
+            "SELECT 1 FROM sessions WHERE own_index = ?", (index,)
+        ).fetchone():
+            return index
+    raise RefusalError("no free receiver index")
+
+
+def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
+    """Write a session, unless a later incarnation of the node has one."""
+    boot = session.peer_boot
+    connection.execute(
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (peer)"
+        " DO UPDATE SET incarnation = ?2, secret = ?3, suite = ?4, own_index = ?5,"
+        " peer_index = ?6, host = ?7, port = ?8, peer_boot = ?9 WHERE incarnation <= ?2",
+        (
+            session.peer,
+            session.incarnation,
+            session.secret,
+            session.suite,
+            session.own_index,
+            session.peer_index,
+            *session.address,
+            None if boot is None else boot.to_bytes(_BOOT_BYTES, "big"),
+        ),
+    )
+
+
+def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
+    """All sessions, by the name of the peer."""
+    rows = connection.execute(_SESSIONS + " ORDER BY s.peer").fetchall()
+    return [_session(row) for row in rows]
+
+
+def _session(
+    row: tuple[str, str, int, bytes, int, int, str, int, int, bytes | None],
+) -> SavedSession:
+    peer, uuid, incarnation, secret, own_index, peer_index, host, port, suite, boot = row
+    return SavedSession(
+        peer=peer,
+        uuid=uuid,
+        incarnation=incarnation,
+        secret=secret,
+        own_index=own_index,
+        peer_index=peer_index,
+        address=(host, port),
+        suite=suite,
+        peer_boot=None if boot is None else int.from_bytes(boot, "big"),
+    )
+
+
+def save_token(connection: sqlite3.Connection, token: ApiToken, wall_s: float) -> None:
+    connection.execute("DELETE FROM tokens WHERE expires_s < ?", (wall_s,))
+    connection.execute(
+        "INSERT INTO tokens VALUES (?, ?, ?, ?, ?)",
+        (token.id, token.name, token.sha256, token.scope, token.expires_s),
+    )
+
+
+def load_tokens(connection: sqlite3.Connection) -> list[ApiToken]:
+    rows = connection.execute("SELECT id, name, sha256, scope, expires_s FROM tokens ORDER BY id")
+    return [
+        ApiToken(key, name, sha256, Scope(scope), expires_s)
+        for key, name, sha256, scope, expires_s in rows
+    ]

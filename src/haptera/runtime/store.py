@@ -1,0 +1,167 @@
+"""The parent's durable state, `state.db`: what is desired, intents, sessions and tokens."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final, Self, TypeVar
+
+from haptera.model.changes import CloseIntent, Stored
+from haptera.model.effects import Write
+from haptera.model.errors import HapteraError
+from haptera.model.events import Unwritten, Written
+from haptera.runtime import changes_sql, sessions_sql
+from haptera.runtime.changes_sql import Applied
+from haptera.runtime.lock import Lock, take
+from haptera.runtime.private import private_directory
+from haptera.runtime.schema_sql import open_database
+from haptera.runtime.sessions import SavedSession
+from haptera.runtime.sessions_sql import Claimed, Refused
+from haptera.runtime.tokens import ApiToken, Scope, Token, mint, parse_token
+from haptera.runtime.writer import Failure, Job, Writer
+
+STATE_FILE: Final = "state.db"
+# How long the few who wait for the writer (start-up, minting a token) do so.
+ANSWER_WITHIN_S: Final = 30.0
+
+Answer = TypeVar("Answer")
+Deliver = Callable[[Written | Unwritten], None]
+
+
+class Store:
+    """One process's hold on a state file; only `open`, `load`, `mint_token` and `close` wait.
+
+    `deliver` gets the answer to each `submit`, from the writer's thread (hand in one that posts
+    to a loop). `wall_s` reads wall time: for people, and for when a token expires.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        deliver: Deliver,
+        wall_s: Callable[[], float],
+        pages_max: int | None = None,
+    ) -> Self:
+        """Open the file, made where there is none, and keep other processes out.
+
+        Raises:
+            HapteraError: it is in use, damaged, not ours or of a later version.
+        """
+        private_directory(path.parent)
+        held = take(path)
+        try:
+            return cls(open_database(path, pages_max=pages_max), path.name, held, deliver, wall_s)
+        except BaseException:
+            held.release()
+            raise
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        held: Lock,
+        deliver: Deliver,
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._lock = held
+        self._deliver = deliver
+        self._wall_s = wall_s
+        self._minted: dict[str, str] = {}
+        self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
+        self._writer = Writer(connection, name)
+        self.sessions_unsaved = 0
+
+    def close(self) -> None:
+        """Commit what is queued, then let go of the file."""
+        self._writer.close()
+        self._lock.release()
+
+    def load(self) -> Stored:
+        return self._answer(changes_sql.load)
+
+    def submit(self, write: Write) -> None:
+        """Queue a write; `deliver` gets `Written` once it is durable, or `Unwritten`."""
+        work = partial(changes_sql.apply, write=write, wall_s=self._wall_s())
+        refusal = self._writer.put(Job(work, partial(self._submitted, write)))
+        if refusal is not None:
+            self._deliver(Unwritten(write.ticket, refusal.text))
+
+    def token_for(self, intent_id: str) -> str | None:
+        """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
+        return self._minted.pop(intent_id, None)
+
+    def claim(
+        self, token: Token, public_key: bytes, address: tuple[str, int]
+    ) -> Future[Claimed | Refused | Failure]:
+        """Decide on the claim of an enrolment token; answered once its session is durable."""
+        return self._ask(
+            partial(
+                sessions_sql.claim,
+                token=token,
+                public_key=public_key,
+                address=address,
+                wall_s=self._wall_s(),
+            )
+        )
+
+    def sessions(self) -> list[SavedSession]:
+        return self._answer(sessions_sql.load_sessions)
+
+    def save_session(self, session: SavedSession) -> None:
+        """Write a session's address and its peer's boot-id some time; nobody waits for it."""
+        job = Job(partial(sessions_sql.save_session, session=session), self._session_saved)
+        if refusal := self._writer.put(job):
+            self._session_saved(refusal)
+
+    def mint_token(self, scope: Scope, name: str, ttl_s: float) -> str:
+        """Make a token of the API and return its text, which is not kept.
+
+        Raises:
+            HapteraError: it cannot be stored.
+        """
+        token, now_s = mint(), self._wall_s()
+        row = ApiToken(token.id, name, token.sha256, scope, now_s + ttl_s)
+        self._answer(partial(sessions_sql.save_token, token=row, wall_s=now_s))
+        self._tokens[row.id] = row
+        return token.text
+
+    def check_token(self, text: str) -> tuple[str, Scope] | None:
+        """Whose token of the API this is, and what it allows; None where it is none, or expired."""
+        token = parse_token(text)
+        if token is None:
+            return None
+        row = self._tokens.get(token.id)
+        if not token.fits(None if row is None else row.sha256) or row is None:
+            return None
+        return None if self._wall_s() >= row.expires_s else (row.name, row.scope)
+
+    def _submitted(self, write: Write, result: Applied | Failure) -> None:
+        """In the writer's thread: tokens are there before anybody hears of their intents."""
+        if isinstance(result, Failure):
+            self._deliver(Unwritten(write.ticket, result.text))
+            return
+        self._minted.update(result.minted)
+        for change in write.changes:
+            if isinstance(change, CloseIntent):
+                self._minted.pop(change.id, None)
+        self._deliver(Written(write.ticket, result.revision))
+
+    def _session_saved(self, result: Failure | None) -> None:
+        if result is not None:
+            self.sessions_unsaved += 1
+
+    def _ask(self, work: Callable[[Connection], Answer]) -> Future[Answer | Failure]:
+        future: Future[Answer | Failure] = Future()
+        future.set_running_or_notify_cancel()  # what is queued can no longer be cancelled
+        if refusal := self._writer.put(Job(work, future.set_result)):
+            future.set_result(refusal)
+        return future
+
+    def _answer(self, work: Callable[[Connection], Answer]) -> Answer:
+        answer = self._ask(work).result(ANSWER_WITHIN_S)
+        if isinstance(answer, Failure):
+            raise HapteraError(answer.text, do="see to the disk, then try again")
+        return answer

@@ -1,0 +1,67 @@
+"""The text of a token, `hp1.ID.SECRET`, and what is stored of it: never the secret."""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+TOKEN_TTL_S: Final = 600.0
+TOKEN_BYTES_MAX: Final = 128
+_SECRET_BYTES: Final = 32
+_ID_BYTES: Final = 8
+_VERSION: Final = "hp1"
+
+
+class Scope(StrEnum):
+    """What a token of the API allows; each includes the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token with its secret: for its holder's eyes."""
+
+    id: str
+    secret: str = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        return f"{_VERSION}.{self.id}.{self.secret}"
+
+    @property
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self.secret.encode()).digest()
+
+    def fits(self, sha256: bytes | None) -> bool:
+        """Whether the stored hash is this secret's, in the same time whatever the answer."""
+        same = hmac.compare_digest(self.sha256, bytes(32) if sha256 is None else sha256)
+        return same and sha256 is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """What is stored of a token of the API; `name` is the user's."""
+
+    id: str
+    name: str
+    sha256: bytes = field(repr=False)
+    scope: Scope
+    expires_s: float
+
+
+def mint() -> Token:
+    return Token(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+
+
+def parse_token(text: str) -> Token | None:
+    """Read `hp1.ID.SECRET`; None where it is not that."""
+    if len(text) > TOKEN_BYTES_MAX or not text.isascii():
+        return None
+    version, _, rest = text.partition(".")
+    name, dot, secret = rest.partition(".")
+    return Token(name, secret) if version == _VERSION and dot else None

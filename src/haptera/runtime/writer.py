@@ -1,0 +1,137 @@
+"""One thread that owns a database: all that waits at a moment is committed together, once."""
+
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from haptera.model.errors import HapteraError
+
+WRITES_QUEUED_MAX: Final = 10_000
+# How many share one commit, so that the first of them does not wait for ever.
+BATCH_MAX: Final = 1_000
+CLOSE_WITHIN_S: Final = 30.0
+
+# What went wrong by SQLite's primary code (the low byte); the rest keep SQLite's own words.
+_WORDS: Final = {
+    sqlite3.SQLITE_FULL: "disk is full",
+    sqlite3.SQLITE_READONLY: "cannot be written: it is read-only",
+    sqlite3.SQLITE_IOERR: "the disk gave an error",
+    sqlite3.SQLITE_CANTOPEN: "a file beside it cannot be opened",
+    sqlite3.SQLITE_BUSY: "another program holds it locked",
+    sqlite3.SQLITE_CORRUPT: "is damaged",
+    sqlite3.SQLITE_NOTADB: "is damaged",
+}
+
+
+class RefusalError(Exception):
+    """Raised by a job that finds that it must not be done; nothing of it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a job was not done; nothing of it holds."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`work` runs in the thread and may run twice; `done` gets its result once that is durable."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    done: Callable[[Any], None]
+
+
+class Writer:
+    """Runs jobs in order, each in a savepoint of its own, many in one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._queue: queue.Queue[Job | None] = queue.Queue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"writer of {name}", daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> Failure | None:
+        """Queue a job, at once; where that cannot be, `done` is never called."""
+        if self._closed or not self._thread.is_alive():
+            return Failure(f"{self._name}: is closed; nothing was changed")
+        if self._queue.qsize() >= WRITES_QUEUED_MAX:
+            return Failure(
+                f"{self._name}: {WRITES_QUEUED_MAX} writes wait already; nothing was changed"
+            )
+        self._queue.put_nowait(job)
+        return None
+
+    def close(self) -> None:
+        """Finish what is queued, then close the database."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put_nowait(None)
+        self._thread.join(CLOSE_WITHIN_S)
+
+    def _run(self) -> None:
+        try:
+            while batch := self._take():
+                self._commit(batch)
+        finally:
+            self._connection.close()
+
+    def _take(self) -> list[Job]:
+        """All that waits, at least one; empty at the end."""
+        batch: list[Job] = []
+        job = self._queue.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) == BATCH_MAX or self._queue.empty():
+                return batch
+            job = self._queue.get()
+        if batch:
+            self._queue.put_nowait(None)  # the end comes after these
+        return batch
+
+    def _commit(self, batch: list[Job]) -> None:
+        results = self._together(batch)
+        if isinstance(results, Failure) and len(batch) > 1:
+            # One too large for the disk must not take its neighbours with it.
+            for job in batch:
+                self._commit([job])
+        elif isinstance(results, Failure):
+            batch[0].done(results)
+        else:
+            for job, result in zip(batch, results, strict=True):
+                job.done(result)
+
+    def _together(self, batch: list[Job]) -> list[Any] | Failure:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            results = [self._each(job) for job in batch]
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.OperationalError):  # it rolled back by itself
+                    self._connection.execute("ROLLBACK")
+            return Failure(f"{self._name}: {_in_words(error)}; nothing was changed")
+        return results
+
+    def _each(self, job: Job) -> Any:
+        self._connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(self._connection)
+        except (RefusalError, HapteraError, OverflowError, UnicodeError) as refusal:
+            self._connection.execute("ROLLBACK TO job")
+            result = Failure(str(refusal))
+        self._connection.execute("RELEASE job")
+        return result
+
+
+def _in_words(error: sqlite3.Error) -> str:
+    # Errors of the sqlite3 module itself have no code.
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return str(error) if code is None else _WORDS.get(code & 0xFF, str(error))
