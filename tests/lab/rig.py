@@ -98,7 +98,7 @@ class Rig:
             return None
 
     def kill_bmc(self) -> None:
-        for one in descendants(self.process.pid):
+        for one in descendants([self.process.pid]):
             if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
                 kill(one)
 
@@ -162,7 +162,7 @@ def chassis(directory: Path, **faults: Any) -> Iterator[Rig]:
         try:
             yield Rig(directory, listener.getsockname(), process)
         finally:
-            for one in [*descendants(process.pid)]:
+            for one in descendants([process.pid]):
                 kill(one)
             process.kill()
             process.wait()

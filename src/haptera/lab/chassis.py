@@ -53,6 +53,7 @@ class _Chassis:
         self._init: int | None = None  # a pidfd, while powered on
 
     def run(self) -> None:
+        self._cut_power()  # A node is off at first, whatever its files say of an earlier lab.
         while True:
             ended = self._start_bmc()
             self._notify(None)
@@ -95,11 +96,11 @@ class _Chassis:
     def _cut_power(self) -> None:
         """End all that runs on the node: whoever descends from here and is not the BMC."""
         tree.end_descendants(spare=(self._bmc,))
-        for file in (self._config.init.pid_file, self._config.init.init_pid_file):
-            Path(file).unlink(missing_ok=True)
         if self._init is not None:
             os.close(self._init)
             self._init = None
+        for file in (self._config.init.pid_file, self._config.init.init_pid_file):
+            Path(file).unlink(missing_ok=True)
 
     def _notify(self, command: str | None) -> None:
         notice = Notice("off" if self._init is None else "on", command)

@@ -39,6 +39,12 @@ class Target(Protocol):
     def __call__(self, arguments: dict[str, Any], descriptors: list[int], /) -> None: ...
 
 
+def init_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be the init of the parent's machine, which has no power to cut: a fork target."""
+    tree.leave_terminal()
+    run_init(msgspec.convert(arguments, InitConfig), None)
+
+
 def run_init(config: InitConfig, secret: bytes | None) -> None:
     """Be the init until killed."""
     tree.rename(f"init {config.name}")

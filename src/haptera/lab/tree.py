@@ -84,19 +84,19 @@ def processes() -> Iterator[Process]:
             yield process
 
 
-def descendants(root: int, spare: Collection[int] = ()) -> list[Process]:
-    """What descends from `root`, parents first, without the trees of `spare`."""
+def descendants(roots: Iterable[int], spare: Collection[int] = ()) -> list[Process]:
+    """What descends from these, parents first, without the trees of `spare`."""
     children: dict[int, list[Process]] = {}
     for process in processes():
         children.setdefault(process.parent, []).append(process)
-    found: list[Process] = []
-    queue = [root]
+    found: dict[int, Process] = {}
+    queue = list(roots)
     while queue:
         for process in children.get(queue.pop(0), ()):
-            if process.pid not in spare:
-                found.append(process)
+            if process.pid not in found and process.pid not in spare:
+                found[process.pid] = process
                 queue.append(process.pid)
-    return found
+    return list(found.values())
 
 
 def kill(process: Process) -> None:
@@ -119,7 +119,7 @@ def end_descendants(spare: Collection[int] = ()) -> None:
 
     This process must have adopted orphans, or some of them get away.
     """
-    end_all(lambda: descendants(os.getpid(), spare), spare)
+    end_all(lambda: descendants([os.getpid()], spare), spare)
 
 
 def end_all(living: Callable[[], Iterable[Process]], spare: Collection[int] = ()) -> None:

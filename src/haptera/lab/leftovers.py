@@ -1,0 +1,82 @@
+"""What a killed lab left running: found by its mark, its records and descent, and ended."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from haptera.lab import record, tree
+from haptera.lab.plan import Places
+from haptera.lab.tree import Process
+from haptera.runtime import clock
+
+# Every process of a lab has it in the environment that it, or what it was forked from, began with.
+MARK: Final = "HAPTERA_LAB"
+
+
+class Started(msgspec.Struct, frozen=True):
+    """One process that a lab started; pid and start time name it within one boot."""
+
+    what: str
+    pid: int
+    started: int
+    kernel_boot: str
+
+
+def note_started(places: Places, what: str, pid: int) -> None:
+    """Put a process on record; one that has ended already needs none."""
+    if (process := tree.read_process(pid)) is not None:
+        started = Started(what, pid, process.started, clock.kernel_boot())
+        record.append(_file(places), msgspec.to_builtins(started))
+
+
+def end_leftovers(places: Places, cluster: UUID) -> None:
+    """End all that an earlier lab of this cluster left, and begin the record anew.
+
+    Raises:
+        HapteraError: something would not end.
+    """
+    noted = set(_noted(places))
+    tree.end_all(lambda: _living(cluster, noted))
+    _file(places).unlink(missing_ok=True)
+
+
+def _living(cluster: UUID, noted: set[tuple[int, int]]) -> list[Process]:
+    """What is marked or on record, and what descends from it."""
+    found = {
+        process.pid: process
+        for process in tree.processes()
+        if (process.pid, process.started) in noted or _is_marked(process.pid, cluster)
+    }
+    found.update({process.pid: process for process in tree.descendants(list(found))})
+    found.pop(os.getpid(), None)
+    return [process for process in found.values() if not process.dead]
+
+
+def _is_marked(pid: int, cluster: UUID) -> bool:
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or another user's
+        return False
+    return f"{MARK}={cluster}".encode() in environment.split(b"\0")
+
+
+def _noted(places: Places) -> Iterator[tuple[int, int]]:
+    try:
+        lines = _file(places).read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            started = msgspec.json.decode(line, type=Started)
+        except msgspec.DecodeError:
+            continue  # The last line of a lab that was killed while it wrote.
+        if started.kernel_boot == clock.kernel_boot():
+            yield started.pid, started.started
+
+
+def _file(places: Places) -> Path:
+    return places.lab / "pids.jsonl"
