@@ -188,7 +188,7 @@ def first_lines() -> Iterator[tuple[Path, str]]:
 
 def is_one_sentence(text: str) -> bool:
     begun = text[:1].isupper() or text.startswith("haptera")
-    return begun and text.endswith((".", "…")) and re.search(r"[.!?] [A-Z]", text) is None
+    return begun and text.endswith(".") and re.search(r"[.!?] [A-Z]", text) is None
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
