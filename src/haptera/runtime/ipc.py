@@ -1,0 +1,107 @@
+"""One end of a stream of frames, in an event loop: never waits, and has a limit both ways."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+UNSENT_BYTES_MAX: Final = 4 << 20
+READ_BYTES: Final = 65_536
+
+Frame = dict[str, Any]
+
+
+class FrameLink:
+    """Sends frames and hands over those that arrive, until it breaks or is closed.
+
+    `taken` gets the frames of one read; it raises ValueError where one of them means nothing.
+    `broken` is called once: with the reason where the other side sent what is no frame or does
+    not read, with None where it closed the link.
+    """
+
+    def __init__(
+        self,
+        link: socket.socket,
+        taken: Callable[[list[Frame]], None],
+        broken: Callable[[str | None], None],
+    ) -> None:
+        link.settimeout(0)
+        self._link = link
+        self._taken = taken
+        self._broken = broken
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(link.fileno(), self._read)
+
+    @property
+    def closed(self) -> bool:
+        return self._link.fileno() < 0
+
+    def send(self, frame: Frame) -> None:
+        """Send as much as goes now, and the rest when it goes."""
+        if self.closed:
+            return
+        self._unsent += encode_frame(frame)
+        if len(self._unsent) > UNSENT_BYTES_MAX:
+            self._break("it does not read what it is sent")
+        else:
+            self._write()
+
+    def drain(self) -> None:
+        """Hand over what has arrived already; for when the other side is gone."""
+        while not self.closed and self._read():
+            pass
+
+    def close(self) -> None:
+        if not self.closed:
+            self._loop.remove_reader(self._link.fileno())
+            self._loop.remove_writer(self._link.fileno())
+            self._link.close()
+
+    def _read(self) -> bool:
+        """Read once; False where nothing is there."""
+        try:
+            data = self._link.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._break(None)
+            return False
+        self._take(data)
+        return True
+
+    def _take(self, data: bytes) -> None:
+        frames = self._frames.feed(data)
+        if isinstance(frames, Reject):
+            self._break("it sent what is no frame")
+            return
+        try:
+            self._taken(frames)
+        except ValueError as error:
+            self._break(str(error))
+
+    def _write(self) -> None:
+        try:
+            sent = self._link.send(self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except ConnectionError:
+            # What it said before it went is still to be read; the end of that breaks the link.
+            self._unsent.clear()
+            self._loop.remove_writer(self._link.fileno())
+            return
+        del self._unsent[:sent]
+        if self._unsent:
+            self._loop.add_writer(self._link.fileno(), self._write)
+        else:
+            self._loop.remove_writer(self._link.fileno())
+
+    def _break(self, text: str | None) -> None:
+        self.close()
+        self._broken(text)

@@ -1,0 +1,237 @@
+"""The processes of modules: started by the zygote, spoken to in frames, heard of as events."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, BinaryIO, Final
+
+from haptera.model.effects import Call, Cancel
+from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
+from haptera.runtime import clock
+from haptera.runtime.forking import Child, LoopZygote
+from haptera.runtime.ipc import Frame, FrameLink
+from haptera.sdk.host import serve
+from haptera.sdk.target import Boot
+
+LOG_BYTES_MAX: Final = 1 << 20
+LAST_WORDS_BYTES: Final = 500
+COMM_BYTES_MAX: Final = 15
+# How long a module may take to end once its link is closed: it may be writing its last words.
+END_WITHIN_S: Final = 2
+
+# What a zygote imports before it forks modules.
+PRELOAD: Final = ("haptera.runtime.process",)
+
+
+class ModuleProcesses:
+    """At most one process for each module; what they say goes to `deliver`, in order.
+
+    `places` says where each module is ("package.module:attribute"). A process writes its output
+    to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Needs a running loop.
+    """
+
+    def __init__(
+        self,
+        zygote: LoopZygote,
+        deliver: Callable[[list[Event]], None],
+        *,
+        places: Mapping[str, str],
+        run_dir: Path,
+        log_dir: Path,
+    ) -> None:
+        self._zygote = zygote
+        self._deliver = deliver
+        self._places = places
+        self._run_dir = run_dir
+        self._log_dir = log_dir
+        self._running: dict[str, _Process] = {}
+
+    def start(self, module: str) -> None:
+        """Start a module that does not run; `Ready` or `Exited` is delivered later."""
+        assert module not in self._running, f"module {module} runs already"
+        log = self._log_dir / f"{module}.log"
+        try:
+            output = _opened(log)
+        except OSError as error:
+            gone: list[Event] = [Exited(module, f"was not started: {error}")]
+            asyncio.get_running_loop().call_soon(self._deliver, gone)
+            return
+        ours, theirs = socket.socketpair()
+        process = self._running[module] = _Process(module, ours, log, self._deliver)
+        with theirs, output:
+            self._fork(process, theirs.fileno(), output.fileno())
+
+    def call(self, call: Call, boot: Boot | None = None) -> None:
+        """Send a call; where the module does not run it fails at once, without effect."""
+        process = self._running.get(call.module)
+        if process is None:
+            text = f"module {call.module} does not run"
+            self._deliver([Failed(call.id, text, refused=True)])
+        else:
+            process.link.send(_call_frame(call, boot))
+
+    def cancel(self, cancel: Cancel) -> None:
+        if (process := self._running.get(cancel.module)) is not None:
+            process.link.send({"op": "cancel", "id": cancel.call})
+
+    def close(self) -> None:
+        """Hang up on all modules, which ends them; nothing is delivered any more."""
+        for process in self._running.values():
+            process.link.close()
+            process.let_go()
+        self._running.clear()
+
+    def _fork(self, process: "_Process", link: int, output: int) -> None:
+        arguments = {
+            "name": process.module,
+            "place": self._places[process.module],
+            "run_dir": str(self._run_dir),
+        }
+        self._zygote.fork(
+            "haptera.runtime.process:module_process",
+            arguments,
+            (link,),
+            output=output,
+            ended=lambda status: self._end(process, status),
+        ).add_done_callback(lambda forked: self._forked(process, forked))
+
+    def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
+        if (error := forked.exception()) is not None:
+            self._gone(process, f"was not started: {error}")
+        elif self._running.get(process.module) is process:
+            process.take_pidfd(forked.result().pidfd)
+        else:
+            os.close(forked.result().pidfd)
+
+    def _end(self, process: "_Process", status: int) -> None:
+        # What it said last is still in the socket.
+        process.link.drain()
+        self._gone(process, process.how_it_ended(status))
+
+    def _gone(self, process: "_Process", text: str) -> None:
+        process.link.close()
+        process.let_go()
+        if self._running.get(process.module) is process:
+            del self._running[process.module]
+            self._deliver([Exited(process.module, text)])
+
+
+class _Process:
+    """One module's process, from the moment it was asked for."""
+
+    def __init__(
+        self, module: str, link: socket.socket, log: Path, deliver: Callable[[list[Event]], None]
+    ) -> None:
+        self.module = module
+        self.link = FrameLink(link, self._take, self._break)
+        self._log = log
+        self._deliver = deliver
+        self._pidfd: int | None = None
+        self._breach: str | None = None
+        self._doomed = False
+        self._end: asyncio.TimerHandle | None = None
+
+    def take_pidfd(self, pidfd: int) -> None:
+        self._pidfd = pidfd
+        if self._doomed:
+            self._kill()
+
+    def let_go(self) -> None:
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        if self._end is not None:
+            self._end.cancel()
+
+    def how_it_ended(self, status: int) -> str:
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        said = _last_line(self._log) if status > 0 else self._breach
+        return f"{how}: {said}" if said else how
+
+    def _take(self, frames: list[Frame]) -> None:
+        self._deliver([_event(self.module, frame) for frame in frames])
+
+    def _break(self, text: str | None) -> None:
+        """A module that cannot be spoken to any more is of no use: its end lets it start anew."""
+        self._breach = text
+        if text is None:
+            self._end = asyncio.get_running_loop().call_later(END_WITHIN_S, self._kill)
+        else:
+            self._kill()
+
+    def _kill(self) -> None:
+        self._doomed = True
+        if self._pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+
+def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be a module, until its link is closed: a fork target."""
+    name = f"module {arguments['name']}"
+    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
+    module = resolve_name(arguments["place"])
+    link = socket.socket(fileno=descriptors[0])
+    run_dir = Path(arguments["run_dir"])
+    asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir))
+
+
+def _call_frame(call: Call, boot: Boot | None) -> Frame:
+    entity = {"kind": call.entity.kind, "name": call.entity.name, "node": call.entity.node}
+    secret = None
+    if boot is not None:
+        secret = {"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent}
+    return {
+        "op": "call",
+        "id": call.id,
+        "work": call.work.value,
+        "part": call.part,
+        "entity": entity,
+        "attributes": call.attributes,
+        "values": call.values,
+        "digest": call.digest,
+        "deadline_ns": call.deadline_at,
+        "intent": call.intent,
+        "boot": secret,
+    }
+
+
+def _event(module: str, frame: Frame) -> Event:
+    """What a module's frame means; the module is who it is by its link, not by what it says.
+
+    Raises:
+        ValueError: it means nothing.
+    """
+    match frame:
+        case {"op": "answered", "id": int(call), "value": str(value), "at_ns": int(at)}:
+            return Answered(call, value, at)
+        case {"op": "ended", "id": int(call)}:
+            return Ended(call)
+        case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
+            return Failed(call, text, refused)
+        case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
+            return Sighted(call, value, at)
+        case {"op": "ready"}:
+            return Ready(module)
+        case _:
+            raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+
+
+def _opened(log: Path) -> BinaryIO:
+    """The log of a process that is about to start; a full one is put aside."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))
+    return log.open("ab")
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

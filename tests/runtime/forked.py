@@ -1,0 +1,93 @@
+"""What the tests of the zygote fork: fork targets, and small modules."""
+
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+from haptera.kinds import node
+from haptera.kinds.node import Busy, Power
+from haptera.runtime.forking import ZygoteClient
+from haptera.sdk import Module, Target
+
+
+def say(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    os.write(descriptors[0], str(arguments["text"]).encode())
+
+
+def end_with(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    raise SystemExit(arguments["status"])
+
+
+def wait(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    while True:
+        signal.pause()
+
+
+def describe(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Tell what the process was given, as one line of text."""
+    inherited = [int(name) for name in os.listdir("/proc/self/fd")]
+    others = [one for one in inherited if one > 2 and one not in descriptors and is_open(one)]
+    caught = [
+        int(number)
+        for number in signal.valid_signals()
+        if number not in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ)
+        and signal.getsignal(number) != signal.SIG_DFL
+    ]
+    mask = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    leads = os.getsid(0) == os.getpid()
+    os.write(descriptors[0], f"{others} {caught} {mask} {leads}".encode())
+
+
+def is_open(descriptor: int) -> bool:
+    """The descriptor of a listing is in the listing, but closed by now."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def print_and_fail(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    print("said on the way")
+    raise ValueError("the last word")
+
+
+def fork_another(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Ask the zygote for a process over a channel of our own, and tell how that ended."""
+    client = ZygoteClient(socket.socket(fileno=descriptors[1]))
+    child = client.fork("tests.runtime.forked:end_with", {"status": 5})
+    select.select([client], (), (), 10)
+    (ended,) = client.ended()
+    os.write(descriptors[0], f"{ended.pid == child.pid} {ended.status}".encode())
+
+
+def connect(target: Target) -> Target:
+    return target
+
+
+module = Module("trial", connect=connect)
+power = module.serves(node.power)
+busy = module.serves(node.busy)
+
+
+@power.look(outcomes=(Power.OFF, Power.ON))
+async def look(target: Target) -> Power:
+    return Power(target.attributes["power"])
+
+
+@power.step(Power.OFF, Power.ON, within_s=1, enrols=True)
+async def switch_on(target: Target) -> None:
+    assert target.boot is not None
+    (target.run_dir / "token").write_text(target.boot.token)
+
+
+@busy.look(outcomes=(Busy.FREE,))
+async def look_busy(target: Target) -> Busy:
+    """Do what no module should: write rubbish to the daemon."""
+    for name in os.listdir("/proc/self/fd"):
+        if Path(f"/proc/self/fd/{name}").is_socket():
+            os.write(int(name), b"\xff" * 8)
+    return Busy.FREE
