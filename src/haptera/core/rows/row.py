@@ -54,7 +54,10 @@ class Stepping:
 
 @dataclass(slots=True)
 class Row:
-    """The state of one entity. `version` numbers the last change of its observed layer."""
+    """The state of one entity. `version` numbers the last change of its observed layer.
+
+    `lent` is what others were last told that they borrow of it, `told` what the parent was.
+    """
 
     id: EntityId
     kind: Kind
@@ -75,6 +78,7 @@ class Row:
     why: str | None = None
     error: str | None = None
     lent: tuple[tuple[str, str], ...] = ()
+    told: tuple[tuple[str, str, bool, str], ...] = ()
 
     def plain(self) -> dict[str, str | int]:
         """The desired plain data."""

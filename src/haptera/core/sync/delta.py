@@ -96,7 +96,6 @@ class ObservedOut:
         self._table = table
         self._side = side
         self._here = looked_at_here
-        self._signatures: dict[EntityId, tuple[tuple[str, str, bool, str], ...]] = {}
         self._version = 0
 
     def changed(self, row: Row) -> bool:
@@ -104,15 +103,12 @@ class ObservedOut:
         signature = tuple(
             sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
         )
-        if signature == self._signatures.get(row.id, ()):
+        if signature == row.told:
             return False
-        self._signatures[row.id] = signature
+        row.told = signature
         self._version += 1
         row.version = self._version
         return True
-
-    def removed(self, entity: EntityId) -> None:
-        self._signatures.pop(entity, None)
 
     def mark(self, node: str) -> Mark:
         versions = {row.id: row.version for row in self._table.on(node) if row.version}

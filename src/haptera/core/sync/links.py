@@ -86,7 +86,11 @@ class Links:
     def tell_again(self, turn: Turn, name: str) -> None:
         """The timer by which a neighbour should have shown to hold a change went off."""
         peer = self._peers.get(name)
-        if peer is not None and peer.tier is not Tier.LOST and not self._holds(peer):
+        if peer is None:
+            return
+        if peer.tier is Tier.LOST or self._holds(peer):
+            peer.tells = 0
+        else:
             self._tell(turn, peer)
 
     def check_tier(self, turn: Turn, name: str) -> None:
@@ -117,6 +121,7 @@ class Links:
             self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
         if self._holds(peer):
             self._timers.drop(("tell", peer.name))
+            peer.tells = 0
         elif peer.tells == 0 or peer.tells >= len(TELL_AGAIN_NS) or back:
             self._tell(turn, peer)
         if peer.probed:

@@ -1,0 +1,210 @@
+"""Two ends of a link over a bad network: each layer reaches the other side, whatever is lost."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from haptera.core.limits import MS, S
+from haptera.core.rows.table import Table
+from haptera.core.side import PARENT, Side
+from haptera.core.sync.delta import DesiredOut, ObservedOut
+from haptera.core.sync.links import Links
+from haptera.core.sync.merge import DesiredIn, ObservedIn
+from haptera.core.sync.peers import Tier
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.kinds import KINDS
+from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
+from haptera.model.effects import Tell
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Heard
+from haptera.model.facts import Fact, Method
+from haptera.model.messages import Message
+from haptera.model.parts import Context
+
+NODE = "n01"
+SERVICES = [EntityId("service", name, NODE) for name in ("web", "db", "log")]
+PARENTS = {("node", "power"), ("node", "agent")}
+AGENTS = {("service", "run"), ("service", "applied")}
+
+
+@dataclass
+class End:
+    """One side: its table, its link, and what it has sent but not yet handed over."""
+
+    node: str | None
+    boot: int = 0
+    table: Table = field(default_factory=lambda: Table(KINDS))
+    sent: list[Message] = field(default_factory=list)
+
+    def start(self, now: int, boot: int, epoch: int, kept: list[StoredEntity]) -> None:
+        self.boot, self.table, self.timers = boot, Table(KINDS), Timers()
+        for one in kept:
+            self.table.load(one)
+            self.table.revision = max(self.table.revision, one.revision)
+        context = Context.PARENT if self.node is None else Context.SELF
+        side = Side(context, self.node, boot, "test", S)
+        if self.node is None:
+            self.desired = DesiredOut(self.table, epoch)
+            self.links = Links(side, self.timers, self.desired, ObservedIn(self.table, PARENTS), 1)
+        else:
+            self.observed = ObservedOut(self.table, side, AGENTS)
+            self.incoming = DesiredIn(self.table, epoch)
+            self.links = Links(side, self.timers, self.observed, self.incoming, 1)
+        self.links.join(now, PARENT if self.node else NODE, 1)
+
+    def wake(self, now: int) -> None:
+        turn = Turn(now)
+        for key in self.timers.due(now):
+            match key:
+                case ("hello", str(name)):
+                    self.links.say_hello(turn, name)
+                case ("tell", str(name)):
+                    self.links.tell_again(turn, name)
+                case ("tier", str(name)):
+                    self.links.check_tier(turn, name)
+        self.take(turn)
+
+    def take(self, turn: Turn) -> None:
+        self.sent += [effect.message for effect in turn.effects if isinstance(effect, Tell)]
+
+    def desired_layer(self) -> dict[EntityId, tuple[dict[str, str | int], dict[str, str]]]:
+        return {
+            row.id: ({name: one.value for name, one in row.desired.items()}, row.attributes)
+            for row in self.table
+        }
+
+    def observed_layer(self) -> dict[EntityId, dict[str, str]]:
+        return {
+            row.id: {name: fact.value for name, fact in row.known.items()}
+            for row in self.table
+            if row.known
+        }
+
+
+class Pair:
+    """A parent and an agent, and a network that loses, copies and reorders between them."""
+
+    def __init__(self, seed: int, loss: float) -> None:
+        self.rng, self.loss, self.now = Random(seed), loss, S
+        self.parent, self.agent = End(None), End(NODE)
+        self.revision = 0
+        self.flying: list[tuple[int, End, int, Message]] = []
+        self.parent.start(self.now, 1, 5, [])
+        self.agent.start(self.now, 1, 0, [])
+        self.write(Declare(node_id(NODE), {}, "site"))
+
+    def run(self, until_ns: int) -> None:
+        while self.now < until_ns:
+            self.now += 10 * MS
+            for end in (self.parent, self.agent):
+                end.wake(self.now)
+            self.carry()
+
+    def carry(self) -> None:
+        for sender, receiver in ((self.parent, self.agent), (self.agent, self.parent)):
+            for message in sender.sent:
+                for _ in range(2 if self.rng.random() < 0.1 else 1):
+                    if self.rng.random() >= self.loss:
+                        at = self.now + self.rng.randrange(1, 40) * MS
+                        self.flying.append((at, receiver, sender.boot, message))
+            sender.sent = []
+        arrived = [one for one in self.flying if one[0] <= self.now]
+        self.flying = [one for one in self.flying if one[0] > self.now]
+        for _, receiver, boot, message in arrived:
+            sender = self.parent if receiver is self.agent else self.agent
+            if boot == sender.boot:  # what an earlier process sealed is refused below this layer
+                turn = Turn(self.now)
+                name = PARENT if receiver is self.agent else NODE
+                receiver.links.heard(turn, Heard(name, boot, message, self.now))
+                receiver.take(turn)
+
+    def write(self, change: Declare | SetDesired | Undeclare) -> None:
+        self.revision += 1
+        entity = self.parent.table.apply(change, self.revision)
+        assert entity is not None
+        self.parent.desired.changed(entity, self.revision)
+        turn = Turn(self.now)
+        self.parent.links.tell_changes(turn, self.parent.desired.take_changed())
+        self.parent.take(turn)
+
+    def see(self, entity: EntityId, value: str) -> None:
+        row = self.agent.table.get(entity)
+        if row is not None:
+            row.learn("run", Fact(value, "service", Method.READ, self.now, 0))
+            turn = Turn(self.now)
+            if self.agent.observed.changed(row):
+                self.agent.links.tell_changes(turn, (NODE,))
+            self.agent.take(turn)
+
+    def restart_parent(self) -> None:
+        self.parent.start(self.now, self.parent.boot + 1, 5, list(self.parent.table.stored()))
+
+    def restart_agent(self, *, keeping: bool) -> None:
+        kept = list(self.agent.table.stored()) if keeping else []
+        epoch = self.agent.incoming.epoch if keeping else 0
+        self.agent.start(self.now, self.agent.boot + 1, epoch, kept)
+
+    def meddle(self) -> None:
+        entity = self.rng.choice(SERVICES)
+        here = self.parent.table.get(entity) is not None
+        match self.rng.randrange(8):
+            case 0:
+                self.restart_parent()
+            case 1:
+                self.restart_agent(keeping=self.rng.random() < 0.7)
+            case 2 | 3 if not here:
+                self.write(Declare(entity, {"rack": str(self.rng.randrange(3))}, "site"))
+            case 2 if here:
+                self.write(Undeclare(entity))
+            case 4 | 5 if here:
+                self.write(SetDesired(entity, "port", self.rng.randrange(9), "site"))
+            case _:
+                self.see(entity, self.rng.choice(["running", "stopped", "failed"]))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_both_layers_arrive_whatever_is_lost_and_whoever_restarts(seed: int) -> None:
+    pair = Pair(seed, loss=0.4)
+    for _ in range(60):
+        pair.meddle()
+        pair.run(pair.now + pair.rng.randrange(0, 700) * MS)
+    pair.loss = 0.0
+    pair.run(pair.now + 12 * S)
+    for entity in SERVICES:
+        pair.see(entity, "running")
+    pair.run(pair.now + 3 * S)
+
+    assert pair.agent.desired_layer() == pair.parent.desired_layer()
+    assert pair.parent.observed_layer() == pair.agent.observed_layer()
+
+
+def test_a_change_is_told_at_once_and_not_again_once_it_is_held() -> None:
+    pair = Pair(1, loss=0.0)
+    pair.run(pair.now + 5 * S)
+    pair.write(Declare(SERVICES[0], {}, "site"))
+
+    assert [len(message.updates) for message in pair.parent.sent] == [1]
+    pair.run(pair.now + 100 * MS)
+    assert pair.agent.desired_layer() == pair.parent.desired_layer()
+    pair.run(pair.now + 200 * MS)
+    pair.parent.sent.clear()
+    pair.parent.wake(pair.now + 10 * S)
+    assert [message.updates for message in pair.parent.sent if message.updates] == []
+
+
+def test_silence_makes_a_neighbour_suspect_then_lost_and_its_hello_brings_it_back() -> None:
+    pair = Pair(2, loss=0.0)
+    pair.run(pair.now + 3 * S)
+    pair.loss = 1.0
+    tiers = []
+    for _ in range(60):
+        pair.run(pair.now + 100 * MS)
+        peer = pair.parent.links.get(NODE)
+        assert peer is not None
+        tiers.append(peer.tier)
+    assert sorted(set(tiers), key=tiers.index) == [Tier.FRESH, Tier.SUSPECT, Tier.LOST]
+    pair.loss = 0.0
+    pair.run(pair.now + 1_200 * MS)
+    assert peer.tier is Tier.FRESH
