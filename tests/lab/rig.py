@@ -53,12 +53,12 @@ def lives(pid: int) -> bool:
 
 
 @dataclass
-class Rig:
-    """One node's chassis, without a lab around it."""
+class Node:
+    """One node, over its BMC and its files."""
 
     directory: Path
+    commands: Path
     address: tuple[str, int]
-    process: subprocess.Popen[bytes]
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
         connection = http.client.HTTPConnection(*self.address, timeout=WAIT_S_MAX)
@@ -97,11 +97,6 @@ class Rig:
         except (ConnectionError, http.client.HTTPException):
             return None
 
-    def kill_bmc(self) -> None:
-        for one in descendants([self.process.pid]):
-            if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
-                kill(one)
-
     @property
     def record(self) -> list[dict[str, Any]]:
         """All commands and effects, in order, without times and reads."""
@@ -109,10 +104,6 @@ class Rig:
         for row in rows:
             assert row.pop("at_ns") > 0
         return [row for row in rows if "read" not in row]
-
-    @property
-    def commands(self) -> Path:
-        return self.directory / "commands.jsonl"
 
     @property
     def run(self) -> Path:
@@ -127,6 +118,18 @@ class Rig:
 
     def agent_other_than(self, pid: int) -> int:
         return wait_for(lambda: other if (other := self.agent) != pid else None)
+
+
+@dataclass
+class Rig(Node):
+    """One node's chassis, without a lab around it."""
+
+    process: subprocess.Popen[bytes]
+
+    def kill_bmc(self) -> None:
+        for one in descendants([self.process.pid]):
+            if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
+                kill(one)
 
 
 @contextmanager
@@ -160,7 +163,7 @@ def chassis(directory: Path, **faults: Any) -> Iterator[Rig]:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         try:
-            yield Rig(directory, listener.getsockname(), process)
+            yield Rig(directory, directory / "commands.jsonl", listener.getsockname(), process)
         finally:
             for one in descendants([process.pid]):
                 kill(one)

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from tests.lab.rig import WAIT_S_MAX, chassis, lives, read_pid, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]

@@ -36,7 +36,6 @@ def chassis_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     config = msgspec.convert(arguments, ChassisConfig)
     tree.rename(f"chassis {config.name}")
     tree.leave_terminal()
-    tree.die_with_parent(os.getppid())
     tree.adopt_orphans()
     init.redirect(Path(config.log))
     _Chassis(config, descriptors[0]).run()
@@ -85,13 +84,8 @@ class _Chassis:
         self._notify(order.command)
 
     def _boot(self, secret: bytes | None) -> None:
-        parent = os.getpid()
-
-        def run() -> None:
-            tree.die_with_parent(parent)
-            init.run_init(self._config.init, secret)
-
-        self._init = os.pidfd_open(tree.fork(run, ()))
+        pid = tree.fork(lambda: init.run_init(self._config.init, secret), ())
+        self._init = os.pidfd_open(pid)
 
     def _cut_power(self) -> None:
         """End all that runs on the node: whoever descends from here and is not the BMC."""
@@ -111,11 +105,9 @@ class _Chassis:
         """Start a BMC; return the descriptor that becomes readable when it ends."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control, end = ours.detach(), theirs.detach()
-        parent = os.getpid()
         config = BmcConfig(Path(self._config.commands), self._config.faults)
 
         def run() -> None:
-            tree.die_with_parent(parent)
             tree.rename(f"bmc {self._config.name}")
             listener = socket.socket(fileno=self._listener)
             run_bmc(config, listener, socket.socket(fileno=end))

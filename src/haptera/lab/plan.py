@@ -1,6 +1,5 @@
 """What a lab is made of: its cluster, its nodes, their addresses and their places on the disk."""
 
-import os
 import re
 import socket
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from uuid import UUID, uuid4
 
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
+from haptera.runtime.private import private_directory, write_private
 
 OCTET_MAX: Final = 254
 BMC_PORT: Final = 4280
@@ -72,9 +72,13 @@ class LabConfig:
             values = [getattr(node, what) for node in self.nodes]
             if twice := sorted({value for value in values if values.count(value) > 1}):
                 raise HapteraError(f"two nodes have the {what} {', '.join(twice)}", where="lab")
-        for target in (self.parent, self.agent):
+        for target in self.targets:
             if _TARGET.fullmatch(target) is None:
                 raise HapteraError(f"{target!r} is no target", do="write package.module:function")
+
+    @property
+    def targets(self) -> tuple[str, str]:
+        return self.parent, self.agent
 
     @property
     def places(self) -> "Places":
@@ -117,7 +121,8 @@ def open_cluster(places: Places) -> UUID:
     Raises:
         HapteraError: the file that should hold it holds something else, or there is no room.
     """
-    places.lab.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_directory(places.root)
+    private_directory(places.lab)
     file = places.lab / "cluster"
     try:
         return UUID(file.read_text(encoding="ascii").strip())
@@ -127,9 +132,7 @@ def open_cluster(places: Places) -> UUID:
         raise HapteraError(
             "holds no UUID", where=str(file), do=f"delete {places.root} to begin a new cluster"
         ) from error
-    draft = file.with_suffix(".new")
-    draft.write_text(f"{cluster}\n", encoding="ascii")
-    draft.replace(file)
+    write_private(file, f"{cluster}\n".encode())
     return cluster
 
 
@@ -190,10 +193,3 @@ def _is_free(address: str) -> bool:
 def _within(where: str, value: int, value_max: int) -> None:
     if not 0 <= value <= value_max:
         raise HapteraError(f"{value} is not between 0 and {value_max}", where=where)
-
-
-def private(path: Path) -> Path:
-    """Make this directory, for its owner's eyes only."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.chmod(path, 0o700)
-    return path

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, NoReturn
 
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
+from haptera.runtime.zygote import close_others, die_with
 
-PR_SET_PDEATHSIG: Final = 1
 PR_SET_NAME: Final = 15
 PR_SET_CHILD_SUBREAPER: Final = 36
 # How long the kernel may take to end processes that were sent SIGKILL.
@@ -39,13 +39,6 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(parent: int) -> None:
-    """Have this process killed when `parent` ends; it may have ended already."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def leave_terminal() -> None:
     """Have a session of its own, so that Ctrl-C reaches the lab alone, which ends the rest."""
     with contextlib.suppress(PermissionError):  # it leads one already
@@ -58,10 +51,14 @@ def rename(name: str) -> None:
 
 
 def fork(run: Callable[[], None], keep: Collection[int]) -> int:
-    """Fork a process that does `run` with no descriptors but the standard ones and `keep`."""
+    """Fork a process that does `run` with no descriptors but the standard ones and `keep`.
+
+    It dies with this one.
+    """
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _live(run, keep)
+        _live(run, keep, parent)
     return pid
 
 
@@ -148,11 +145,12 @@ def reap_children(spare: Collection[int] = ()) -> None:
                 os.waitpid(process.pid, os.WNOHANG)
 
 
-def _live(run: Callable[[], None], keep: Collection[int]) -> NoReturn:
+def _live(run: Callable[[], None], keep: Collection[int], parent: int) -> NoReturn:
     """Be the forked child, to the end; never return into the parent's frames."""
     status = 1
     try:
-        _close_all_but({0, 1, 2, *keep})
+        die_with(parent)
+        close_others(keep)
         run()
         status = 0
     except SystemExit as end:
@@ -163,13 +161,6 @@ def _live(run: Callable[[], None], keep: Collection[int]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _close_all_but(keep: Collection[int]) -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in keep:
-            with contextlib.suppress(OSError):  # the listing's own descriptor is closed already
-                os.close(int(name))
 
 
 def _prctl(option: int, value: int | bytes) -> None:

@@ -1,0 +1,228 @@
+"""A whole lab: a parent and its nodes, started, kept running and ended as one."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from haptera.lab import tree
+from haptera.lab.chassis import ChassisConfig
+from haptera.lab.init import InitConfig
+from haptera.lab.leftovers import MARK, end_leftovers, note_started
+from haptera.lab.orders import Faults
+from haptera.lab.plan import LabConfig, LabNode, parse_bmc
+from haptera.model.errors import HapteraError
+from haptera.runtime.forking import Child, ZygoteClient, exec_zygote
+from haptera.runtime.lock import take
+from haptera.runtime.private import private_directory
+
+# How long a process of the lab's own stays down once it has died.
+RESTART_S: Final = 0.2
+BACKLOG: Final = 16
+# A zygote that died is made anew; one that cannot fork is not going to by trying on.
+ZYGOTES_TRIED_MAX: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One process that the lab keeps running."""
+
+    what: str
+    target: str
+    arguments: dict[str, Any]
+    descriptors: tuple[int, ...] = ()
+
+
+async def run_lab(config: LabConfig) -> None:
+    """Run a lab until it is interrupted or terminated; leave nothing running.
+
+    Raises:
+        HapteraError: another lab runs here, an address is in use…: nothing was started.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with open_lab(config):
+        await stopped.wait()
+
+
+@asynccontextmanager
+async def open_lab(config: LabConfig) -> AsyncIterator[None]:
+    """A lab that runs for as long as the context lasts; see `run_lab`."""
+    places = config.places
+    for directory in (places.root, places.lab, places.parent):
+        private_directory(directory)
+    lock = take(places.lab / "lab")
+    try:
+        end_leftovers(places, config.cluster)
+        os.environ[MARK] = str(config.cluster)  # for what is started from now on
+        with _listening(config.nodes) as listeners:
+            async with _Lab(config).running(_kept(config, listeners)):
+                yield
+    finally:
+        lock.release()
+
+
+class _Lab:
+    """The processes that the lab itself keeps; whatever else comes to it has lost its owner."""
+
+    def __init__(self, config: LabConfig) -> None:
+        self._config = config
+        self._zygote: ZygoteClient | None = None
+        self._zygote_pid = 0
+        self._pids: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def running(self, kept: Sequence[Kept]) -> AsyncIterator[None]:
+        tree.adopt_orphans()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self._end_strays)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                keepers = [tasks.create_task(self._keep(one)) for one in kept]
+                yield
+                for keeper in keepers:
+                    keeper.cancel()
+        finally:
+            loop.remove_signal_handler(signal.SIGCHLD)
+            tree.end_descendants()
+
+    async def _keep(self, one: Kept) -> None:
+        """Start it, and start it again whenever it has died."""
+        while True:
+            child = self._fork(one)
+            self._pids[one.what] = child.pid
+            note_started(self._config.places, one.what, child.pid)
+            try:
+                await _readable(child.pidfd)
+            finally:
+                os.close(child.pidfd)
+            self._end_strays()
+            await asyncio.sleep(RESTART_S)
+
+    def _fork(self, one: Kept) -> Child:
+        """Waits for the zygote: the lab has nothing else to do meanwhile."""
+        for _ in range(ZYGOTES_TRIED_MAX):
+            if self._zygote is None:
+                self._zygote = exec_zygote(_preload(self._config))
+            try:
+                return self._fork_from(self._zygote, one)
+            except OSError:
+                self._zygote.close()
+                self._zygote = None
+        raise HapteraError(f"{one.what} cannot be started", do="see what the zygote said above")
+
+    def _fork_from(self, zygote: ZygoteClient, one: Kept) -> Child:
+        # What it forks outlives it: a killed zygote must cost no node its power.
+        child = zygote.fork(one.target, one.arguments, one.descriptors, survives=True)
+        zygote.ended()  # Read, so that its socket never fills; the pidfd tells the same.
+        if (process := tree.read_process(child.pid)) is not None:
+            self._zygote_pid = process.parent
+        return child
+
+    def _end_strays(self) -> None:
+        """Kill what lost its owner: a chassis killed by hand leaves a node without power."""
+        tree.end_descendants(spare=(self._zygote_pid, *self._pids.values()))
+
+
+def _preload(config: LabConfig) -> list[str]:
+    """What all processes of a lab need, imported once."""
+    return ["haptera.lab.chassis", *{target.partition(":")[0] for target in config.targets}]
+
+
+def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kept]:
+    nodes = [
+        Kept(
+            f"chassis {node.name}",
+            "haptera.lab.chassis:chassis_process",
+            msgspec.to_builtins(_chassis(config, node)),
+            (listeners[node.name].fileno(),),
+        )
+        for node in config.nodes
+    ]
+    parent = Kept(
+        "parent", "haptera.lab.init:init_process", msgspec.to_builtins(_parent_init(config))
+    )
+    return [parent, *nodes]
+
+
+def _parent_init(config: LabConfig) -> InitConfig:
+    home = config.places.parent
+    return InitConfig(
+        name="parent",
+        target=config.parent,
+        arguments={
+            "cluster": str(config.cluster),
+            "directory": str(home),
+            "address": config.parent_address,
+            "client": str(config.places.client),
+            **config.parent_arguments,
+        },
+        log=str(home / "serve.log"),
+        pid_file=str(home / "parent.pid"),
+        init_pid_file=str(home / "init.pid"),
+    )
+
+
+def _chassis(config: LabConfig, node: LabNode) -> ChassisConfig:
+    home = private_directory(config.places.node(node.name))
+    bmc = private_directory(home / "bmc")
+    (home / "address").write_text(f"{node.address}\n", encoding="ascii")
+    (bmc / "address").write_text(f"{node.bmc}\n", encoding="ascii")
+    return ChassisConfig(
+        name=node.name,
+        commands=str(bmc / "commands.jsonl"),
+        faults=Faults(node.delay_ms, node.refuse),
+        log=str(config.places.lab / "lab.log"),
+        init=InitConfig(
+            name=node.name,
+            target=config.agent,
+            arguments={
+                "cluster": str(config.cluster),
+                "node": node.name,
+                "directory": str(home / "run"),
+                "address": node.address,
+            },
+            log=str(home / "agent.log"),
+            pid_file=str(home / "agent.pid"),
+            init_pid_file=str(home / "init.pid"),
+            scratch=str(home / "run"),
+            wait_ms=node.boot_ms,
+        ),
+    )
+
+
+@contextmanager
+def _listening(nodes: Sequence[LabNode]) -> Iterator[dict[str, socket.socket]]:
+    """The sockets of all BMCs; a BMC that is started again goes on with its own."""
+    with ExitStack() as stack:
+        yield {node.name: stack.enter_context(_listen(node)) for node in nodes}
+
+
+def _listen(node: LabNode) -> socket.socket:
+    address = parse_bmc(node.bmc, where=f"node {node.name}, bmc")
+    try:
+        return socket.create_server(address, backlog=BACKLOG)
+    except OSError as error:
+        raise HapteraError(
+            f"cannot listen: {error.strerror}",
+            where=f"BMC of {node.name} at {node.bmc}",
+            do="stop what uses this address (ss -ltnp), or change the node's bmc",
+        ) from error
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    seen = asyncio.Event()
+    loop.add_reader(descriptor, seen.set)
+    try:
+        await seen.wait()
+    finally:
+        loop.remove_reader(descriptor)
