@@ -1,0 +1,66 @@
+"""What a request brings and an answer takes away: JSON, of bounded size and known shape."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from haptera.api.problems import ProblemError
+
+BODY_BYTES_MAX: Final = 1_048_576
+BODY_WITHIN_S: Final = 10.0
+
+Shape = TypeVar("Shape")
+
+
+async def read_body(request: Request, shape: type[Shape]) -> Shape:
+    """The request's body in this shape.
+
+    Raises:
+        ProblemError: it is too long, too slow, no JSON, or of another shape.
+    """
+    body = await _read(request)
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        what = str(error) or "no JSON"
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, what, where="the body", do="send JSON of the documented shape"
+        ) from None
+
+
+def as_json(
+    value: object, *, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
+) -> Response:
+    return Response(
+        msgspec.json.encode(value),
+        status_code=status.value,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+async def _read(request: Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > BODY_BYTES_MAX:
+                    raise ProblemError(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                        f"more than {BODY_BYTES_MAX} bytes",
+                        where="the body",
+                        do="send less at once",
+                    )
+    except (TimeoutError, ClientDisconnect):
+        raise ProblemError(
+            HTTPStatus.REQUEST_TIMEOUT,
+            f"it did not come within {BODY_WITHIN_S:.0f} s",
+            where="the body",
+            do="send it at once",
+        ) from None
+    return bytes(body)

@@ -1,0 +1,90 @@
+"""One route of the API with the scope it needs; nothing is answered without one."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from haptera.api.problems import ProblemError
+from haptera.runtime.tokens import Scope
+
+CheckToken = Callable[[str], tuple[str, Scope] | None]
+
+_RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks; `name` is None where anybody may."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`scope` is what a token must allow, None where no token is needed.
+
+    `dry_scope` holds instead of it for `?dry_run=1`.
+    """
+
+    method: str
+    path: str
+    scope: Scope | None
+    answer: Callable[[Request, Caller], Awaitable[Response]]
+    dry_scope: Scope | None = None
+
+
+class ScopedRoute(Route):
+    """A route that is answered only to whom its endpoint's scope allows."""
+
+    def __init__(self, endpoint: Endpoint, check_token: CheckToken) -> None:
+        async def guarded(request: Request) -> Response:
+            return await endpoint.answer(request, _admit(request, endpoint, check_token))
+
+        super().__init__(endpoint.path, guarded, methods=[endpoint.method])
+
+
+def check_scopes(routes: Iterable[BaseRoute]) -> None:
+    """Assert that every route declares its scope: who adds one otherwise must notice."""
+    for route in routes:
+        assert isinstance(route, ScopedRoute), f"{route} declares no scope"
+
+
+def dry_run(request: Request) -> bool:
+    """Whether a request asks only what would come of it."""
+    value = request.query_params.get("dry_run", "0")
+    if value not in ("0", "1"):
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, f"dry_run={value!r}", where="the query", do="write 1 or 0"
+        )
+    return value == "1"
+
+
+def _admit(request: Request, endpoint: Endpoint, check_token: CheckToken) -> Caller:
+    scope = endpoint.scope
+    if endpoint.dry_scope is not None and dry_run(request):
+        scope = endpoint.dry_scope
+    if scope is None:
+        return Caller(None)
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    known = check_token(text.strip()) if scheme.lower() == "bearer" else None
+    if known is None:
+        raise ProblemError(
+            HTTPStatus.UNAUTHORIZED,
+            "no valid token" if scheme else "no token",
+            where="the header Authorization",
+            do="send `Authorization: Bearer TOKEN`",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    name, allowed = known
+    if _RANK[allowed] < _RANK[scope]:
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            f"this needs a token of scope {scope}, {name}'s allows {allowed}",
+            do=f"use a token that allows {scope}",
+        )
+    return Caller(name)

@@ -1,0 +1,134 @@
+"""Routes about entities: how they are, what is desired of them, trying again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.problems import ProblemError
+from haptera.api.writing import write
+from haptera.kinds import KINDS
+from haptera.model.changes import Change, SetDesired, UnsetDesired
+from haptera.model.desirable import check_desired, nearest
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.nodeset import expand
+from haptera.model.views import EntityView
+from haptera.runtime.tokens import Scope
+
+
+class Entities(msgspec.Struct, frozen=True):
+    """Many entities, as they were at one revision."""
+
+    epoch: int
+    revision: int
+    entities: list[EntityView]
+
+
+class SummaryView(msgspec.Struct, frozen=True):
+    cluster: str
+    epoch: int
+    revision: int
+    counts: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRoutes:
+    """Answers from the backend; `cluster` is the cluster's name."""
+
+    backend: Backend
+    cluster: str
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary)
+        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many)
+        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one)
+        yield Endpoint("PATCH", "/v1/entities/{entity}/desired", Scope.WRITE, self.desire)
+        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry)
+
+    async def summary(self, _request: Request, _caller: Caller) -> Response:
+        counts = self.backend.summary().counts
+        view = SummaryView(self.cluster, self.backend.epoch, self.backend.revision(), counts)
+        return as_json(view)
+
+    async def many(self, request: Request, _caller: Caller) -> Response:
+        kind = request.query_params.get("kind")
+        if kind is not None and kind not in KINDS:
+            raise HapteraError(
+                f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS)
+            )
+        nodes = request.query_params.get("nodes")
+        named = None if nodes is None else frozenset(expand(nodes))
+        found = self.backend.entities(kind, named)
+        return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
+
+    async def one(self, request: Request, _caller: Caller) -> Response:
+        view = self._view(_entity_of(request))
+        return as_json(view, headers={"ETag": self._tag(view)})
+
+    async def desire(self, request: Request, caller: Caller) -> Response:
+        """A merge patch of desired values: a value sets, null unsets."""
+        entity = _entity_of(request)
+        self._view(entity)
+        patch = await read_body(request, dict[str, str | int | None])
+        matched = request.headers.get("if-match")
+
+        async def make() -> tuple[Change, ...]:
+            view = self._view(entity)
+            if matched not in (None, "*", self._tag(view)):
+                raise ProblemError(
+                    HTTPStatus.PRECONDITION_FAILED,
+                    f"{entity} changed: it is {self._tag(view)} now",
+                    where="the header If-Match",
+                    do="read it again, then decide anew",
+                )
+            return tuple(_changes(entity, view, patch, f"user:{caller.name}"))
+
+        await write(self.backend, make)
+        view = self._view(entity)
+        return as_json(view, headers={"ETag": self._tag(view)})
+
+    async def retry(self, request: Request, _caller: Caller) -> Response:
+        entity = _entity_of(request)
+        self._view(entity)
+        self.backend.ask(entity)
+        return as_json({"entity": str(entity)}, status=HTTPStatus.ACCEPTED)
+
+    def _view(self, entity: EntityId) -> EntityView:
+        view = self.backend.entity(entity)
+        if view is None:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND, f"there is no {entity}", do="see GET /v1/entities"
+            )
+        return view
+
+    def _tag(self, view: EntityView) -> str:
+        return f'"{self.backend.epoch}.{view.revision}"'
+
+
+def _entity_of(request: Request) -> EntityId:
+    return parse_entity(request.path_params["entity"])
+
+
+def _changes(
+    entity: EntityId, view: EntityView, patch: dict[str, str | int | None], owner: str
+) -> Iterator[Change]:
+    for name, value in sorted(patch.items()):
+        held = view.desired.get(name)
+        if held is not None and held.owner != owner:
+            raise ConflictError(
+                f"{name} of {entity} belongs to {held.owner}, who wants {held.value}",
+                do=f"let {held.owner} give it up",
+            )
+        if value is not None:
+            checked = check_desired(KINDS[entity.kind], name, value)
+            if held is None or held.value != checked:
+                yield SetDesired(entity, name, checked, owner)
+        elif held is not None:
+            yield UnsetDesired(entity, name)

@@ -1,0 +1,30 @@
+"""The status page: three files, read once at the start; they hold no state, so anybody may."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.endpoint import Caller, Endpoint
+
+_TYPES: Final = {
+    "index.html": "text/html",
+    "status.css": "text/css",
+    "status.js": "text/javascript",
+}
+
+
+def page_endpoints() -> Iterator[Endpoint]:
+    static = files("haptera.web") / "static"
+    for name, media_type in _TYPES.items():
+        path = "/" if name == "index.html" else f"/{name}"
+        yield _file(path, (static / name).read_bytes(), media_type)
+
+
+def _file(path: str, content: bytes, media_type: str) -> Endpoint:
+    async def answer(_request: Request, _caller: Caller) -> Response:
+        return Response(content, media_type=media_type)
+
+    return Endpoint("GET", path, None, answer)

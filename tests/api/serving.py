@@ -1,0 +1,60 @@
+"""A real server on loopback, in a thread of its own, for tests that speak through sockets."""
+
+import asyncio
+import contextlib
+import threading
+
+from haptera.api.app import make_app
+from haptera.api.server import Server, listen
+from haptera.config import site_changes
+from tests.api.fake_backend import FakeBackend
+
+WITHIN_S = 20
+
+
+class Serving:
+    """`do` runs a function in the server's loop, where the backend lives."""
+
+    def __init__(self, backend, port, loop):
+        self.backend = backend
+        self.port = port
+        self._loop = loop
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def do(self, function, *arguments, **named):
+        async def run():
+            return function(*arguments, **named)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(WITHIN_S)
+
+
+@contextlib.contextmanager
+def serving(*changes, queue_size=100):
+    """Serve a fake backend that holds these changes."""
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    ready, started = threading.Event(), []
+
+    async def run():
+        backend = FakeBackend(queue_size=queue_size)
+        if changes:
+            backend.write(*changes)
+        server = Server(make_app(backend, site_changes, cluster="quick"), listener)
+        started.append((Serving(backend, port, asyncio.get_running_loop()), server))
+        ready.set()
+        await server.run()
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    assert ready.wait(WITHIN_S)
+    one, server = started[0]
+    try:
+        yield one
+    finally:
+        one.do(server.stop)
+        thread.join(WITHIN_S)
+        listener.close()
+        assert not thread.is_alive(), "the server did not end"

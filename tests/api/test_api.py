@@ -1,0 +1,331 @@
+"""The REST interface: what each route answers, to whom, and how it refuses."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.routing import Route
+
+from haptera.api.app import endpoints, make_app
+from haptera.api.endpoint import check_scopes
+from haptera.api.feed import Feed
+from haptera.config import site_changes
+from haptera.model.changes import Declare, Desired, SetDesired
+from haptera.model.entity import EntityId, node_id
+from haptera.runtime.tokens import Scope
+from tests.api.asking import ask
+from tests.api.fake_backend import TOKENS, FakeBackend
+
+N1, N2 = node_id("n1"), node_id("n2")
+WEB1 = EntityId("service", "web", "n1")
+SITE = """\
+cluster: quick
+nodes: {"n[1-2]": {rack: "1"}}
+services: {web: {command: "serve {name}"}}
+desired:
+  n[1-2]: {power: on}
+  web@n1: {run: running}
+"""
+
+
+def cluster(*changes):
+    backend = FakeBackend()
+    if changes:
+        backend.write(*changes)
+    return backend, make_app(backend, site_changes, cluster="quick")
+
+
+def quick():
+    return cluster(
+        Declare(N1, {"rack": "1"}, "site"),
+        SetDesired(N1, "power", "on", "site"),
+        Declare(N2, {}, "site"),
+        Declare(WEB1, {}, "site"),
+    )
+
+
+def apply_body(text=SITE, **more):
+    return {"text": text, "name": "site.yaml", **more}
+
+
+# Every route, and the least scope that it answers to; None: anybody.
+ROUTES = [
+    ("GET", "/", None),
+    ("GET", "/status.css", None),
+    ("GET", "/status.js", None),
+    ("GET", "/v1/health", None),
+    ("GET", "/v1/summary", Scope.READ),
+    ("GET", "/v1/entities", Scope.READ),
+    ("GET", "/v1/entities/node:n1", Scope.READ),
+    ("PATCH", "/v1/entities/node:n1/desired", Scope.WRITE),
+    ("POST", "/v1/entities/node:n1/retry", Scope.WRITE),
+    ("POST", "/v1/apply", Scope.WRITE),
+    ("POST", "/v1/apply?dry_run=1", Scope.READ),
+    ("GET", "/v1/events", Scope.READ),
+]
+BEARERS = [None, "wrong-token", *TOKENS]
+
+
+@pytest.mark.parametrize("token", BEARERS)
+@pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
+def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path, scope, token):
+    _, app = quick()
+    body = apply_body() if "apply" in path else {}
+    # A bad place in the stream: that it is looked at shows that one was let in.
+    headers = {"last-event-id": "nonsense"} if path == "/v1/events" else {}
+    answer = ask(app, method, path, token=token, body=body, headers=headers)
+    ranks = {scope: rank for rank, scope in enumerate(Scope)}
+    if scope is None:
+        assert answer.status == 200
+    elif token not in TOKENS:
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    elif ranks[TOKENS[token][1]] < ranks[scope]:
+        assert answer.status == 403
+    else:
+        assert answer.status == (400 if path == "/v1/events" else 202 if "retry" in path else 200)
+
+
+def test_the_table_above_leaves_no_route_out():
+    backend = FakeBackend()
+    declared = {
+        (one.method, one.path.replace("{entity}", "node:n1"))
+        for one in endpoints(backend, Feed(backend), site_changes, "quick")
+    }
+    assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}
+
+
+def test_a_route_that_declares_no_scope_keeps_the_api_from_starting():
+    with pytest.raises(AssertionError, match="declares no scope"):
+        check_scopes([Route("/v1/secret", lambda request: None)])
+
+
+def test_a_request_for_a_name_that_is_not_ours_is_not_answered():
+    _, app = quick()
+    for host in ("evil.example", "127.0.0.1.evil.example", "", "a b", "localhost:4270:1"):
+        assert ask(app, "GET", "/v1/health", host=host).status == 421
+    for host in ("127.0.0.1:4270", "[::1]:4270", "LOCALHOST"):
+        assert ask(app, "GET", "/v1/health", host=host).status == 200
+    named = make_app(FakeBackend(), site_changes, cluster="quick", hosts=["head.site"])
+    assert ask(named, "GET", "/v1/health", host="head.site:4270").status == 200
+
+
+def test_every_answer_has_the_headers_of_safety():
+    _, app = quick()
+    for path in ("/", "/v1/health", "/v1/summary", "/nowhere"):
+        headers = ask(app, "GET", path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert "set-cookie" not in headers
+        assert "access-control-allow-origin" not in headers
+
+
+def test_entities_are_listed_by_kind_and_node_set():
+    _, app = quick()
+
+    def listed(query):
+        answer = ask(app, "GET", f"/v1/entities?{query}", token="read-token")
+        return [one["entity"] for one in answer.json["entities"]]
+
+    assert listed("") == ["node:n1", "node:n2", "service:web@n1"]
+    assert listed("kind=service") == ["service:web@n1"]
+    assert listed("nodes=n[1-1],n7") == ["node:n1", "service:web@n1"]
+    assert listed("kind=node&nodes=n[2-3]") == ["node:n2"]
+
+
+def test_the_summary_counts_and_names_the_cluster():
+    _, app = quick()
+    assert ask(app, "GET", "/v1/summary", token="read-token").json == {
+        "cluster": "quick",
+        "epoch": 7,
+        "revision": 4,
+        "counts": {"node": {"converged": 1, "idle": 1}, "service": {"idle": 1}},
+    }
+
+
+def test_applying_a_site_file_twice_changes_something_once():
+    backend, app = cluster()
+    first = ask(app, "POST", "/v1/apply", token="write-token", body=apply_body())
+    assert (first.status, first.json["revision"], len(first.json["changes"])) == (200, 7, 7)
+    assert first.json["changes"][1] == {
+        "does": "set",
+        "entity": "node:n1",
+        "name": "power",
+        "value": "on",
+    }
+    assert backend.store[WEB1].desired["command"] == Desired("serve n1", "site")
+    second = ask(app, "POST", "/v1/apply", token="write-token", body=apply_body())
+    assert (second.status, second.json["revision"], second.json["changes"]) == (200, 7, [])
+
+
+def test_a_dry_run_shows_what_would_be_and_writes_nothing():
+    backend, app = quick()
+    answer = ask(app, "POST", "/v1/apply?dry_run=1", token="read-token", body=apply_body())
+    assert [one["does"] for one in answer.json["changes"]] == ["declare", "set", "set", "set"]
+    after = {one["entity"]: one["desired"] for one in answer.json["entities"]}
+    assert after["node:n2"]["power"] == {"value": "on", "owner": "site"}
+    assert backend.revision() == 4
+
+
+def test_a_bad_site_file_changes_nothing_and_each_error_is_told():
+    backend, app = quick()
+    text = SITE.replace("power: on", "power: onn") + "foo: 1\n"
+    answer = ask(app, "POST", "/v1/apply", token="write-token", body=apply_body(text))
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.status, backend.revision()) == (400, 4)
+    assert answer.json["errors"] == [
+        {
+            "what": "node.power cannot be 'onn'",
+            "where": "site.yaml:5:19",
+            "do": "did you mean on? there are hung, off, on",
+        },
+        {
+            "what": "unknown key foo",
+            "where": "site.yaml:7:1",
+            "do": "there are cluster, desired, lab, modules, nodes, services",
+        },
+    ]
+
+
+def test_what_belongs_to_another_owner_is_a_conflict_that_names_the_owner():
+    backend, app = quick()
+    backend.write(SetDesired(N2, "power", "off", "user:eve"))
+    answer = ask(app, "POST", "/v1/apply", token="write-token", body=apply_body())
+    assert answer.status == 409
+    assert answer.json["what"] == "power of node:n2 belongs to user:eve, who wants off"
+    patch = ask(
+        app, "PATCH", "/v1/entities/node:n1/desired", token="write-token", body={"power": "off"}
+    )
+    assert patch.status == 409
+    assert patch.json["what"] == "power of node:n1 belongs to site, who wants on"
+
+
+def test_a_write_that_lost_a_race_is_made_again_for_what_is_there_now():
+    backend, app = quick()
+    backend.meanwhile = lambda: backend.write(SetDesired(N2, "busy", "free", "user:eve"))
+    assert ask(app, "POST", "/v1/apply", token="write-token", body=apply_body()).status == 200
+    assert {name: held.owner for name, held in backend.store[N2].desired.items()} == {
+        "busy": "user:eve",
+        "power": "site",
+    }
+
+
+def test_a_write_meant_for_an_older_revision_is_refused():
+    backend, app = quick()
+    body = apply_body(if_revision=3)
+    assert ask(app, "POST", "/v1/apply", token="write-token", body=body).status == 412
+    assert backend.revision() == 4
+
+
+def test_a_full_disk_is_told_and_nothing_holds():
+    backend, app = quick()
+    backend.refusals = ["state.db: disk is full"]
+    answer = ask(app, "POST", "/v1/apply", token="write-token", body=apply_body())
+    assert answer.status == 507
+    assert answer.json["what"] == "nothing was written: state.db: disk is full"
+    assert backend.revision() == 4
+
+
+def test_a_user_sets_and_unsets_under_their_own_name():
+    backend, app = quick()
+    path = "/v1/entities/service:web@n1/desired"
+    body = {"run": "stopped", "port": 8080}
+    answer = ask(app, "PATCH", path, token="write-token", body=body)
+    assert answer.status == 200
+    assert backend.store[WEB1].desired == {
+        "port": Desired(8080, "user:bob"),
+        "run": Desired("stopped", "user:bob"),
+    }
+    assert answer.headers["etag"] == '"7.6"'
+    ask(app, "PATCH", path, token="write-token", body={"port": None, "command": None})
+    assert list(backend.store[WEB1].desired) == ["run"]
+
+
+def test_a_patch_of_what_changed_meanwhile_is_refused():
+    _, app = quick()
+    path = "/v1/entities/node:n2"
+    tag = ask(app, "GET", path, token="read-token").headers["etag"]
+
+    def patch(value):
+        return ask(
+            app,
+            "PATCH",
+            f"{path}/desired",
+            token="write-token",
+            body={"power": value},
+            headers={"if-match": tag},
+        )
+
+    assert patch("on").status == 200
+    assert patch("off").status == 412
+
+
+def test_trying_again_is_asked_of_the_engine():
+    backend, app = quick()
+    ask(app, "POST", "/v1/entities/service:web@n1/retry", token="write-token")
+    assert backend.asked == [WEB1]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "what"),
+    [
+        ("GET", "/v1/nothing", b"", 404, "GET /v1/nothing: not found"),
+        ("DELETE", "/v1/summary", b"", 405, "DELETE /v1/summary: method not allowed"),
+        ("GET", "/v1/entities/node:n9", b"", 404, "there is no node:n9"),
+        ("POST", "/v1/entities/node:n9/retry", b"", 404, "there is no node:n9"),
+        ("GET", "/v1/entities/n9", b"", 400, "'n9' names no entity"),
+        ("GET", "/v1/entities?kind=nod", b"", 400, "there is no kind 'nod'"),
+        ("GET", "/v1/entities?nodes=n[1-", b"", 400, "a bracket that is not closed"),
+        ("POST", "/v1/apply?dry_run=yes", b"", 400, "dry_run='yes'"),
+        ("POST", "/v1/apply", b"", 400, "Input data was truncated"),
+        ("POST", "/v1/apply", b"[]", 400, "Expected `object`, got `array`"),
+        ("POST", "/v1/apply", b'{"text": "", "nam": ""}', 400, "Object contains unknown field"),
+        ("POST", "/v1/apply", b" " * 1_048_577, 413, "more than 1048576 bytes"),
+        ("PATCH", "/v1/entities/node:n1/desired", b"\xff", 400, "JSON is malformed"),
+        ("PATCH", "/v1/entities/node:n1/desired", b"[" * 9999, 400, "Expected `object`"),
+        ("PATCH", "/v1/entities/node:n2/desired", b'{"powr":"on"}', 400, "a node has no variable"),
+        (
+            "PATCH",
+            "/v1/entities/node:n2/desired",
+            b'{"power":[]}',
+            400,
+            "Expected `int | str",
+        ),
+    ],
+)
+def test_bad_requests_are_told_what_is_wrong_and_change_nothing(method, path, body, status, what):
+    backend, app = quick()
+    answer = ask(app, method, path, token="admin-token", body=body)
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json["status"] == status
+    assert answer.json["what"].startswith(what)
+    assert answer.json["do"]
+    assert backend.revision() == 4
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+bodies = st.one_of(
+    st.binary(max_size=40),
+    json_values.map(lambda value: json.dumps(value).encode()),
+    st.dictionaries(st.sampled_from(["power", "busy", "port", "x"]), json_values).map(
+        lambda value: json.dumps(value).encode()
+    ),
+    st.fixed_dictionaries({"text": st.text(), "name": st.text(), "constants": st.just({})}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+)
+paths = st.sampled_from([path for _, path, _ in ROUTES if path != "/v1/events"])
+
+
+@given(st.sampled_from(["GET", "POST", "PATCH"]), paths, bodies, st.text(max_size=8))
+def test_no_input_is_answered_with_a_fault_of_ours(method, path, body, noise):
+    _, app = quick()
+    entity = path.replace("n1", noise) if noise else path
+    assert ask(app, method, entity, token="admin-token", body=body).status < 500
