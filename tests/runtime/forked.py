@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def is_open(descriptor: int) -> bool:
 
 
 def print_and_fail(arguments: dict[str, Any], descriptors: list[int]) -> None:
-    print("said on the way")
+    sys.stdout.write("said on the way\n")
     raise ValueError("the last word")
 
 
@@ -86,8 +87,12 @@ async def switch_on(target: Target) -> None:
 
 @busy.look(outcomes=(Busy.FREE,))
 async def look_busy(target: Target) -> Busy:
+    babble()
+    return Busy.FREE
+
+
+def babble() -> None:
     """Do what no module should: write rubbish to the daemon."""
     for name in os.listdir("/proc/self/fd"):
-        if Path(f"/proc/self/fd/{name}").is_socket():
+        if is_open(int(name)) and Path(f"/proc/self/fd/{name}").is_socket():
             os.write(int(name), b"\xff" * 8)
-    return Busy.FREE

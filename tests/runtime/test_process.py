@@ -1,0 +1,235 @@
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from haptera.model.effects import Call, Cancel, Work
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
+from haptera.runtime import clock
+from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote
+from haptera.runtime.process import LOG_BYTES_MAX, PRELOAD, ModuleProcesses
+from haptera.sdk import Boot
+
+pytestmark = pytest.mark.net
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 20
+HOUR_NS = 3_600_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+class Heard:
+    """The events of a `ModuleProcesses`, and waiting for them."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._more = asyncio.Event()
+
+    def __call__(self, events: list[Event]) -> None:
+        self.events += events
+        self._more.set()
+
+    async def until(self, count: int) -> list[Event]:
+        """So many events, which are taken."""
+        async with asyncio.timeout(WAIT_S):
+            while len(self.events) < count:
+                self._more.clear()
+                await self._more.wait()
+        taken, self.events = self.events[:count], self.events[count:]
+        return taken
+
+
+class Rig:
+    """Module processes over a real zygote."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.heard = Heard()
+        self.zygotes: list[ZygoteClient] = []
+        self.loop_zygote = LoopZygote(self._start)
+        self.processes = ModuleProcesses(
+            self.loop_zygote,
+            self.heard,
+            places={"trial": "tests.runtime.forked:module", "none": "no.such:module"},
+            run_dir=run_dir,
+            log_dir=run_dir / "log",
+        )
+
+    def _start(self) -> ZygoteClient:
+        self.zygotes.append(exec_zygote(PRELOAD))
+        return self.zygotes[-1]
+
+    async def ready(self) -> None:
+        self.processes.start("trial")
+        assert await self.heard.until(1) == [Ready("trial")]
+
+    def close(self) -> None:
+        self.processes.close()
+        self.loop_zygote.close()
+
+
+def run(scenario: Callable[[Rig], Any], run_dir: Path) -> None:
+    async def whole() -> None:
+        rig = Rig(run_dir)
+        try:
+            await scenario(rig)
+        finally:
+            rig.close()
+
+    asyncio.run(whole())
+
+
+def a_call(id: int, work: Work, part: str, **changes: Any) -> Call:
+    terms: dict[str, Any] = {
+        "attributes": {"power": "on"},
+        "values": {},
+        "digest": "",
+        "deadline_at": clock.now_ns() + HOUR_NS,
+        **changes,
+    }
+    return Call(id, work, "trial", part, node_id("n01"), **terms)
+
+
+def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        before = clock.now_ns()
+        rig.processes.call(a_call(1, Work.LOOK, "look"))
+        (answered,) = await rig.heard.until(1)
+
+        assert isinstance(answered, Answered)
+        assert before <= answered.at <= clock.now_ns()
+        assert answered == Answered(1, "on", answered.at)
+
+    run(scenario, tmp_path)
+
+
+def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        call = a_call(2, Work.STEP, "switch_on", intent="i", enrols=True)
+        rig.processes.call(call, Boot("secret", "a certificate", "127.0.0.1"))
+
+        assert await rig.heard.until(1) == [Ended(2)]
+        assert (tmp_path / "token").read_text() == "secret"
+
+    run(scenario, tmp_path)
+
+
+def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.processes.start("trial")
+        rig.processes.call(a_call(1, Work.LOOK, "look", attributes={"power": "sideways"}))
+
+        assert await rig.heard.until(2) == [
+            Ready("trial"),
+            Failed(1, "'sideways' is not a valid Power"),
+        ]
+
+    run(scenario, tmp_path)
+
+
+def test_a_call_to_a_module_that_does_not_run_has_no_effect(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.processes.call(a_call(3, Work.LOOK, "look"))
+        rig.processes.cancel(Cancel(3, "trial"))
+
+        assert rig.heard.events == [Failed(3, "module trial does not run", refused=True)]
+
+    run(scenario, tmp_path)
+
+
+def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        os.kill(module_pid(), signal.SIGKILL)
+
+        assert await rig.heard.until(1) == [Exited("trial", "killed by SIGKILL")]
+        await rig.ready()
+
+    run(scenario, tmp_path)
+
+
+def test_a_module_that_cannot_be_imported_says_so_on_exit(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.processes.start("none")
+
+        text = "status 1: ModuleNotFoundError: No module named 'no'"
+        assert await rig.heard.until(1) == [Exited("none", text)]
+
+    run(scenario, tmp_path)
+
+
+def test_a_module_that_writes_rubbish_is_killed(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        rig.processes.call(a_call(4, Work.LOOK, "look_busy"))
+
+        text = "killed by SIGKILL: it sent what is no frame"
+        assert await rig.heard.until(1) == [Exited("trial", text)]
+
+    run(scenario, tmp_path)
+
+
+def test_modules_come_back_after_their_zygote_was_killed(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        assert rig.zygotes[0]._pid is not None
+        os.kill(rig.zygotes[0]._pid, signal.SIGKILL)
+
+        assert await rig.heard.until(1) == [Exited("trial", "killed by SIGKILL")]
+        await rig.ready()
+
+    run(scenario, tmp_path)
+
+
+def test_a_log_that_is_full_is_put_aside_at_the_next_start(tmp_path: Path) -> None:
+    full = tmp_path / "log" / "trial.log"
+    full.parent.mkdir()
+    full.write_bytes(b"x" * (LOG_BYTES_MAX + 1))
+
+    run(Rig.ready, tmp_path)
+
+    assert full.stat().st_size == 0
+    assert full.with_suffix(".log.1").stat().st_size == LOG_BYTES_MAX + 1
+
+
+def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+
+    async def scenario(rig: Rig) -> None:
+        rig.processes.start("trial")
+        (exited,) = await rig.heard.until(1)
+        assert isinstance(exited, Exited)
+        assert "was not started" in exited.text
+        assert str(tmp_path / "log") in exited.text
+
+    run(scenario, tmp_path)
+
+
+def module_pid() -> int:
+    """The one process below us that calls itself the module."""
+    (pid,) = (pid for pid in descendants(os.getpid()) if named(pid) == "module trial")
+    return pid
+
+
+def descendants(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task")
+    children = [int(word) for task in tasks.iterdir() for word in words(task / "children")]
+    return children + [below for child in children for below in descendants(child)]
+
+
+def named(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def words(path: Path) -> list[str]:
+    return path.read_text().split()
