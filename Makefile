@@ -1,10 +1,10 @@
-# make demo        a parent and 16 nodes, brought to examples/quickstart/site.yaml
+# make demo               a parent and 16 nodes, brought to examples/quickstart/site.yaml
 # make demo ARGS=--once   the same without a terminal: converge, break things, see them heal, exit
-# make setup       just the virtual environment, in .venv/
-# make check       what to run at the desk before each commit: under 5 minutes
-# make test        everything, with what it needs; .ci/run runs this
-# make lock        new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
-# make clean       all that the above leave in the checkout
+# make setup              just the virtual environment, in .venv/
+# make check              what to run at the desk before each commit: under 5 minutes
+# make test               everything, with what it needs; .ci/run runs this
+# make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
+# make clean              removes all that the above leave in the checkout
 .PHONY: help demo setup setup-dev check test lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
