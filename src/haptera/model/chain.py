@@ -49,6 +49,7 @@ class ReasonKind(StrEnum):
     NO_STEP = "no-step"
     WAITS = "waits"
     BLOCKED = "blocked"
+    NO_PROGRESS = "no-progress"
     BUDGET = "budget"
 
 

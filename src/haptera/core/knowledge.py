@@ -1,0 +1,240 @@
+"""A class of entities, compiled: what it can know, and the moves that its parts make."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from graphlib import TopologicalSorter
+from operator import or_
+from typing import TypeVar
+
+from haptera.core.problem import Problem, needs
+from haptera.core.word import Field, Grounds, Move, is_grounded, strip
+from haptera.model.chain import Do, Find
+from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
+
+Fields = Mapping[str, Field]
+AnyPart = TypeVar("AnyPart", Look, Step)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a class of entities can know and do. States are words, always stripped.
+
+    `grounds` are in dependency order, all parts and moves in the order of their paths. `doubts`
+    are the moves of looks that do not trust a memory.
+    """
+
+    problem: Problem
+    fields: Fields
+    grounds: tuple[Grounds, ...]
+    looks: tuple[Look, ...]
+    steps: tuple[Step, ...]
+    moves: tuple[Move, ...]
+    doubts: tuple[Move, ...]
+
+    def start(self, observed: Mapping[str, str], remembered: Mapping[str, str]) -> int:
+        """The state of these values; observed ones win, and an observed unknown says nothing.
+
+        Raises:
+            KeyError: there is no such variable; ValueError: a value is none of its variable's.
+        """
+        state = _union(field.unknown for field in self.fields.values())
+        for values, is_known in ((remembered, False), (observed, True)):
+            for name, value in values.items():
+                field = self.fields[name]
+                if bit := field.holding((value,)):
+                    state = state & ~field.whole | (bit if is_known else bit << field.width)
+        return self.strip(state)
+
+    def strip(self, state: int) -> int:
+        """Remember what is known but cannot be looked at in this state."""
+        return strip(state, self.grounds)
+
+    def known(self, state: int) -> dict[str, str]:
+        values = {name: field.value(state) for name, field in self.fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def remembered(self, state: int) -> dict[str, str]:
+        values = {name: field.memory(state) for name, field in self.fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def knowable(self, state: int, variable: str, value: str) -> bool:
+        """Whether the value, were it so, could be looked at in this state."""
+        bit = self.fields[variable].holding((value,))
+        return all(is_grounded(state, one, bit) for one in self.grounds if one.variable == variable)
+
+    def wanted(self, goal: Mapping[str, str]) -> int:
+        """The bits of the states that meet the goal."""
+        return _union(self.fields[name].holding((value,)) for name, value in goal.items())
+
+    def meets(self, state: int, goal: Mapping[str, str]) -> bool:
+        wanted = self.wanted(goal)
+        return state & wanted == wanted
+
+    @property
+    def touched(self) -> int:
+        """The bits that a search sets at its root for the variables whose memory it trusts."""
+        return _union(field.touched for field in self.fields.values())
+
+    def memories(self, state: int) -> int:
+        """Those of these bits whose variables are remembered in the state."""
+        fields = self.fields.values()
+        return _union(one.touched for one in fields if state & one.remembered)
+
+    def looks_open(self, state: int) -> tuple[Look, ...]:
+        """The looks whose conditions hold here, whether or not their variable is known already."""
+        return tuple(look for look in self.looks if not state & forbidden(look, self.fields))
+
+
+def compile_class(problem: Problem) -> Domain:
+    """Compile the parts that the attributes select; the problem has passed `check`."""
+    fields = _fields(problem)
+    looks = tuple(sorted(_of_class(problem, problem.looks), key=lambda look: look.path))
+    steps = tuple(sorted(_of_class(problem, problem.steps), key=lambda step: step.path))
+    grounds = _grounds(problem, fields, looks)
+    moves = [move for look in looks for move in _look_moves(look, fields, looks)]
+    moves += [_step_move(step, fields, grounds) for step in steps]
+    moves.sort(key=lambda move: move.part.path)
+    doubts = tuple(move for look in looks for move in _doubts(look, fields))
+    return Domain(problem, fields, grounds, looks, steps, tuple(moves), doubts)
+
+
+def excluding_attribute(problem: Problem, part: Part) -> Condition | None:
+    """The first condition on an attribute that keeps a part out of the class, if one does."""
+    for one in part.requires:
+        if one.name in problem.attributes and problem.attributes[one.name] not in one.values:
+            return one
+    for one in part.excludes:
+        if one.name in problem.attributes and problem.attributes[one.name] in one.values:
+            return one
+    return None
+
+
+def forbidden(part: Part, fields: Fields) -> int:
+    """The bits of which none may be set for the part's conditions on variables to hold."""
+    requires = _union(unmet(one, fields) for one in part.requires)
+    return requires | _union(excluded(one, fields) for one in part.excludes)
+
+
+def unmet(condition: Condition, fields: Fields) -> int:
+    """The bits that break a requirement; none for one on an attribute, which holds in the class."""
+    field = fields.get(condition.name)
+    return 0 if field is None else field.whole & ~field.holding(condition.values)
+
+
+def excluded(condition: Condition, fields: Fields) -> int:
+    """The bits that an exclude forbids: known and remembered values alike."""
+    field = fields.get(condition.name)
+    if field is None:
+        return 0
+    known = field.holding(condition.values)
+    return known | known << field.width | field.lacking(condition.values)
+
+
+def unsourced(change: Change, fields: Fields) -> int:
+    """The bits from which a change does not start."""
+    field = fields[change.variable]
+    if change.sources == (ANY,):
+        return field.holding((change.target,))
+    return field.whole & ~field.holding(change.sources) & ~field.lacking(change.sources)
+
+
+def _fields(problem: Problem) -> dict[str, Field]:
+    fields, lowest = {}, 1
+    above = sum(2 * len(values) - 1 for values in problem.variables.values())
+    for number, (name, values) in enumerate(problem.variables.items()):
+        fields[name] = Field(name, values, lowest, touched=1 << above + number)
+        lowest <<= 2 * len(values) - 1
+    return fields
+
+
+def _of_class(problem: Problem, parts: Iterable[AnyPart]) -> list[AnyPart]:
+    return [part for part in parts if excluding_attribute(problem, part) is None]
+
+
+def _grounds(problem: Problem, fields: Fields, looks: tuple[Look, ...]) -> tuple[Grounds, ...]:
+    looked_at = {look.at for look in problem.looks}
+    order = TopologicalSorter(needs(problem.looks, fields)).static_order()
+    return tuple(_grounds_of(fields[name], fields, looks) for name in order if name in looked_at)
+
+
+def _grounds_of(field: Field, fields: Fields, looks: tuple[Look, ...]) -> Grounds:
+    mine = [look for look in looks if look.at == field.name]
+    unyielded = field.known & ~_yield(field, mine)
+    return Grounds(
+        field.name,
+        field.known,
+        field.width,
+        tuple(
+            (
+                field.holding(look.outcomes) | unyielded,
+                _union(unmet(one, fields) for one in look.requires),
+            )
+            for look in mine
+        ),
+        _union(_spans(fields, look.requires) for look in mine),
+    )
+
+
+def _look_moves(look: Look, fields: Fields, looks: tuple[Look, ...]) -> list[Move]:
+    """From unknown any outcome; from a memory itself, or any where no look yields it."""
+    field = fields[look.at]
+    unyielded = field.known & ~_yield(field, (one for one in looks if one.at == look.at))
+    moves = []
+    for outcome in _outcomes(look, field):
+        hoped_from = (field.holding((outcome,)) | unyielded) << field.width
+        moves.append(_look_move(look, outcome, fields, field.remembered & ~hoped_from))
+    return moves
+
+
+def _doubts(look: Look, fields: Fields) -> list[Move]:
+    """From a memory that was not touched since, any outcome."""
+    field = fields[look.at]
+    closed = field.unknown | field.touched
+    return [_look_move(look, outcome, fields, closed) for outcome in _outcomes(look, field)]
+
+
+def _look_move(look: Look, outcome: str, fields: Fields, closed: int) -> Move:
+    field = fields[look.at]
+    return Move(
+        Find(look, outcome, hoped=False),
+        forbidden(look, fields) | field.known | closed,
+        keep=~field.whole,
+        put=field.holding((outcome,)) | field.touched,
+        touches=field.span,
+        reads=field.span | _spans(fields, (*look.requires, *look.excludes)),
+    )
+
+
+def _outcomes(look: Look, field: Field) -> list[str]:
+    return [value for value in field.values if value in look.outcomes]
+
+
+def _step_move(step: Step, fields: Fields, grounds: tuple[Grounds, ...]) -> Move:
+    changed = _union(fields[one.variable].span for one in step.changes)
+    return Move(
+        Do(step),
+        forbidden(step, fields) | _union(unsourced(one, fields) for one in step.changes),
+        keep=~changed,
+        put=_union(_target(one, fields[one.variable]) for one in step.changes),
+        touches=changed,
+        reads=changed | _spans(fields, (*step.requires, *step.excludes)),
+        strips=any(changed & (one.known | one.reads) for one in grounds),
+    )
+
+
+def _target(change: Change, field: Field) -> int:
+    bit = field.holding((change.target,))
+    return field.touched | (bit << field.width if change.expected else bit)
+
+
+def _yield(field: Field, looks: Iterable[Look]) -> int:
+    return _union(field.holding(look.outcomes) for look in looks)
+
+
+def _spans(fields: Fields, conditions: Iterable[Condition]) -> int:
+    return _union(fields[one.name].span for one in conditions if one.name in fields)
+
+
+def _union(bits: Iterable[int]) -> int:
+    return reduce(or_, bits, 0)

@@ -1,0 +1,75 @@
+"""The chain from what is to what should be, or the reason why there is none (SEMANTICS, Chain)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from haptera.core.knowledge import Domain
+from haptera.core.reason import gave_up, no_progress, reason
+from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled, scope_of, search
+from haptera.core.word import Move
+from haptera.model.chain import Chain, Do, Find, Link, NoChain
+
+
+def plan(
+    domain: Domain,
+    start: int,
+    goal: Mapping[str, str],
+    *,
+    barred: frozenset[str] = frozenset(),
+    budget: int = EXPANSIONS_MAX,
+) -> Chain | NoChain:
+    """The cheapest chain from a stripped state to the goal, which is all known values.
+
+    Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
+    `budget` bounds the states of each search.
+    """
+    scope = scope_of(domain, goal, domain.moves)
+    trusting = start | domain.touched
+    first = search(scope, (trusting,), barred=barred, budget=budget)
+    if not isinstance(first, Walled):
+        return _answer(domain, trusting, first)
+    expanded = first.expanded
+
+    # A machine may have been swapped: once more, with less trust in memory (SEMANTICS, Doubt).
+    doubting = trusting & ~domain.memories(start)
+    if (trusting ^ doubting) & scope.within:
+        scope_doubting = scope_of(domain, goal, (*domain.moves, *domain.doubts))
+        second = search(scope_doubting, (doubting,), barred=barred, budget=budget)
+        if not isinstance(second, Walled):
+            return _answer(domain, doubting, second, after=expanded)
+        expanded += second.expanded
+
+    if barred:
+        freely = plan(domain, start, goal, budget=budget)
+        return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
+    return NoChain(reason(domain, start, goal, scope, first, budget), expanded)
+
+
+def _answer(domain: Domain, root: int, found: Route | Spent, *, after: int = 0) -> Chain | NoChain:
+    expanded = after + found.expanded
+    if isinstance(found, Spent):
+        return NoChain(gave_up(expanded), expanded)
+    state = root
+    links: list[Link] = []
+    states = [domain.known(state)]
+    for move in found.moves:
+        links.append(_link(domain, state, move))
+        state = domain.strip(state & move.keep | move.put)
+        states.append(domain.known(state))
+    doubts = root & domain.touched != domain.touched
+    return Chain(
+        tuple(links), tuple(states), found.cost, optimal=True, doubts=doubts, expanded=expanded
+    )
+
+
+def _link(domain: Domain, state: int, move: Move) -> Link:
+    """The link of a move; a look hopes where it could expect anything but what is remembered."""
+    if isinstance(move.link, Do):
+        return move.link
+    look = move.link.look
+    could = {
+        one.link.expect
+        for one in (*domain.moves, *domain.doubts)
+        if isinstance(one.link, Find) and one.link.look is look and not state & one.forbidden
+    }
+    return replace(move.link, hoped=could != {domain.remembered(state).get(look.at)})

@@ -1,0 +1,120 @@
+"""States as words of bits: where variables stand, what keeps them known, how parts move them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from haptera.model.chain import Find, Link
+from haptera.model.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a variable of k known values stands: k bits known, k remembered, one for unknown.
+
+    One of them is set. `touched` lies above all fields and is set only inside a search: once a
+    variable was changed or looked at, its memory is not doubted (SEMANTICS, Doubt).
+    """
+
+    name: str
+    values: tuple[str, ...]
+    lowest: int
+    touched: int
+
+    @property
+    def width(self) -> int:
+        """How far a value's remembered bit lies above its known one."""
+        return len(self.values) - 1
+
+    @property
+    def known(self) -> int:
+        return (self.lowest << self.width) - self.lowest
+
+    @property
+    def remembered(self) -> int:
+        return self.known << self.width
+
+    @property
+    def unknown(self) -> int:
+        return self.lowest << 2 * self.width
+
+    @property
+    def whole(self) -> int:
+        return self.known | self.remembered | self.unknown
+
+    @property
+    def span(self) -> int:
+        """All bits of the variable, `touched` too."""
+        return self.whole | self.touched
+
+    def holding(self, values: Iterable[str]) -> int:
+        """The states in which a value of these is known.
+
+        Raises:
+            ValueError: one is no value of this variable.
+        """
+        bits = 0
+        for value in values:
+            bits |= self.lowest << self.values.index(value) >> 1
+        return bits & self.known
+
+    def lacking(self, values: Iterable[str]) -> int:
+        """The states in which nothing is known, where the values name the unknown."""
+        return self.remembered | self.unknown if self.values[0] in values else 0
+
+    def value(self, state: int) -> str | None:
+        """The known value, if there is one."""
+        held = state & self.known
+        return self.values[(held // self.lowest).bit_length()] if held else None
+
+    def memory(self, state: int) -> str | None:
+        """The remembered value, if there is one."""
+        return self.value(state >> self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What knowing a variable rests on: for each look, what it yields and what forbids it.
+
+    Excludes do not count. A variable that the module looks at, but not in this class, has none.
+    """
+
+    variable: str
+    known: int
+    width: int
+    looks: tuple[tuple[int, int], ...]
+    reads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One way that a part can go: `if not state & forbidden: after = state & keep | put`.
+
+    A look has a move for each outcome that it may expect. `touches` spans the fields that are
+    changed or looked at, `reads` all that the move depends on. After a move that `strips`, strip.
+    """
+
+    link: Link
+    forbidden: int
+    keep: int
+    put: int
+    touches: int
+    reads: int
+    strips: bool = False
+
+    @property
+    def part(self) -> Part:
+        return self.link.look if isinstance(self.link, Find) else self.link.step
+
+
+def strip(state: int, grounds: Iterable[Grounds]) -> int:
+    """Remember what has no grounds left; these are in dependency order, so once through is all."""
+    for one in grounds:
+        held = state & one.known
+        if held and not is_grounded(state, one, held):
+            state = state ^ held | held << one.width
+    return state
+
+
+def is_grounded(state: int, grounds: Grounds, value: int) -> bool:
+    """Whether a look that can yield the value (its known bit) has what it requires."""
+    return any(value & yields and not state & forbidden for yields, forbidden in grounds.looks)
