@@ -12,12 +12,11 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.runtime.plain_store import PlainStore
-from tests.runtime.store_child import write_number
 
 from haptera.core.sync.admission import Reason
 from haptera.model.changes import (
@@ -42,10 +41,13 @@ from haptera.runtime.sessions_sql import Claimed, Refused
 from haptera.runtime.store import Store
 from haptera.runtime.tokens import TOKEN_TTL_S, Scope, parse_token
 from haptera.runtime.writer import WRITES_QUEUED_MAX
+from tests.runtime.plain_store import PlainStore
+from tests.runtime.store_child import write_number
 
 N01 = node_id("n01")
 WEB = EntityId("service", "web", "n01")
 BOOT = Intent("i1", N01, "labnode", "switch_on", 5, "boot", enrols=True)
+CLUSTER = UUID(int=7)
 ANSWER_WITHIN_S = 30.0
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +71,8 @@ class Opened:
     def claim(self, token: str, public_key: bytes) -> Claimed | Refused:
         parsed = parse_token(token)
         assert parsed is not None
-        answer = self.store.claim(parsed, public_key, ("127.0.0.1", 4271)).result(ANSWER_WITHIN_S)
+        future = self.store.claim(parsed, public_key, cluster=CLUSTER, address=("127.0.0.1", 4271))
+        answer = future.result(ANSWER_WITHIN_S)
         assert isinstance(answer, Claimed | Refused)
         return answer
 
@@ -407,15 +410,15 @@ def test_incarnations_grow_with_each_boot_and_are_durable_when_handed_out(path: 
             assert token is not None
             claimed = one.claim(token, b"key")
             assert isinstance(claimed, Claimed)
-            assert claimed.session.incarnation == number
+            assert claimed.session.agreement.incarnation == number
         session = claimed.session
     with opened(path) as one:
         stored = one.store.load()
         assert stored.incarnations == {"n01": 2}
-        assert session.uuid == stored.entities[0].uuid
+        assert str(session.agreement.node) == stored.entities[0].uuid
         assert one.store.sessions() == [session]
-        assert session.secret.hex() not in repr(session)
-        assert str(session.secret) not in repr(session)
+        assert session.agreement.secret.hex() not in repr(session)
+        assert str(session.agreement.secret) not in repr(session)
 
 
 def replace_id(intent: Intent, name: str) -> Intent:
@@ -483,7 +486,7 @@ def test_a_claim_given_up_by_its_caller_does_not_stop_the_store(path: Path) -> N
     with opened(path) as one:
         parsed = parse_token("hp1.a.b")
         assert parsed is not None
-        future = one.store.claim(parsed, b"key", ("127.0.0.1", 1))
+        future = one.store.claim(parsed, b"key", cluster=CLUSTER, address=("127.0.0.1", 1))
         assert not future.cancel()
         concurrent.futures.wait([future], ANSWER_WITHIN_S)
         assert one.write() == Written(1, 0)

@@ -1,4 +1,4 @@
-"""Files and directories for their owner only, whole or not there at all."""
+"""Files and directories for their owner only; a file is there whole or not at all."""
 
 import os
 import stat
@@ -26,13 +26,25 @@ def private_directory(path: Path) -> Path:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a file in place at once, readable by its owner only; synced to disk is it not."""
+    """Put a file in place; it survives this process, though not a power cut."""
+    _draft(path, content).rename(path)
+
+
+def write_durable(path: Path, content: bytes) -> None:
+    """Put a file in place; it survives a power cut."""
+    draft = _draft(path, content)
+    sync(draft)
+    draft.rename(path)
+    sync(path.parent)
+
+
+def _draft(path: Path, content: bytes) -> Path:
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
-    draft.rename(path)
+    return draft
 
 
 def sync(path: Path) -> None:

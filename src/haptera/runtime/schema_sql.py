@@ -72,11 +72,12 @@ CREATE TABLE enrolments (
 ) WITHOUT ROWID;
 CREATE TABLE sessions (
     peer TEXT PRIMARY KEY REFERENCES nodes,
-    incarnation INTEGER NOT NULL,
     secret BLOB NOT NULL,
+    cluster TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    parent_index INTEGER NOT NULL UNIQUE,
+    child_index INTEGER NOT NULL,
     suite INTEGER NOT NULL,
-    own_index INTEGER NOT NULL UNIQUE,
-    peer_index INTEGER NOT NULL,
     host TEXT NOT NULL,
     port INTEGER NOT NULL,
     peer_boot BLOB  -- 8 bytes, for an INTEGER is signed

@@ -2,13 +2,17 @@
 
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 from haptera.core.sync.admission import Admit, Reason, Refuse, Repeat, TokenRow, admit
-from haptera.runtime.sessions import SECRET_BYTES, SavedSession
+from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tokens import ApiToken, Scope, Token
 from haptera.runtime.writer import RefusalError
+from haptera.wire.frame import Suite
+from haptera.wire.seal import SECRET_BYTES, Agreement
 
 INDEX_BITS: Final = 32
 # A free index is found at the first try, as good as always: 100,000 of 4,294,967,296 are taken.
@@ -16,8 +20,8 @@ INDEX_TRIES_MAX: Final = 16
 _BOOT_BYTES: Final = 8
 
 _SESSIONS: Final = (
-    "SELECT s.peer, n.uuid, s.incarnation, s.secret, s.own_index, s.peer_index, s.host, s.port,"
-    " s.suite, s.peer_boot FROM sessions s JOIN nodes n ON n.name = s.peer"
+    "SELECT s.peer, s.secret, s.cluster, n.uuid, s.incarnation, s.parent_index, s.child_index,"
+    " s.suite, s.host, s.port, s.peer_boot FROM sessions s JOIN nodes n ON n.name = s.peer"
 )
 
 
@@ -43,6 +47,7 @@ def claim(
     token: Token,
     public_key: bytes,
     *,
+    cluster: UUID,
     address: tuple[str, int],
     wall_s: float,
 ) -> Claimed | Refused:
@@ -50,10 +55,10 @@ def claim(
     row = _token_row(connection, token)
     match admit(row, public_key, wall_s):
         case Admit(node):
-            session = _new_session(connection, node, address)
+            session = _new_session(connection, node, cluster, address)
             connection.execute(
                 "UPDATE enrolments SET claimed_by = ?, incarnation = ? WHERE id = ?",
-                (public_key, session.incarnation, token.id),
+                (public_key, session.agreement.incarnation, token.id),
             )
             return Claimed(session, again=False)
         case Repeat(node):
@@ -79,21 +84,21 @@ def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:
 
 
 def _new_session(
-    connection: sqlite3.Connection, node: str, address: tuple[str, int]
+    connection: sqlite3.Connection, node: str, cluster: UUID, address: tuple[str, int]
 ) -> SavedSession:
     uuid, incarnation = connection.execute(
         "UPDATE nodes SET incarnation = incarnation + 1 WHERE name = ? RETURNING uuid, incarnation",
         (node,),
     ).fetchone()
-    session = SavedSession(
-        peer=node,
-        uuid=uuid,
-        incarnation=incarnation,
+    agreement = Agreement(
         secret=secrets.token_bytes(SECRET_BYTES),
-        own_index=_free_index(connection),
-        peer_index=secrets.randbits(INDEX_BITS),
-        address=address,
+        cluster=cluster,
+        node=UUID(uuid),
+        incarnation=incarnation,
+        parent_index=_free_index(connection),
+        child_index=secrets.randbits(INDEX_BITS),
     )
+    session = SavedSession(node, agreement, address)
     save_session(connection, session)
     return session
 
@@ -102,7 +107,7 @@ def _free_index(connection: sqlite3.Connection) -> int:
     for _ in range(INDEX_TRIES_MAX):
         index = secrets.randbits(INDEX_BITS)
         if not connection.execute(
-            "SELECT 1 FROM sessions WHERE own_index = ?", (index,)
+            "SELECT 1 FROM sessions WHERE parent_index = ?", (index,)
         ).fetchone():
             return index
     raise RefusalError("no free receiver index")
@@ -110,18 +115,20 @@ def _free_index(connection: sqlite3.Connection) -> int:
 
 def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
     """Write a session, unless a later incarnation of the node has one."""
-    boot = session.peer_boot
+    agreement, boot = session.agreement, session.peer_boot
     connection.execute(
-        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (peer)"
-        " DO UPDATE SET incarnation = ?2, secret = ?3, suite = ?4, own_index = ?5,"
-        " peer_index = ?6, host = ?7, port = ?8, peer_boot = ?9 WHERE incarnation <= ?2",
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (peer)"
+        " DO UPDATE SET secret = ?2, cluster = ?3, incarnation = ?4, parent_index = ?5,"
+        " child_index = ?6, suite = ?7, host = ?8, port = ?9, peer_boot = ?10"
+        " WHERE incarnation <= ?4",
         (
             session.peer,
-            session.incarnation,
-            session.secret,
-            session.suite,
-            session.own_index,
-            session.peer_index,
+            agreement.secret,
+            str(agreement.cluster),
+            agreement.incarnation,
+            agreement.parent_index,
+            agreement.child_index,
+            agreement.suite,
             *session.address,
             None if boot is None else boot.to_bytes(_BOOT_BYTES, "big"),
         ),
@@ -130,25 +137,16 @@ def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
 
 def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
     """All sessions, by the name of the peer."""
-    rows = connection.execute(_SESSIONS + " ORDER BY s.peer").fetchall()
-    return [_session(row) for row in rows]
+    return [_session(row) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]
 
 
-def _session(
-    row: tuple[str, str, int, bytes, int, int, str, int, int, bytes | None],
-) -> SavedSession:
-    peer, uuid, incarnation, secret, own_index, peer_index, host, port, suite, boot = row
-    return SavedSession(
-        peer=peer,
-        uuid=uuid,
-        incarnation=incarnation,
-        secret=secret,
-        own_index=own_index,
-        peer_index=peer_index,
-        address=(host, port),
-        suite=suite,
-        peer_boot=None if boot is None else int.from_bytes(boot, "big"),
+def _session(row: Sequence[Any]) -> SavedSession:
+    peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot = row
+    agreement = Agreement(
+        secret, UUID(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
     )
+    peer_boot = None if boot is None else int.from_bytes(boot, "big")
+    return SavedSession(peer, agreement, (host, port), peer_boot)
 
 
 def save_token(connection: sqlite3.Connection, token: ApiToken, wall_s: float) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, Self, TypeVar
+from uuid import UUID
 
 from haptera.model.changes import CloseIntent, Stored
 from haptera.model.effects import Write
@@ -94,7 +95,7 @@ class Store:
         return self._minted.pop(intent_id, None)
 
     def claim(
-        self, token: Token, public_key: bytes, address: tuple[str, int]
+        self, token: Token, public_key: bytes, *, cluster: UUID, address: tuple[str, int]
     ) -> Future[Claimed | Refused | Failure]:
         """Decide on the claim of an enrolment token; answered once its session is durable."""
         return self._ask(
@@ -102,6 +103,7 @@ class Store:
                 sessions_sql.claim,
                 token=token,
                 public_key=public_key,
+                cluster=cluster,
                 address=address,
                 wall_s=self._wall_s(),
             )
