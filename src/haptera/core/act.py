@@ -175,7 +175,6 @@ class Acts:
         row.error = error
         if stepping.start is not None:
             row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
-            self._timers.soonest(("decide", row.id), turn.now + BACKOFF_NS)
 
     def _close(self, turn: Turn, row: Row) -> None:
         assert row.stepping is not None

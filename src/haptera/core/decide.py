@@ -116,6 +116,9 @@ class Decisions:
         if answer.reason.kind is ReasonKind.WAITS:
             return Condition.WAITING, answer.reason.text
         if barred:
+            again_at = row.try_again_at(turn.now)
+            assert again_at is not None
+            self._timers.soonest(("decide", row.id), again_at)
             row.plan = self._catalog.plan(row, place.node, place.state, place.goal, frozenset())
             if isinstance(row.plan, Chain):
                 return Condition.STUCK, row.error or "the next part failed"

@@ -19,7 +19,7 @@ from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import hear, hear_self, lose
+from haptera.core.sync.presence import hear, hear_self, lose, own_values
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, agent
@@ -121,8 +121,7 @@ class Engine:
         for name, incarnation in stored.incarnations.items():
             self.links.join(now, name, incarnation)
         if self.side.node is not None:
-            row = self.table.make(node_id(self.side.node))
-            hear_self(self._begin, row)
+            self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self.supervisor.start_all(self._begin)
 
     def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901  one branch an event
@@ -218,16 +217,25 @@ class Engine:
         raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
 
     def _presence(self, turn: Turn, row: Row) -> None:
-        """On a parent, what a child's hellos tell of its agent."""
-        peer = self.links.get(row.id.name) if row.kind.name == "node" else None
-        if peer is None or self.side.node is not None:
+        """What is known of a node's agent without a module: by its hellos, or by being it."""
+        if row.kind.name != "node":
+            return
+        if self.side.node is not None:
+            for name, value in own_values():
+                if self._knowable(turn, row, name, value):
+                    hear_self(turn, row, name, value)
+            return
+        peer = self.links.get(row.id.name)
+        if peer is None:
             return
         if peer.tier is Tier.LOST:
             lose(turn, row)
-        elif peer.heard_at is not None:
-            place = self.decisions.place(turn, row)
-            if place.domain.knowable(place.state, agent.name, Agent.UP):
-                hear(turn, row, peer.heard_at)
+        elif peer.heard_at is not None and self._knowable(turn, row, agent.name, Agent.UP):
+            hear(turn, row, peer.heard_at)
+
+    def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
+        place = self.decisions.place(turn, row)
+        return place.domain.knowable(place.state, name, value)
 
     def _forgive_pause(self, now: int) -> None:
         """Where this process was stopped or starved, nobody else was silent for so long."""

@@ -16,11 +16,11 @@ from haptera.model.views import Condition, EntityView
 def preview(
     table: Table, catalog: Catalog, changes: Iterable[Change], now: int
 ) -> list[EntityView]:
-    """The changed entities as they would stand; those that would be gone are left out."""
+    """All entities as they would stand."""
     draft = table.copy()
-    changed = {entity for change in changes if (entity := draft.apply(change, 0)) is not None}
-    rows = [draft.get(entity) for entity in sorted(changed, key=str)]
-    return [_stand(row, draft, catalog, now) for row in rows if row is not None]
+    for change in changes:
+        draft.apply(change, 0)
+    return [_stand(row, draft, catalog, now) for row in sorted(draft, key=lambda row: str(row.id))]
 
 
 def _stand(row: Row, draft: Table, catalog: Catalog, now: int) -> EntityView:

@@ -30,7 +30,7 @@ class SeenValue(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
-class DesiredUpdate(msgspec.Struct, frozen=True, gc=False):
+class DesiredUpdate(msgspec.Struct, frozen=True, gc=False, tag="desired"):
     """What an entity should be, whole; with `gone` it is no longer declared."""
 
     entity: EntityId
@@ -40,7 +40,7 @@ class DesiredUpdate(msgspec.Struct, frozen=True, gc=False):
     gone: bool = False
 
 
-class ObservedUpdate(msgspec.Struct, frozen=True, gc=False):
+class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
     """What an entity was seen to be, whole."""
 
     entity: EntityId

@@ -129,6 +129,11 @@ class Row:
         looks = {path for path, looking in self.looks.items() if looking.failed_until > now}
         return frozenset(steps | looks)
 
+    def try_again_at(self, now: int) -> int | None:
+        """When the first of the parts that failed may be tried again."""
+        looks = [looking.failed_until for looking in self.looks.values()]
+        return min((at for at in (*self.barred.values(), *looks) if at > now), default=None)
+
     def bar(self, start: int, path: str, until: int, now: int) -> None:
         """Do not take this part from this start before then; bars that are over are dropped."""
         self.barred = {key: at for key, at in self.barred.items() if at > now}

@@ -33,11 +33,16 @@ def hear(turn: Turn, row: Row, heard_at: int) -> None:
         _learn(turn, row, agent.name, Agent.UP, heard_at)
 
 
-def hear_self(turn: Turn, row: Row) -> None:
-    """On its own side a running agent is itself a look, and so is all that it requires."""
-    _learn(turn, row, agent.name, Agent.UP, turn.now)
-    for condition in HEAR.requires:
-        _learn(turn, row, condition.name, condition.values[0], turn.now)
+def own_values() -> tuple[tuple[str, str], ...]:
+    """What a running agent is itself a look at: that it is up, and all that this requires."""
+    required = tuple((one.name, one.values[0]) for one in HEAR.requires)
+    return (*required, (agent.name, Agent.UP))
+
+
+def hear_self(turn: Turn, row: Row, name: str, value: str) -> None:
+    """On its own side such a value is known, and does not age."""
+    if name not in row.known:
+        _learn(turn, row, name, value, turn.now)
 
 
 def lose(turn: Turn, row: Row) -> None:

@@ -1,0 +1,122 @@
+"""What the API asks of the daemon that it runs in: answers from state, and changes to propose."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Final
+
+from haptera.core.engine import Engine
+from haptera.core.preview import preview
+from haptera.core.query import summary, view
+from haptera.model.changes import Change, StoredEntity
+from haptera.model.effects import Reply
+from haptera.model.entity import EntityId
+from haptera.model.events import Asked, Event, Proposed
+from haptera.model.views import EntityView, Summary
+from haptera.runtime.clock import now_ns
+from haptera.runtime.store import Store
+from haptera.runtime.tokens import Scope
+
+# How long a proposal waits for the disk before its asker is told so.
+PROPOSAL_WITHIN_S: Final = 30.0
+# Changes that a subscriber may be behind.
+QUEUE_MAX: Final = 1_000
+
+
+class EngineBackend:
+    """One engine as the API sees it; all of it is used in the loop's own thread."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        epoch: int,
+        deliver: Callable[[Iterable[Event]], None],
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._published = 0
+        self.epoch = epoch
+        self._deliver = deliver
+        self._tickets = count(1)
+        self._replies: dict[int, asyncio.Future[Reply]] = {}
+        self._subscribers: set[Queue] = set()
+
+    def revision(self) -> int:
+        return self._engine.table.revision
+
+    def entities(self, kind: str | None, nodes: frozenset[str] | None) -> list[EntityView]:
+        now = now_ns()
+        rows = [
+            row
+            for row in self._engine.table
+            if kind in (None, row.id.kind) and (nodes is None or row.id.node in nodes)
+        ]
+        return [view(row, now) for row in sorted(rows, key=lambda row: str(row.id))]
+
+    def entity(self, entity: EntityId) -> EntityView | None:
+        row = self._engine.table.get(entity)
+        return None if row is None else view(row, now_ns())
+
+    def summary(self) -> Summary:
+        return summary(self._engine.table)
+
+    def stored(self) -> Sequence[StoredEntity]:
+        return self._engine.table.stored()
+
+    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply:
+        ticket = next(self._tickets)
+        reply = self._replies[ticket] = asyncio.get_running_loop().create_future()
+        self._deliver([Proposed(ticket, changes, if_revision)])
+        try:
+            async with asyncio.timeout(PROPOSAL_WITHIN_S):
+                return await reply
+        except TimeoutError:
+            return Reply(ticket, None, "the disk does not answer; it may be written yet")
+        finally:
+            self._replies.pop(ticket, None)
+
+    async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
+        return preview(self._engine.table, self._engine.catalog, changes, now_ns())
+
+    def ask(self, entity: EntityId) -> None:
+        self._deliver([Asked(entity)])
+
+    def subscribe(self) -> "Queue":
+        queue = Queue(self._subscribers.discard)
+        self._subscribers.add(queue)
+        return queue
+
+    def check_token(self, text: str) -> tuple[str, Scope] | None:
+        return self._store.check_token(text)
+
+    def replied(self, reply: Reply) -> None:
+        """The engine answers a proposal."""
+        waiting = self._replies.get(reply.ticket)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def published(self, entities: tuple[EntityId, ...]) -> None:
+        """The engine tells of changes."""
+        self._published += 1
+        for queue in tuple(self._subscribers):
+            queue.put(self._published, entities)
+
+
+class Queue:
+    """One subscriber's changes, in order; overrun, it takes no more."""
+
+    def __init__(self, left: Callable[["Queue"], None]) -> None:
+        self._left = left
+        self._queue: asyncio.Queue[tuple[int, tuple[EntityId, ...]]] = asyncio.Queue(QUEUE_MAX)
+        self.closed = False
+
+    def put(self, number: int, entities: tuple[EntityId, ...]) -> None:
+        try:
+            self._queue.put_nowait((number, entities))
+        except asyncio.QueueFull:
+            self.closed = True
+            self._left(self)
+
+    async def next(self) -> tuple[int, tuple[EntityId, ...]]:
+        return await self._queue.get()
