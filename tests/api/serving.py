@@ -32,9 +32,9 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, queue_size=100):
+def serving(*changes, queue_size=100, port=0):
     """Serve a fake backend that holds these changes."""
-    listener = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", port)
     port = listener.getsockname()[1]
     ready, started = threading.Event(), []
 

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint, dry_run
+from haptera.api.shapes import Applied, ChangeView, SiteBody
 from haptera.api.writing import write
 from haptera.model.changes import (
     Change,
@@ -22,42 +22,12 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.views import EntityView
 from haptera.runtime.tokens import Scope
 
 # text, file name, constants, what is stored, the cluster's name: haptera.config.site_changes.
 SiteChanges = Callable[
     [str, str, Mapping[str, str], Sequence[StoredEntity], str], tuple[Change, ...]
 ]
-
-
-class SiteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A site file as sent: `name` is what errors call it, `constants` what templates know.
-
-    With `if_revision` it is applied only if nothing that is desired changed since.
-    """
-
-    text: str
-    name: str
-    constants: dict[str, str] = {}
-    if_revision: int | None = None
-
-
-class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One change of desired state; `does` is declare, undeclare, set or unset."""
-
-    does: str
-    entity: str
-    name: str | None = None
-    value: str | int | None = None
-
-
-class Applied(msgspec.Struct, frozen=True):
-    """What was changed, or would be; `entities` only for a dry run: as they would be."""
-
-    revision: int
-    changes: list[ChangeView]
-    entities: list[EntityView]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,6 +11,7 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint
 from haptera.api.problems import ProblemError
+from haptera.api.shapes import Entities, SummaryView
 from haptera.api.writing import write
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, UnsetDesired
@@ -21,21 +21,6 @@ from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.nodeset import expand
 from haptera.model.views import EntityView
 from haptera.runtime.tokens import Scope
-
-
-class Entities(msgspec.Struct, frozen=True):
-    """Many entities, as they were at one revision."""
-
-    epoch: int
-    revision: int
-    entities: list[EntityView]
-
-
-class SummaryView(msgspec.Struct, frozen=True):
-    cluster: str
-    epoch: int
-    revision: int
-    counts: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from haptera.api.shapes import ProblemView, Told
 from haptera.model.errors import ConflictError, HapteraError, InputError
 
 
@@ -27,26 +28,6 @@ class ProblemError(HapteraError):
         super().__init__(what, where=where, do=do)
         self.status = status
         self.headers = headers
-
-
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is wrong."""
-
-    what: str
-    where: str | None = None
-    do: str | None = None
-
-
-class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body: `errors` holds all that is wrong, the first of them again in the members."""
-
-    title: str
-    status: int
-    detail: str
-    what: str
-    where: str | None = None
-    do: str | None = None
-    errors: tuple[Told, ...] = ()
 
 
 def on_haptera_error(_request: Request, error: Exception) -> Response:

@@ -19,6 +19,7 @@ from haptera.api.backend import Backend
 from haptera.api.endpoint import Caller, Endpoint
 from haptera.api.feed import Feed, Mark, parse_mark
 from haptera.api.problems import ProblemError
+from haptera.api.shapes import Event
 from haptera.model.views import EntityView
 from haptera.runtime import tokens
 
@@ -28,14 +29,6 @@ ENTITIES_PER_EVENT: Final = 200
 EVERY_S: Final = 0.05
 KEEP_ALIVE_S: Final = 15.0
 SENT_WITHIN_S: Final = 30.0
-
-
-class Event(msgspec.Struct, frozen=True):
-    """The data of one event; `gone` are entities that are no longer declared."""
-
-    cluster: str
-    entities: list[EntityView]
-    gone: list[str]
 
 
 @dataclass(slots=True)

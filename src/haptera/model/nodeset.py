@@ -80,7 +80,13 @@ def fold(names: Iterable[str]) -> str:
         pieces = _NUMBER.split(name)
         alike.setdefault(tuple(pieces[::2]), []).append(tuple(pieces[1::2]))
     folded = [_written(texts, block) for texts, rows in alike.items() for block in _blocks(rows)]
-    return ",".join(sorted(folded, key=_natural))
+    return ",".join(sorted(folded, key=natural))
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """A key that sorts `n9` before `n10`."""
+    pieces = _NUMBER.split(text)
+    return [(int(piece) if index % 2 else 0, piece) for index, piece in enumerate(pieces)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ def _bracket(texts: frozenset[str]) -> str:
         run.append(text)
         open_runs.setdefault(_next(run[0], text), run)
     written = [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return f"[{','.join(sorted(written, key=_natural))}]"
+    return f"[{','.join(sorted(written, key=natural))}]"
 
 
 def _next(first: str, last: str) -> str:
@@ -206,12 +212,6 @@ def _next(first: str, last: str) -> str:
     text = f"{int(last) + 1:0{len(last)}}"
     padded = first != "0" and first.startswith("0")
     return "" if padded and len(text) > len(last) else text
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    """Sort `n9` before `n10`."""
-    pieces = _NUMBER.split(text)
-    return [(int(piece) if index % 2 else 0, piece) for index, piece in enumerate(pieces)]
 
 
 def _error(text: str, at: int, what: str, do: str) -> HapteraError:

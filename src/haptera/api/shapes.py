@@ -1,0 +1,79 @@
+"""What goes over the API as JSON, for both ends: bodies, answers, events, problems."""
+
+import msgspec
+
+from haptera.model.views import EntityView
+
+
+class Entities(msgspec.Struct, frozen=True):
+    """Many entities, as they were at one revision."""
+
+    epoch: int
+    revision: int
+    entities: list[EntityView]
+
+
+class SummaryView(msgspec.Struct, frozen=True):
+    """How many entities of each kind stand in each condition."""
+
+    cluster: str
+    epoch: int
+    revision: int
+    counts: dict[str, dict[str, int]]
+
+
+class SiteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A site file as sent: `name` is what errors call it, `constants` what templates know.
+
+    With `if_revision` it is applied only if nothing that is desired changed since.
+    """
+
+    text: str
+    name: str
+    constants: dict[str, str] = {}
+    if_revision: int | None = None
+
+
+class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change of desired state; `does` is declare, undeclare, set or unset."""
+
+    does: str
+    entity: str
+    name: str | None = None
+    value: str | int | None = None
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What was changed, or would be; `entities` only for a dry run: as they would be."""
+
+    revision: int
+    changes: list[ChangeView]
+    entities: list[EntityView]
+
+
+class Event(msgspec.Struct, frozen=True):
+    """The data of one event; `gone` are entities that are no longer declared."""
+
+    cluster: str
+    entities: list[EntityView]
+    gone: list[str]
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is wrong."""
+
+    what: str
+    where: str | None = None
+    do: str | None = None
+
+
+class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A problem document: `errors` holds all that is wrong, the first again in the members."""
+
+    title: str
+    status: int
+    detail: str
+    what: str
+    where: str | None = None
+    do: str | None = None
+    errors: tuple[Told, ...] = ()

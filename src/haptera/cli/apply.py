@@ -1,0 +1,81 @@
+"""`haptera apply` and `haptera plan`: a site file made so, or what would come of it."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from haptera.api.shapes import Applied, SiteBody
+from haptera.cli.client import Client
+from haptera.cli.groups import Group, planned
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.words import chain_lines, printable
+from haptera.config.site import read_text
+from haptera.config.tree import SITE_BYTES_MAX
+
+
+@click.command()
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@output_option
+@click.pass_context
+def apply(ctx: click.Context, file: str, dry_run: bool, output: str) -> None:
+    """Make the site FILE (- for standard input) what the cluster should be."""
+    answer = _send(the_client(ctx), file, dry_run=dry_run)
+    if Format(output) is not Format.TABLE:
+        print_data(answer, output)
+        return
+    would = "would be " if dry_run else ""
+    click.echo(f"{_counted(answer)} {would}written (revision {answer.revision})")
+    if dry_run:
+        for change in answer.changes:
+            value = "" if change.name is None else f" {change.name}"
+            value += "" if change.value is None else f"={printable(str(change.value))}"
+            click.echo(f"  {change.does} {change.entity}{value}")
+
+
+@click.command()
+@click.argument("file")
+@output_option
+@click.pass_context
+def plan(ctx: click.Context, file: str, output: str) -> None:
+    """Show which chains would run if the site FILE (- for standard input) were applied."""
+    answer = _send(the_client(ctx), file, dry_run=True)
+    if Format(output) is not Format.TABLE:
+        print_data(answer, output)
+        return
+    click.echo(f"{_counted(answer)} at revision {answer.revision}")
+    groups = planned(answer.entities)
+    for group in groups:
+        _print_group(group)
+    if not groups:
+        click.echo("nothing would run: all is as it would be desired")
+
+
+def _send(client: Client, file: str, *, dry_run: bool) -> Applied:
+    path = Path(file)
+    text = sys.stdin.read(SITE_BYTES_MAX + 1) if file == "-" else read_text(path)
+    folder = Path.cwd() if file == "-" else path.resolve().parent
+    constants = {"python": sys.executable, "site": str(folder), **client.constants}
+    name = "standard input" if file == "-" else file
+    query = {"dry_run": "1"} if dry_run else None
+    body = SiteBody(text, name, constants)
+    return client.ask("POST", "/v1/apply", Applied, query=query, body=body)
+
+
+def _counted(answer: Applied) -> str:
+    counts = Counter(change.does for change in answer.changes)
+    each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))
+    total = len(answer.changes)
+    return f"{total} change{'' if total == 1 else 's'}{f' ({each})' if each else ''}"
+
+
+def _print_group(group: Group) -> None:
+    chain = group.views[0].chain
+    click.echo(f"\n{group.title} on {group.folded} ({len(group.views)})")
+    for line in chain_lines(chain):
+        click.secho(f"  {line}", fg="yellow" if "DISRUPTIVE" in line else None)
+    if not chain or group.why:
+        click.echo(f"  {group.condition}: {printable(group.why or 'no reason is known')}")

@@ -1,0 +1,66 @@
+"""Many entities that stand alike, told once: by kind, condition and reason, folded."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from haptera.model.nodeset import fold
+from haptera.model.views import Condition, EntityView
+
+Key = TypeVar("Key", bound=Hashable)
+
+# What asks for attention comes last, next to the prompt.
+_ORDER = tuple(Condition)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entities with the same title (`node`, `service web`), condition and reason."""
+
+    title: str
+    condition: Condition
+    why: str | None
+    views: tuple[EntityView, ...]
+
+    @property
+    def folded(self) -> str:
+        """On which nodes they are, as a node-set; for a cluster's own, their names."""
+        return fold(view.node or view.name for view in self.views)
+
+
+def grouped(views: Iterable[EntityView]) -> list[Group]:
+    """Groups by title, condition and reason, in this order."""
+    by_key = _by(views, lambda view: (title(view), _ORDER.index(view.condition), view.why or ""))
+    return [
+        Group(name, _ORDER[rank], why or None, tuple(some))
+        for (name, rank, why), some in sorted(by_key.items())
+    ]
+
+
+def planned(views: Iterable[EntityView]) -> list[Group]:
+    """Groups of those that are not as desired, by title and by the whole of their chain."""
+    open_views = (
+        view for view in views if view.condition not in (Condition.CONVERGED, Condition.IDLE)
+    )
+    by_key = _by(
+        open_views,
+        lambda view: (title(view), tuple(map(repr, view.chain)), view.condition, view.why),
+    )
+    groups = [
+        Group(key[0], some[0].condition, some[0].why, tuple(some)) for key, some in by_key.items()
+    ]
+    return sorted(groups, key=lambda group: (group.title, group.folded))
+
+
+def title(view: EntityView) -> str:
+    """What an entity is without where it is."""
+    return view.kind if view.kind == "node" else f"{view.kind} {view.name}"
+
+
+def _by(
+    views: Iterable[EntityView], key: Callable[[EntityView], Key]
+) -> dict[Key, list[EntityView]]:
+    found: dict[Key, list[EntityView]] = {}
+    for view in views:
+        found.setdefault(key(view), []).append(view)
+    return found

@@ -1,0 +1,100 @@
+"""The command `haptera`: its commands, loaded when called, and its exit codes."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+import haptera
+from haptera.cli.client import Client, UnreachableError, find_client
+from haptera.cli.printing import print_error
+from haptera.model.errors import HapteraError
+
+OK: Final = 0
+REFUSED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+NOT_CONVERGED: Final = 4
+INTERRUPTED: Final = 130
+
+_COMMANDS: Final = {
+    "apply": "haptera.cli.apply:apply",
+    "plan": "haptera.cli.apply:plan",
+    "status": "haptera.cli.asking:status",
+    "why": "haptera.cli.asking:why",
+    "get": "haptera.cli.asking:get",
+    "watch": "haptera.cli.watch:watch",
+    "lab": "haptera.cli.running:lab",
+    "serve": "haptera.cli.running:serve",
+    "agent": "haptera.cli.running:agent",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command only when it is called: most need a tenth of all."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.group(
+    cls=_Lazy,
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
+    " reached, 4 not converged (status --check).",
+)
+@click.version_option(haptera.__version__, prog_name="haptera")
+@click.option(
+    "--client",
+    "client_file",
+    type=click.Path(path_type=Path),
+    help="The client file; else $HAPTERA_CLIENT, or .haptera/client.json here or above.",
+)
+@click.pass_context
+def cli(ctx: click.Context, client_file: Path | None) -> None:
+    """Say what every machine and service should be; see what it is, and why."""
+    ctx.obj = client_file
+
+
+def the_client(ctx: click.Context) -> Client:
+    """The client that this call speaks by.
+
+    Raises:
+        HapteraError: there is no client file, or it is none.
+    """
+    client, warning = find_client(ctx.obj, Path.cwd())
+    if warning is not None:
+        click.secho(f"warning: {warning}", err=True, fg="yellow")
+    return client
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    try:
+        code = cli.main(args=arguments, prog_name="haptera", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except UnreachableError as error:
+        print_error(error)
+        return UNREACHABLE
+    except HapteraError as error:
+        print_error(error)
+        return REFUSED
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on; Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return REFUSED
+    return code if isinstance(code, int) else OK

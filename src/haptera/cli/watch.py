@@ -1,0 +1,70 @@
+"""`haptera watch`: each change as it comes, until Ctrl-C."""
+
+import asyncio
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from haptera.cli.client import Client
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, print_error
+from haptera.cli.stream import Broken, follow
+from haptera.cli.words import COLOURS, printable, values
+from haptera.model.views import EntityView
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([Format.TABLE.value, Format.JSON.value]),
+    default=Format.TABLE.value,
+    help="Lines for people, or one JSON document a line.",
+)
+@click.pass_context
+def watch(ctx: click.Context, output: str) -> None:
+    """Write a line for every change, until Ctrl-C."""
+    client = the_client(ctx)
+    try:
+        asyncio.run(_watch(client, Format(output)))
+    except KeyboardInterrupt:
+        return
+
+
+async def _watch(client: Client, output: Format) -> None:
+    lines: dict[str, str] = {}
+    async with aclosing(follow(client)) as stream:
+        async for news in stream:
+            if isinstance(news, Broken):
+                print_error(news.error)
+                continue
+            for view in news.event.entities:
+                line = _line(view)
+                # What only grew older is no news.
+                if lines.get(view.entity) != line:
+                    lines[view.entity] = line
+                    _print(view, line, output)
+            for entity in news.event.gone:
+                if lines.pop(entity, None) is not None:
+                    click.echo(_gone(entity, output))
+
+
+def _line(view: EntityView) -> str:
+    link = "" if not view.chain else f"  {view.chain[0].part}"
+    why = "" if view.why is None else f"  {printable(view.why)}"
+    return f"{values(view)}{link}{why}"
+
+
+def _print(view: EntityView, line: str, output: Format) -> None:
+    if output is Format.JSON:
+        click.echo(msgspec.json.encode(view))
+        return
+    condition = click.style(f"{view.condition.value:9}", fg=COLOURS[view.condition])
+    click.echo(f"{view.entity:24}  {condition}  {line}")
+
+
+def _gone(entity: str, output: Format) -> str:
+    if output is Format.JSON:
+        return msgspec.json.encode({"entity": entity, "gone": True}).decode()
+    return f"{entity:24}  gone"

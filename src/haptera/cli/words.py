@@ -1,0 +1,78 @@
+"""Entities in words, for terminals: what they want, what is known, and what stands between."""
+
+from collections.abc import Iterator
+
+from haptera.model.views import Condition, EntityView, LinkView
+
+COLOURS = {
+    Condition.IDLE: "bright_black",
+    Condition.CONVERGED: "green",
+    Condition.ACTING: "yellow",
+    Condition.WAITING: "blue",
+    Condition.STUCK: "red",
+}
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def printable(text: str) -> str:
+    """The text in one line, without what would steer a terminal: modules' words come from afar."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+def duration(ms: int) -> str:
+    """How long, as a person would say it.
+
+    >>> duration(312), duration(42_000), duration(7_500_000)
+    ('0.3 s', '42 s', '2 h')
+    """
+    if ms < 10_000:
+        return f"{ms / 1000:.1f} s"
+    unit_ms, unit = next(one for one in _UNITS if ms >= one[0])
+    return f"{ms // unit_ms} {unit}"
+
+
+def values(view: EntityView) -> str:
+    """What is known of each variable that is desired, and what is wanted instead."""
+    return " ".join(_value(view, name) for name in view.desired if name in view.observed) or "-"
+
+
+def sentence(view: EntityView) -> str:
+    """One entity in one line: where it stands and on what."""
+    match view.condition:
+        case Condition.CONVERGED:
+            return f"{view.entity} is as desired"
+        case Condition.IDLE:
+            return f"{view.entity}: nothing is desired of it"
+        case condition:
+            reason = printable(view.why or "no reason is known")
+            return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}"
+
+
+def details(view: EntityView) -> Iterator[str]:
+    """Below the sentence: what is wanted, what is known and by whom, the chain, the last error."""
+    for name, desired in view.desired.items():
+        yield f"wants  {name}={printable(str(desired.value))}, says {desired.owner}"
+    for name, seen in view.observed.items():
+        how = seen.method if seen.known else "remembered"
+        age = duration(seen.age_ms)
+        yield f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
+    yield from (f"chain  {line}" for line in chain_lines(view.chain))
+    if view.error is not None:
+        yield f"error  {printable(view.error)}"
+
+
+def chain_lines(chain: list[LinkView]) -> Iterator[str]:
+    """A chain, a numbered line each link."""
+    for number, link in enumerate(chain, start=1):
+        expect = "" if link.expect is None else f", expecting {link.expect}"
+        where = "on the node" if link.where == "self" else f"on the {link.where}"
+        mark = "  DISRUPTIVE" if link.disruptive else ""
+        yield f"{number}. {link.does}{expect}  ({link.part} {where}){mark}"
+
+
+def _value(view: EntityView, name: str) -> str:
+    seen = view.observed[name]
+    text = seen.value if seen.known else f"{seen.value}?"
+    wanted = str(view.desired[name].value)
+    return printable(f"{name}={text}" if text == wanted else f"{name}={text}→{wanted}")

@@ -1,0 +1,240 @@
+"""The commands as a person types them, and what they answer."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from haptera.model.views import Condition, LinkView
+from tests.api.fake_backend import TOKENS
+from tests.api.serving import WITHIN_S, serving
+
+N1, N2, N3 = (node_id(f"rack1n{number}") for number in (1, 2, 3))
+WEB1 = EntityId("service", "web", "rack1n1")
+CHAIN = [
+    LinkView("labnode.switch_on", "brings power to on", "parent"),
+    LinkView("labnode.look_agent", "looks at agent", "self", expect="up"),
+    LinkView("labnode.reset", "brings power to off", "parent", disruptive=True),
+]
+SITE = """\
+cluster: quick
+nodes: {"rack1n[1-3]": {rack: "1"}}
+services: {web: {command: "serve {name}"}}
+desired:
+  rack1n[1-3]: {power: on}
+  web@rack1n1: {run: running}
+"""
+
+pytestmark = pytest.mark.net
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    """A served cluster of three nodes and a service, and a client file that names it."""
+    nodes = [Declare(node, {"rack": "1"}, "site") for node in (N1, N2, N3)]
+    powers = [SetDesired(node, "power", "on", "site") for node in (N1, N2, N3)]
+    web = [Declare(WEB1, {}, "site"), SetDesired(WEB1, "run", "running", "site")]
+    with serving(*nodes, *powers, *web) as one:
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        yield one
+
+
+def point_at(url, token, monkeypatch, tmp_path, mode=0o600):
+    path = tmp_path / "client.json"
+    path.write_text(json.dumps({"url": url, "token": token}))
+    path.chmod(mode)
+    monkeypatch.setenv("HAPTERA_CLIENT", str(path))
+    return path
+
+
+def stuck(one):
+    one.do(
+        one.backend.say,
+        N3,
+        condition=Condition.STUCK,
+        chain=CHAIN,
+        why="labnode.switch_on failed: the BMC refuses\x1b[31m",
+        error="chassis interlock",
+        since_ms=12_000,
+    )
+
+
+def typed(capsys, *arguments):
+    """What the command answers: its code, output and errors."""
+    code = run(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_status_tells_all_in_folded_groups(cluster, capsys):
+    stuck(cluster)
+    assert typed(capsys, "status") == (
+        OK,
+        "node         converged  2  rack1n[1-2]\n"
+        "node         stuck      1  rack1n3      labnode.switch_on failed: the BMC refuses [31m\n"
+        "service web  converged  1  rack1n1\n",
+        "",
+    )
+
+
+def test_status_checks_for_scripts(cluster, capsys):
+    assert typed(capsys, "status", "--check")[0] == OK
+    stuck(cluster)
+    assert typed(capsys, "status", "--check")[0] == NOT_CONVERGED
+    assert typed(capsys, "status", "--check", "rack1n[1-2]")[0] == OK
+
+
+def test_why_says_in_one_line_what_something_stands_at(cluster, capsys):
+    assert typed(capsys, "why")[1] == "all is as desired\n"
+    stuck(cluster)
+    line = "node:rack1n3 is stuck for 12 s: labnode.switch_on failed: the BMC refuses [31m\n"
+    assert typed(capsys, "why") == (OK, line, "")
+    assert typed(capsys, "why", "rack1n[2-3]") == (OK, line, "")
+    assert typed(capsys, "why", "node:rack1n1")[1] == "node:rack1n1 is as desired\n"
+
+
+def test_why_tells_the_chain_and_who_saw_what_when(cluster, capsys):
+    stuck(cluster)
+    assert typed(capsys, "why", "-v", "node:rack1n3")[1].splitlines()[1:] == [
+        "  wants  power=on, says site",
+        "  knows  power=on, read 0.0 s ago by fake",
+        "  chain  1. brings power to on  (labnode.switch_on on the parent)",
+        "  chain  2. looks at agent, expecting up  (labnode.look_agent on the node)",
+        "  chain  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
+        "  error  chassis interlock",
+    ]
+
+
+def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
+    line = "service:web@rack1n1  converged  1.5 s  run=running\n"
+    assert typed(capsys, "get", "service:web@rack1n1") == (OK, line, "")
+    assert typed(capsys, "get", "service")[1] == line
+    assert typed(capsys, "get", "node")[1].count("\n") == 3
+
+
+def test_answers_for_programs_are_json_or_yaml(cluster, capsys):
+    assert json.loads(typed(capsys, "get", "node:rack1n1", "-o", "json")[1])["kind"] == "node"
+    assert "kind: node\n" in typed(capsys, "get", "node:rack1n1", "-o", "yaml")[1]
+    assert len(json.loads(typed(capsys, "status", "-o", "json")[1])["entities"]) == 4
+
+
+def test_plan_groups_equal_chains_and_marks_what_disrupts(cluster, capsys, tmp_path):
+    for node in (N2, N3):
+        cluster.do(cluster.backend.say, node, condition=Condition.ACTING, chain=CHAIN)
+    (tmp_path / "site.yaml").write_text(SITE)
+    assert typed(capsys, "plan", str(tmp_path / "site.yaml")) == (
+        OK,
+        "1 change (1 set) at revision 8\n"
+        "\n"
+        "node on rack1n[2-3] (2)\n"
+        "  1. brings power to on  (labnode.switch_on on the parent)\n"
+        "  2. looks at agent, expecting up  (labnode.look_agent on the node)\n"
+        "  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE\n",
+        "",
+    )
+    assert cluster.backend.revision() == 8
+
+
+def test_apply_writes_once_and_a_dry_run_not_at_all(cluster, capsys, tmp_path):
+    path = str(tmp_path / "site.yaml")
+    (tmp_path / "site.yaml").write_text(SITE)
+    assert typed(capsys, "apply", path, "--dry-run")[1] == (
+        "1 change (1 set) would be written (revision 8)\n"
+        "  set service:web@rack1n1 command=serve rack1n1\n"
+    )
+    assert typed(capsys, "apply", path)[1] == "1 change (1 set) written (revision 9)\n"
+    assert typed(capsys, "apply", path)[1] == "0 changes written (revision 9)\n"
+
+
+def test_a_bad_site_file_is_told_line_by_line(cluster, capsys, tmp_path):
+    path = tmp_path / "site.yaml"
+    path.write_text(SITE.replace("power: on", "powr: on") + "foo: 1\n")
+    assert typed(capsys, "apply", str(path)) == (
+        REFUSED,
+        "",
+        "error: a node has no variable 'powr'\n"
+        f"  {path}:5:23\n"
+        "  did you mean power? there are agent, busy, power\n"
+        "error: unknown key foo\n"
+        f"  {path}:7:1\n"
+        "  there are cluster, desired, lab, modules, nodes, services\n",
+    )
+
+
+def test_refusals_have_their_exit_codes(cluster, capsys, monkeypatch, tmp_path):
+    assert typed(capsys, "get", "node:none")[0] == REFUSED
+    assert typed(capsys, "status", "n[1-")[0] == REFUSED
+    assert typed(capsys, "nothing")[0] == USAGE
+    assert typed(capsys, "status", "-o", "xml")[0] == USAGE
+    point_at(cluster.url, "read-token", monkeypatch, tmp_path)
+    code, _, errors = typed(capsys, "apply", os.devnull)
+    assert (code, errors.partition("\n")[0]) == (
+        REFUSED,
+        "error: this needs a token of scope write, eve's allows read",
+    )
+    point_at(cluster.url, "wrong-token", monkeypatch, tmp_path)
+    assert typed(capsys, "status")[2].startswith("error: no valid token\n")
+
+
+def test_a_parent_that_is_not_there_is_told(capsys, monkeypatch, tmp_path):
+    with serving() as one:
+        url = one.url
+    point_at(url, "read-token", monkeypatch, tmp_path)
+    assert typed(capsys, "status") == (
+        UNREACHABLE,
+        "",
+        "error: cannot reach the parent: Connection refused\n"
+        f"  {url}\n"
+        "  see that it runs, and that the client file names its address\n",
+    )
+
+
+def test_the_client_file_is_found_above_and_warned_of_where_others_can_read_it(
+    cluster, capsys, monkeypatch, tmp_path
+):
+    (tmp_path / ".haptera").mkdir()
+    path = point_at(cluster.url, "read-token", monkeypatch, tmp_path / ".haptera", mode=0o644)
+    monkeypatch.delenv("HAPTERA_CLIENT")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    code, _, errors = typed(capsys, "status")
+    assert (code, errors) == (OK, f"warning: {path} can be read by others; chmod 600 it\n")
+
+
+def test_no_client_file_is_told(capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("HAPTERA_CLIENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = typed(capsys, "status")
+    assert code == UNREACHABLE
+    assert errors.startswith("error: no .haptera/client.json here or in a folder above\n")
+
+
+def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):
+    command = [sys.executable, "-m", "haptera", "watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first = [process.stdout.readline() for _ in range(4)]
+            stuck(cluster)
+            cluster.do(cluster.backend.publish, N1)  # only grown older: no news
+            news = process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == OK
+        assert process.stdout.read() == ""
+    assert first[0] == "node:rack1n1              converged  power=on\n"
+    assert news == (
+        "node:rack1n3              stuck      power=on  labnode.switch_on"
+        "  labnode.switch_on failed: the BMC refuses [31m\n"
+    )
+
+
+def test_no_token_is_ever_written_out(cluster, capsys):
+    for arguments in (["status"], ["why"], ["get", "node:none"], ["apply", "none.yaml"]):
+        _, out, errors = typed(capsys, *arguments)
+        assert not any(token in out + errors for token in TOKENS)

@@ -1,0 +1,138 @@
+"""The live view: cells by rack, what colour each has, and plain lines without a terminal."""
+
+import asyncio
+import contextlib
+import io
+
+import pytest
+
+from haptera.cli.cells import Board, Cell
+from haptera.cli.client import Client
+from haptera.cli.live import show
+from haptera.cli.stream import Broken, follow
+from haptera.cli.words import duration, printable
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.views import Condition
+from tests.api.fake_backend import FakeBackend
+from tests.api.serving import WITHIN_S, serving
+
+N1, N2, N10 = (node_id(f"r1n{number}") for number in (1, 2, 10))
+R2N1 = node_id("r2n1")
+WEB1 = EntityId("service", "web", "r1n1")
+
+
+def filled():
+    backend = FakeBackend()
+    racks = ((N10, "1"), (N1, "1"), (N2, "1"), (R2N1, "2"))
+    backend.write(*(Declare(node, {"rack": rack}, "site") for node, rack in racks))
+    backend.write(Declare(WEB1, {}, "site"), SetDesired(N1, "power", "on", "site"))
+    return backend
+
+
+def racks_of(backend):
+    board = Board({})
+    board.take(backend.entities(None, None), [], fresh=True)
+    return board.racks()
+
+
+def test_nodes_stand_in_their_racks_in_the_order_of_their_numbers():
+    assert racks_of(filled()) == {
+        "1": [("r1n1", Cell.GREEN), ("r1n2", Cell.DARK), ("r1n10", Cell.DARK)],
+        "2": [("r2n1", Cell.DARK)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "cell"),
+    [
+        (Condition.ACTING, Cell.ACTING),
+        (Condition.WAITING, Cell.WAITING),
+        (Condition.STUCK, Cell.STUCK),
+        (Condition.CONVERGED, Cell.GREEN),
+    ],
+)
+def test_a_service_colours_its_nodes_cell(condition, cell):
+    backend = filled()
+    backend.say(WEB1, condition=condition)
+    assert racks_of(backend)["1"][0] == ("r1n1", cell)
+
+
+def test_a_node_that_is_off_as_desired_is_dark():
+    backend = filled()
+    backend.write(SetDesired(N1, "power", "off", "site"))
+    assert racks_of(backend)["1"][0] == ("r1n1", Cell.DARK)
+
+
+def test_what_is_gone_leaves_the_board():
+    board = Board({})
+    board.take(filled().entities(None, None), [], fresh=True)
+    board.take([], ["node:r2n1"], fresh=False)
+    assert list(board.racks()) == ["1"]
+
+
+@pytest.mark.net
+def test_without_a_terminal_the_counts_and_what_is_stuck_are_lines():
+    with serving(Declare(N1, {}, "site"), SetDesired(N1, "power", "on", "site")) as one:
+        out = io.StringIO()
+
+        async def run():
+            async with asyncio.timeout(WITHIN_S):
+                showing = asyncio.ensure_future(show(Client(one.url, "read-token")))
+                await until(out, "1 converged")
+                await asyncio.to_thread(
+                    one.do, one.backend.say, N1, condition=Condition.STUCK, why="a refusal"
+                )
+                await until(out, "node:r1n1 is stuck for 1.5 s: a refusal")
+                showing.cancel()
+
+        with contextlib.redirect_stdout(out):
+            asyncio.run(run())
+    assert "  1 stuck\n" in out.getvalue()
+
+
+async def until(out, text):
+    while text not in out.getvalue():  # noqa: ASYNC110 - a file tells nobody that it was written
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.net
+def test_a_wrong_token_ends_the_view_with_the_servers_words():
+    with serving() as one, pytest.raises(HapteraError, match="no valid token"):
+        asyncio.run(show(Client(one.url, "wrong")))
+
+
+@pytest.mark.net
+def test_a_stream_outlives_its_server_and_begins_anew_with_the_next():
+    async def next_event(events):
+        while isinstance(news := await anext(events), Broken):
+            pass
+        return news.fresh, [view.entity for view in news.event.entities]
+
+    async def run():
+        async with asyncio.timeout(WITHIN_S):
+            with serving(Declare(N1, {}, "site")) as one:
+                events = follow(Client(one.url, "read-token"))
+                first = await next_event(events)
+            assert isinstance(await anext(events), Broken)
+            with serving(Declare(N2, {}, "site"), port=one.port):
+                second = await next_event(events)
+                await events.aclose()
+        return first, second
+
+    assert asyncio.run(run()) == ((True, ["node:r1n1"]), (True, ["node:r1n2"]))
+
+
+def test_words_from_afar_cannot_steer_the_terminal():
+    assert printable("a\x1b[2Jb\nc\u202ed") == "a [2Jb c d"
+
+
+def test_durations_are_told_as_a_person_would():
+    assert [duration(ms) for ms in (0, 950, 59_999, 60_000, 90_000_000)] == [
+        "0.0 s",
+        "0.9 s",
+        "59 s",
+        "1 min",
+        "1 d",
+    ]
