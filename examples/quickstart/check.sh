@@ -99,6 +99,7 @@ check_all() {
 }
 
 begun=$(now_ms)
+for node in "${nodes[@]}"; do wait_for "there is a lab in $root" test -s "$root/nodes/$node/bmc/address"; done
 check_all
 [[ -z $(listener "$stuck") ]] || fail "something listens on $stuck"
 grep -q '"verdict":"refused"' "$(commands "$stuck")" || fail "the BMC of $stuck was never asked"

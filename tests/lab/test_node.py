@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.lab.tree import read_process
 from tests.lab.rig import WAIT_S_MAX, chassis, lives, read_pid, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -140,6 +141,17 @@ def test_a_killed_agent_starts_again_without_any_power_action(tmp_path: Path) ->
             {"command": "c1", "power": "on", "verdict": "accepted"},
             {"command": "c1", "effect": "on"},
         ]
+
+
+def test_an_orphan_lives_on_when_the_agent_dies_and_is_buried_when_it_ends(tmp_path: Path) -> None:
+    with chassis(tmp_path) as node:
+        node.switch("on", "c1")
+        first, orphan = node.agent, wait_for(lambda: read_pid(node.run / "daemon"))
+        os.kill(first, signal.SIGKILL)
+        node.agent_other_than(first)
+        assert lives(orphan)
+        os.kill(orphan, signal.SIGKILL)
+        wait_for(lambda: read_process(orphan) is None or None)
 
 
 def test_a_power_cut_ends_even_a_daemon_that_left_its_session(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def _listen(node: LabNode) -> socket.socket:
         raise HapteraError(
             f"cannot listen: {error.strerror}",
             where=f"BMC of {node.name} at {node.bmc}",
-            do="stop what uses this address (ss -ltnp), or change the node's bmc",
+            do="stop what uses it (ss -ltnp), or delete .haptera to begin with other addresses",
         ) from error
 
 
