@@ -65,6 +65,9 @@ class Decisions:
         goal = goal_of(row, domain)
         state = start(row, node, domain, goal)
         known = domain.known(state)
+        for name in [name for name in row.reported if name in known and name not in row.known]:
+            if row.learn(name, row.reported[name]):
+                turn.changed.add(row.id)
         for name in [name for name in row.known if name not in known]:
             if row.known[name].method is Method.READ:
                 row.forget(name, turn.now)

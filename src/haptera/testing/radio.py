@@ -1,30 +1,91 @@
-"""What stands between an engine and the network: messages as bytes, unchanged ones told apart."""
+"""One end of sealed datagrams in a world: the real session and codec on the simulated network."""
 
-from __future__ import annotations
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from uuid import UUID
 
-from typing import TYPE_CHECKING
-
-import msgspec
-
-from haptera.core.side import PARENT
-from haptera.model.events import Heard
+from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
+from haptera.testing.clock import Clock
+from haptera.testing.network import Network
+from haptera.wire.frame import DatagramType, Reject
+from haptera.wire.seal import Agreement, Greet, Opened, Role, Session
+from haptera.wire.sync import decode, encode
+from haptera.wire.updates import Codec
 
-if TYPE_CHECKING:
-    from haptera.testing.world import Process, World
+CLUSTER = UUID(int=1)
+
+
+def agree(node: str, incarnation: int) -> Agreement:
+    """What enrolment would have given a node and its parent."""
+    secret = sha256(f"{node}/{incarnation}".encode()).digest()
+    return Agreement(secret, CLUSTER, UUID(bytes=secret[:16]), incarnation, 1, 2)
 
 
 class Radio:
-    def __init__(self, world: World, process: Process, boot: int) -> None:
-        self._world = world
-        self._process = process
-        self._boot = boot
-        world.network.attach(process.name, self._receive)
+    """All sessions of one process; `saved` outlives it: the peer boot-ids on record."""
+
+    def __init__(
+        self,
+        name: str,
+        boot: int,
+        codec: Codec,
+        clock: Clock,
+        network: Network,
+        deliver: Callable[[list[Event]], None],
+        saved: dict[str, int],
+    ) -> None:
+        self._name, self._boot, self._codec = name, boot, codec
+        self._clock, self._network, self._deliver = clock, network, deliver
+        self._saved = saved
+        self._sessions: dict[str, Session] = {}
+        self._incarnations: dict[str, int] = {}
+        self._schemas: dict[str, int] = {}
+        self._bodies: dict[str, bytes] = {}
+        network.attach(name, self._receive)
+
+    def join(self, peer: str, agreement: Agreement, role: Role) -> None:
+        """A session, new or saved; a new one begins without a peer's boot-id."""
+        boot = self._saved.get(f"{peer}/{agreement.incarnation}")
+        self._sessions[peer] = Session(agreement, role, self._boot, boot)
+        self._incarnations[peer] = agreement.incarnation
+        self._bodies.pop(peer, None)
+
+    def rejoin(self, incarnations: Mapping[str, int], role: Role, node: str | None) -> None:
+        """All sessions that the disk remembers."""
+        for peer, incarnation in incarnations.items():
+            self.join(peer, agree(node or peer, incarnation), role)
 
     def tell(self, peer: str, message: Message) -> None:
-        body = msgspec.msgpack.encode((self._boot, message))
-        self._world.network.send(self._process.name, peer, body)
+        session = self._sessions.get(peer)
+        if session is not None:
+            for body in encode(message, self._codec, self._schemas.get(peer)):
+                self._network.send(self._name, peer, session.seal(body))
 
     def _receive(self, sender: str, datagram: bytes) -> None:
-        boot, message = msgspec.msgpack.decode(datagram, type=tuple[int, Message])
-        self._process.deliver([Heard(sender, boot, message, self._world.clock.now)])
+        session = self._sessions.get(sender)
+        if session is None:
+            return
+        match session.open(datagram, self._clock.now):
+            case Opened() as opened:
+                self._take(sender, opened)
+            case Greet() as greet:
+                self._network.send(self._name, sender, session.seal_hi(greet))
+            case Reject():
+                pass
+
+    def _take(self, sender: str, opened: Opened) -> None:
+        if opened.new_boot:
+            self._saved[f"{sender}/{self._incarnations[sender]}"] = opened.boot
+            self._bodies.pop(sender, None)
+        if opened.type is DatagramType.HI:
+            return
+        if self._bodies.get(sender) == opened.body:
+            self._deliver([Alive((sender,), self._clock.now)])
+            return
+        message = decode(opened.body, self._codec)
+        assert isinstance(message, Message), message
+        self._schemas[sender] = message.schema
+        if not opened.late:
+            self._bodies[sender] = opened.body
+        self._deliver([Heard(sender, opened.boot, message, self._clock.now)])

@@ -20,13 +20,16 @@ from haptera.model.events import (
     Unwritten,
     Written,
 )
+from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
 from haptera.model.views import Condition
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Faults, Network
-from haptera.testing.radio import Radio
+from haptera.testing.radio import Radio, agree
+from haptera.wire.seal import Role
+from haptera.wire.updates import Codec
 
 HELLO_NS = 1 * S
 RESTART_NS = 200 * MS
@@ -44,16 +47,28 @@ class Process:
         self.radio: Radio | None = None
         self.replies: dict[int, Reply] = {}
         self._life = 0
+        self._boots: dict[str, int] = {}
 
     def start(self) -> None:
         """Begin anew; only what is durable is there."""
         self._life += 1
         clock = self.world.clock
         context = Context.PARENT if self.node is None else Context.SELF
-        instance = clock.rng("instances").getrandbits(63)
+        instance = clock.rng("instances").getrandbits(63) | 1
         side = Side(context, self.node, instance, "world", HELLO_NS)
-        self.radio = Radio(self.world, self, instance)
         stored = self.disk.load()
+        life = self._life
+        self.radio = Radio(
+            self.name,
+            instance,
+            self.world.codec,
+            clock,
+            self.world.network,
+            lambda events: self.feed(life, events),
+            self._boots,
+        )
+        role = Role.PARENT if self.node is None else Role.CHILD
+        self.radio.rejoin(stored.incarnations, role, self.node)
         self.engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
         self.feed(self._life, [Ticked()])
 
@@ -125,7 +140,8 @@ class World:
         self.clock = Clock(seed)
         self.network = Network(self.clock, faults)
         self.catalog = Catalog(KINDS, manifests)
-        self.schema = 1
+        self.schema = schema_digest(KINDS.values(), self.catalog.parts())
+        self.codec = Codec(KINDS.values(), self.schema)
         names = list(nodes)
         self.machines = {
             name: Machine(self.clock, name, self._booted, self._stopped) for name in names
@@ -180,6 +196,8 @@ class World:
         if (old := self.agents.get(name)) is not None:
             old.crash()
         agent = self.agents[name] = Process(self, name, disk, name)
+        assert self.parent.radio is not None
+        self.parent.radio.join(name, agree(name, self.incarnations[name]), Role.PARENT)
         self.parent.deliver([Enrolled(name, self.incarnations[name])])
         agent.start()
 

@@ -76,10 +76,11 @@ class End:
         }
 
     def observed_layer(self) -> dict[EntityId, dict[str, str]]:
+        layer = {row.id: row.known if self.node else row.reported for row in self.table}
         return {
-            row.id: {name: fact.value for name, fact in row.known.items()}
-            for row in self.table
-            if row.known
+            entity: {name: fact.value for name, fact in facts.items()}
+            for entity, facts in layer.items()
+            if facts
         }
 
 

@@ -56,6 +56,7 @@ class Stepping:
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
+    `reported` is the node's last word, good for as long as the node is known to be there;
     `lent` is what others were last told that they borrow of it, `told` what the parent was.
     """
 
@@ -67,6 +68,7 @@ class Row:
     revision: int = 0
     known: dict[str, Fact] = field(default_factory=dict)
     remembered: dict[str, Fact] = field(default_factory=dict)
+    reported: dict[str, Fact] = field(default_factory=dict)
     forgotten_at: dict[str, int] = field(default_factory=dict)
     version: int = 0
     looks: dict[str, Looking] = field(default_factory=dict)
@@ -146,7 +148,7 @@ class Row:
         """
         observed: dict[str, str] = {}
         remembered = {name: self.value(name, fact) for name, fact in self.remembered.items()}
-        for name, fact in self.known.items():
+        for name, fact in (self.reported | self.known).items():
             value = self.value(name, fact)
             wished = fact.method is Method.INFERRED and goal.get(name) == value
             (remembered if wished else observed)[name] = value

@@ -58,7 +58,7 @@ class ObservedIn:
             if not self._mine(row.id.kind, name) and row.kind.variable(name) is not None:
                 at = arrived_at - seen.age_ms * MS
                 fact = Fact(seen.value, seen.by, seen.method, at, 0)
-                (row.known if seen.known else row.remembered)[name] = fact
+                (row.reported if seen.known else row.remembered)[name] = fact
         turn.touch(row.id)
 
     def unconfirm(self, node: str, epoch: int) -> None:
