@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haptera.config.site import load_site
-from haptera.lab.plan import LabNode
+from haptera.lab.layout import LabNode
 from haptera.lab.settings import lab_nodes
 from tests.lab.rig import ROOT, WAIT_S_MAX
 
@@ -20,7 +20,7 @@ START = """
 import asyncio, sys
 from pathlib import Path
 from haptera.config.site import load_site
-from haptera.lab.plan import LabConfig, Places, octet, open_cluster
+from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
 from haptera.lab.supervisor import run_lab
 

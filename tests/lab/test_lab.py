@@ -14,8 +14,8 @@ from uuid import UUID
 
 import pytest
 
+from haptera.lab.layout import Places, octet, open_cluster
 from haptera.lab.leftovers import MARK
-from haptera.lab.plan import Places, octet, open_cluster
 from haptera.lab.tree import descendants, kill, processes
 from tests.lab.rig import ROOT, WAIT_S_MAX, Node, lives, read_pid, wait_for
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.net, pytest.mark.slow]
 START = """
 import asyncio, sys
 from pathlib import Path
-from haptera.lab.plan import LabConfig, LabNode, Places, octet, open_cluster
+from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster
 from haptera.lab.supervisor import run_lab
 from haptera.model.errors import HapteraError
 
@@ -35,7 +35,7 @@ nodes = tuple(
     LabNode(f"n{n}", f"127.{x}.1.{n}", f"127.{x}.2.{n}:4280", delay_ms=0) for n in (1, 2)
 )
 config = LabConfig(
-    places.directory, cluster, nodes, "tests.lab.standin:parent", "tests.lab.standin:agent"
+    places.directory, cluster, nodes, f"{sys.argv[2]}:parent", f"{sys.argv[2]}:agent"
 )
 try:
     asyncio.run(run_lab(config))
@@ -156,6 +156,16 @@ def test_an_address_in_use_is_told_and_nothing_is_started(tmp_path: Path) -> Non
         assert marked(one.cluster) == []
 
 
+def test_what_cannot_be_imported_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    with lab(tmp_path, subprocess.PIPE, "tests.lab.nothing") as one:
+        assert one.process.wait(WAIT_S_MAX) == 1
+        assert one.process.stderr is not None
+        said = one.process.stderr.read()
+        assert "No module named 'tests.lab.nothing'" in said
+        assert said.splitlines()[-1].startswith("parent cannot be started")
+        assert marked(one.cluster) == []
+
+
 def test_a_killed_zygote_costs_no_node_its_power(tmp_path: Path) -> None:
     with lab(tmp_path) as one:
         one.boot_all()
@@ -186,10 +196,12 @@ def test_a_killed_chassis_takes_its_node_with_it_and_comes_back_off(tmp_path: Pa
 
 
 @contextmanager
-def lab(directory: Path, stderr: int | None = None) -> Iterator[Lab]:
+def lab(
+    directory: Path, stderr: int | None = None, module: str = "tests.lab.standin"
+) -> Iterator[Lab]:
     directory.mkdir(exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", START, str(directory)],
+        [sys.executable, "-c", START, str(directory), module],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=stderr,
         text=True,

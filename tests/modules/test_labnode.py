@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.lab.rig import Rig, chassis
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
@@ -14,6 +13,7 @@ from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
 from haptera.modules.labnode import look_power, module, switch_off, switch_on, watch_power
 from haptera.modules.labnode.bmc import Bmc, BmcError
 from haptera.sdk import Boot, HapteraError, Refused, Target
+from tests.lab.rig import Rig, chassis
 
 BOOT = Boot("s3cret-token", "-----BEGIN CERTIFICATE-----", "127.7.0.1:4271")
 LABNODE = (Condition("platform", ("labnode",)),)

@@ -90,6 +90,7 @@ class _Bmc:
             # Before any read can show it, so that the record has cause before consequence.
             self._record({"command": order.command, "effect": notice.power})
             self._effect.set_result(None)
+            self._effect = self._in_flight = None
         async with self._changed:
             self._power = notice.power
             self._changes += 1
@@ -98,11 +99,11 @@ class _Bmc:
     async def _carry_out(self, order: Order) -> None:
         await asyncio.sleep(self._faults.delay_ms / 1000)
         loop = asyncio.get_running_loop()
-        self._effect = loop.create_future()
+        effect = self._effect = loop.create_future()
+        # In vain: this process ends with the error, and a new BMC reads what the power is.
         async with asyncio.timeout(EFFECT_S_MAX):
             await loop.sock_sendall(self._chassis, msgspec.json.encode(order))
-            await self._effect
-        self._effect = self._in_flight = None
+            await effect
 
     # Clients
 

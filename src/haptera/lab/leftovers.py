@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from haptera.lab import record, tree
-from haptera.lab.plan import Places
+from haptera.lab.layout import Places
 from haptera.lab.tree import Process
 from haptera.runtime import clock
 

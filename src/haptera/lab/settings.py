@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from haptera.lab.plan import BOOT_MS_MAX, DELAY_MS_MAX, LabNode
+from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabNode
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import members
 

@@ -14,9 +14,9 @@ import msgspec
 from haptera.lab import tree
 from haptera.lab.chassis import ChassisConfig
 from haptera.lab.init import InitConfig
+from haptera.lab.layout import LabConfig, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.orders import Faults
-from haptera.lab.plan import LabConfig, LabNode, parse_bmc
 from haptera.model.errors import HapteraError
 from haptera.runtime.forking import Child, ZygoteClient, exec_zygote
 from haptera.runtime.lock import take
@@ -47,7 +47,7 @@ async def run_lab(config: LabConfig) -> None:
     """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
     async with open_lab(config):
         await stopped.wait()
@@ -85,8 +85,12 @@ class _Lab:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._end_strays)
         try:
+            children = [self._fork(one) for one in kept]
             async with asyncio.TaskGroup() as tasks:
-                keepers = [tasks.create_task(self._keep(one)) for one in kept]
+                keepers = [
+                    tasks.create_task(self._keep(one, child))
+                    for one, child in zip(kept, children, strict=True)
+                ]
                 yield
                 for keeper in keepers:
                     keeper.cancel()
@@ -94,18 +98,16 @@ class _Lab:
             loop.remove_signal_handler(signal.SIGCHLD)
             tree.end_descendants()
 
-    async def _keep(self, one: Kept) -> None:
-        """Start it, and start it again whenever it has died."""
+    async def _keep(self, one: Kept, child: Child) -> None:
+        """Start it again whenever it has died."""
         while True:
-            child = self._fork(one)
-            self._pids[one.what] = child.pid
-            note_started(self._config.places, one.what, child.pid)
             try:
                 await _readable(child.pidfd)
             finally:
                 os.close(child.pidfd)
             self._end_strays()
             await asyncio.sleep(RESTART_S)
+            child = self._fork(one)
 
     def _fork(self, one: Kept) -> Child:
         """Waits for the zygote: the lab has nothing else to do meanwhile."""
@@ -123,6 +125,8 @@ class _Lab:
         # What it forks outlives it: a killed zygote must cost no node its power.
         child = zygote.fork(one.target, one.arguments, one.descriptors, survives=True)
         zygote.ended()  # Read, so that its socket never fills; the pidfd tells the same.
+        self._pids[one.what] = child.pid
+        note_started(self._config.places, one.what, child.pid)
         if (process := tree.read_process(child.pid)) is not None:
             self._zygote_pid = process.parent
         return child

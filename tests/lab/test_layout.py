@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from haptera.lab.plan import LabConfig, LabNode, Places, octet, open_cluster
+from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError
 
