@@ -37,6 +37,8 @@ demo: setup
 check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow"
 
+# More examples of each property than at the desk, and the same ones on each run.
+test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts

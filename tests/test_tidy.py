@@ -187,7 +187,8 @@ def first_lines() -> Iterator[tuple[Path, str]]:
 
 
 def is_one_sentence(text: str) -> bool:
-    begun = text[:1].isupper() or text.startswith("haptera")
+    # A command, or haptera itself, begins a sentence in small letters.
+    begun = text[:1].isupper() or text.startswith(("`", "haptera"))
     return begun and text.endswith(".") and re.search(r"[.!?] [A-Z]", text) is None
 
 
