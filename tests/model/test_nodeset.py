@@ -69,6 +69,10 @@ def test_widths_are_never_mixed():
     assert fold(["n1", "n01", "n2", "n02", "n9", "n10"]) == "n[01-02,1-2,9-10]"
 
 
+def test_a_padded_range_ends_where_it_would_have_to_widen():
+    assert fold(expand("n[01-99],n[100-101]")) == "n[01-99,100-101]"
+
+
 def names() -> st.SearchStrategy[str]:
     # Around the places where a number grows by a digit.
     plain = st.sampled_from([0, 1, 2, 8, 9, 10, 11, 98, 99, 100, 101])
