@@ -8,9 +8,11 @@ import socket
 
 import pytest
 
+from haptera.api.app import make_app
 from haptera.api.feed import CHANGES_KEPT, Feed, Mark, parse_mark
-from haptera.api.server import listen
+from haptera.api.server import Server, listen
 from haptera.api.stream import ENTITIES_PER_EVENT, StreamRoute
+from haptera.config import site_changes
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -105,6 +107,29 @@ def test_a_server_that_stops_lets_its_streams_end():
             stream = stack.enter_context(Stream(one))
             stream.next()
         assert stream.ended()
+
+
+@pytest.mark.net
+def test_a_cancelled_server_ends_its_streams_and_frees_its_port():
+    async def run(listener):
+        server = Server(make_app(FakeBackend(), site_changes, cluster="quick"), listener)
+        serving_task = asyncio.ensure_future(server.run())
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(
+            b"GET /v1/events HTTP/1.0\r\nHost: localhost\r\n"
+            b"Authorization: Bearer read-token\r\n\r\n"
+        )
+        await reader.readuntil(b"snapshot")
+        serving_task.cancel()
+        await reader.read()
+        writer.close()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving_task
+
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        asyncio.run(asyncio.wait_for(run(listener), WITHIN_S))
+    listen("127.0.0.1", port).close()
 
 
 @pytest.mark.net
