@@ -1,4 +1,4 @@
-"""A machine, real or virtual: whether it has power, whether its agent answers, what it is busy with."""
+"""A machine, real or virtual: its power, its agent, and what it is busy with."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The name of one thing whose state is kept: a node, a service on it, a module…"""
+"""The name of one thing whose state is kept: a node, a service on it, a module, and so on."""
 
 import re
 

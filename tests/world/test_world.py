@@ -1,0 +1,133 @@
+"""Simulated clusters: whatever breaks, what was promised holds, and in the end all is as desired."""
+
+import pytest
+
+from haptera.model.entity import node_id
+from haptera.model.views import Condition
+from haptera.testing.machine import Machine
+from tests.world.history import CALM, NODES, ROUGH, History, cluster, web
+
+STEPS = 25
+
+
+def check_commands(machine: Machine) -> None:
+    """No command in flight twice; none sent again before power was read."""
+    for first, second in zip(machine.commands, machine.commands[1:], strict=False):
+        assert first.done_at is not None
+        assert first.done_at <= second.at
+        assert any(first.at < read < second.at for read in machine.reads)
+
+
+def check_promises(history: History) -> None:
+    """What was acknowledged is there, unless somebody asked for something else later."""
+    allowed: dict[str, set[int]] = {}
+    for ticket, (entity, port) in history.asked.items():
+        reply = history.world.parent.replies.get(ticket)
+        if reply is not None and reply.revision is not None:
+            allowed[str(entity)] = {port}
+        else:
+            allowed.setdefault(str(entity), set()).add(port)
+    acknowledged = {
+        str(entity)
+        for ticket, (entity, _) in history.asked.items()
+        if (reply := history.world.parent.replies.get(ticket)) and reply.revision is not None
+    }
+    for entity, stored in history.world.parent.disk.entities.items():
+        if str(entity) in acknowledged:
+            assert stored.desired["port"].value in allowed[str(entity)]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_breaks_promises_hold_and_all_ends_as_desired(seed: int) -> None:
+    history = History(seed)
+    history.unfold(STEPS)
+    assert history.calm_down()
+
+    check_promises(history)
+    engine = history.world.parent.engine
+    assert engine is not None
+    for name, machine in history.world.machines.items():
+        check_commands(machine)
+        row = engine.table.get(web(name))
+        assert row is not None
+        assert (machine.power, machine.services["web"]) == ("on", row.digest())
+
+
+def test_the_same_seed_is_the_same_history() -> None:
+    stories = []
+    for _ in range(2):
+        history = History(7)
+        history.unfold(STEPS)
+        commands = [machine.commands for machine in history.world.machines.values()]
+        stories.append((history.world.clock.now, commands, history.asked))
+    assert stories[0] == stories[1]
+
+
+def test_a_parent_that_restarts_touches_nothing() -> None:
+    world = cluster(1, CALM)
+    assert world.settle(30)
+    before = [list(machine.commands) for machine in world.machines.values()]
+    for _ in range(3):
+        world.crash(world.parent)
+        world.run(5)
+    assert world.converged()
+    assert [list(machine.commands) for machine in world.machines.values()] == before
+    assert set(world.incarnations.values()) == {1}
+
+
+def test_an_agent_that_is_killed_costs_no_power_action_and_no_service() -> None:
+    world = cluster(2, CALM)
+    assert world.settle(30)
+    for name in NODES:
+        world.crash(world.agents[name])
+    world.run(10)
+    assert world.converged()
+    assert [len(machine.commands) for machine in world.machines.values()] == [1] * len(NODES)
+
+
+def test_a_node_cut_off_from_its_parent_goes_on_enforcing() -> None:
+    world = cluster(3, CALM)
+    assert world.settle(30)
+    world.network.cut = {frozenset(("parent", name)) for name in NODES}
+    world.run(30)
+    world.machines["n01"].services.clear()
+    world.run(15)
+    assert "web" in world.machines["n01"].services
+    engine = world.parent.engine
+    assert engine is not None
+    row = engine.table.get(web("n01"))
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.WAITING, "waits for node.agent=up")
+
+
+def test_a_machine_that_refuses_is_stuck_and_its_words_say_why() -> None:
+    world = cluster(4, ROUGH)
+    for machine in world.machines.values():
+        machine.cut()
+    world.machines["n02"].refuses = "the interlock is open"
+    world.run(40)
+    engine = world.parent.engine
+    assert engine is not None
+    row = engine.table.get(node_id("n02"))
+    assert row is not None
+    assert (row.condition, row.why) == (
+        Condition.STUCK,
+        "labnode.switch_on: the interlock is open",
+    )
+
+
+def test_a_full_disk_stops_acting_and_room_lets_it_go_on() -> None:
+    world = cluster(5, CALM)
+    assert world.settle(30)
+    world.parent.disk.full = True
+    world.machines["n03"].cut()
+    world.run(20)
+    assert world.machines["n03"].power == "off"
+    engine = world.parent.engine
+    assert engine is not None
+    row = engine.table.get(node_id("n03"))
+    assert row is not None
+    assert row.why == "state.db: disk is full; nothing was changed"
+    world.parent.disk.full = False
+    assert world.settle(30)
+    assert world.machines["n03"].power == "on"
