@@ -68,11 +68,18 @@ class Acts:
         """This intent is over, or its entity or module is gone: nobody waits for its outcome."""
         turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id),)))
 
-    def written(self, turn: Turn, row: Row, node: Row | None) -> None:
-        """The intent is durable: act, unless a change under way has made another plan."""
+    def written(self, row: Row) -> None:
+        """The intent is durable: once it is decided that the step is still wanted, go."""
         stepping = row.stepping
         assert stepping is not None
         assert stepping.phase is Phase.WRITING
+        stepping.phase = Phase.WRITTEN
+
+    def go(self, turn: Turn, row: Row, node: Row | None) -> None:
+        """Act on a durable intent, unless a change under way has made another plan."""
+        stepping = row.stepping
+        if stepping is None or stepping.phase is not Phase.WRITTEN:
+            return
         deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
         if _first_step(row) is not stepping.step or deadline_at <= turn.now:
             self._close(turn, row)

@@ -99,18 +99,21 @@ class Decisions:
 
     def _stand(self, turn: Turn, place: Place) -> Standing:
         row = place.row
-        if not place.goal:
-            row.plan = None
-            return Condition.IDLE, None
         barred = row.bars(place.state, turn.now)
-        row.plan = self._catalog.plan(row, place.node, place.state, place.goal, barred)
+        row.plan = self._plan(place, barred) if place.goal else None
+        self._acts.go(turn, row, place.node)
         if row.stepping is not None:
             return _at_work(row, _doing(row))
+        if row.plan is None:
+            return Condition.IDLE, None
         if isinstance(row.plan, NoChain):
             return self._no_chain(turn, place, row.plan, barred)
         if not row.plan.links:
             return Condition.CONVERGED, None
         return self._take(turn, place, row.plan.links[0])
+
+    def _plan(self, place: Place, barred: frozenset[str]) -> Chain | NoChain:
+        return self._catalog.plan(place.row, place.node, place.state, place.goal, barred)
 
     def _no_chain(
         self, turn: Turn, place: Place, answer: NoChain, barred: frozenset[str]
@@ -122,7 +125,7 @@ class Decisions:
             again_at = row.try_again_at(turn.now)
             assert again_at is not None
             self._timers.soonest(("decide", row.id), again_at)
-            row.plan = self._catalog.plan(row, place.node, place.state, place.goal, frozenset())
+            row.plan = self._plan(place, frozenset())
             if isinstance(row.plan, Chain):
                 return Condition.STUCK, row.error or "the next part failed"
         return Condition.STUCK, answer.reason.text
@@ -173,6 +176,7 @@ def _doing(row: Row) -> str:
     assert row.stepping is not None
     words = {
         Phase.WRITING: "is about to run",
+        Phase.WRITTEN: "is about to run",
         Phase.CALLED: "runs",
         Phase.READING: "its outcome is being read",
     }

@@ -186,7 +186,7 @@ class Engine:
         row = None if entity is None else self.table.get(entity)
         match event:
             case Written() if row is not None:
-                self.acts.written(turn, row, self.table.node_of(row))
+                self.acts.written(row)
                 turn.dirty.add(row.id)
             case Written(ticket, revision):
                 for changed, number in self.proposals.written(turn, ticket, revision):

@@ -29,9 +29,10 @@ class Looking:
 
 
 class Phase(Enum):
-    """How far a step is: its intent being written, its call under way, its outcome being read."""
+    """How far a step is: its intent being written, durable, its call under way, then read."""
 
     WRITING = auto()
+    WRITTEN = auto()
     CALLED = auto()
     READING = auto()
 

@@ -1,0 +1,181 @@
+"""The engine: events in, all its effects out."""
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import (
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Stored,
+    StoredEntity,
+)
+from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Write
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
+from haptera.model.intent import Intent
+from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.schema import digest
+
+NODE = node_id("n01")
+OTHER = node_id("n02")
+ATTRIBUTES = {"platform": "test"}
+WHERE = (Condition("platform", ("test",)),)
+PARENT = Context.PARENT
+LOOK = Look("bmc", "look", "node", "power", ("off", "on"), WHERE, context=PARENT, within_ms=1000)
+ON = Step(
+    "bmc",
+    "switch_on",
+    "node",
+    (Change("power", ("off",), "on"),),
+    WHERE,
+    context=PARENT,
+    within_ms=2000,
+    late_ms=3000,
+)
+BMC = Manifest("bmc", "1", PARENT, (LOOK,), (ON,))
+SIDE = Side(PARENT, None, 0xA1, "boot", 5 * S)
+NOTHING: dict[str, str | int] = {}
+
+
+def stored(*intents: Intent, desired: dict[str, str]) -> Stored:
+    values = {name: Desired(value, "site") for name, value in desired.items()}
+    entity = StoredEntity(NODE, ATTRIBUTES, "site", values, 3)
+    return Stored(7, 3, [entity], list(intents), {})
+
+
+def parent(state: Stored) -> Engine:
+    return Engine(SIDE, Catalog(KINDS, [BMC]), state, 0, S)
+
+
+def call(number: int, work: Work, part: str, deadline_at: int, intent: str | None = None) -> Call:
+    plain = digest({})
+    return Call(
+        number, work, "bmc", part, NODE, ATTRIBUTES, NOTHING, plain, deadline_at, intent
+    )  # fmt: skip
+
+
+def told(engine: Engine, now: int, *events: Event) -> list[Effect]:
+    """All effects but those that only tell listeners."""
+    effects = engine.handle(events, now)
+    engine.check()
+    return [effect for effect in effects if not isinstance(effect, Publish)]
+
+
+def test_a_node_is_looked_at_meant_to_be_switched_switched_and_looked_at_again() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    intent = Intent("a1-1", NODE, "bmc", "switch_on", 3 * S, "boot")
+
+    assert told(engine, S, Ticked()) == [Start("bmc")]
+    assert told(engine, 2 * S, Ready("bmc")) == [call(1, Work.LOOK, "look", 3 * S)]
+    assert told(engine, 3 * S, Answered(1, "off", 2 * S)) == [Write(1, (OpenIntent(intent),))]
+    assert told(engine, 3 * S + MS, Written(1, 4)) == [
+        call(2, Work.STEP, "switch_on", 5 * S, "a1-1")
+    ]
+    assert told(engine, 4 * S, Ended(2)) == [call(3, Work.LOOK, "look", 5 * S)]
+    assert told(engine, 4 * S + MS, Answered(3, "on", 4 * S)) == [Write(2, (CloseIntent("a1-1"),))]
+    assert told(engine, 4 * S + 2 * MS, Written(2, 5)) == []
+
+
+def test_nothing_is_done_before_the_intent_is_durable() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+
+    assert told(engine, 60 * S, Ticked(), Ticked()) == [call(2, Work.LOOK, "look", 61 * S)]
+
+
+def test_an_intent_that_becomes_durable_too_late_is_closed_without_effect() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+
+    first, *_ = told(engine, 3 * S, Written(1, 4))
+    assert first == Write(2, (CloseIntent("a1-1"),))
+
+
+def test_what_is_no_longer_desired_is_not_done_though_it_was_meant() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Proposed(9, (SetDesired(NODE, "power", "off", "site"),)))
+
+    assert told(engine, S + MS, Written(2, 5), Written(1, 6)) == [
+        Reply(9, 5),
+        Write(3, (CloseIntent("a1-1"),)),
+    ]
+
+
+def test_an_intent_of_an_earlier_process_is_read_before_anything_is_done_again() -> None:
+    intent = Intent("99-1", NODE, "bmc", "switch_on", S, "boot")
+    engine = parent(stored(intent, desired={"power": "on"}))
+
+    assert told(engine, 2 * S, Ready("bmc")) == [
+        Start("bmc"),
+        call(1, Work.LOOK, "look", 3 * S),
+    ]
+    early = told(engine, 2 * S + MS, Answered(1, "off", 2 * S))
+    assert early == []  # it may come yet: within 2 s it may have begun, and 3 s later take effect
+    looks = told(engine, 6 * S, Ticked())
+    assert looks == [call(2, Work.LOOK, "look", 7 * S)]
+    assert told(engine, 6 * S + MS, Answered(2, "off", 6 * S)) == [
+        Write(1, (CloseIntent("99-1"),)),
+        Write(2, (OpenIntent(Intent("a1-1", NODE, "bmc", "switch_on", 6 * S + MS, "boot")),)),
+    ]
+
+
+def test_an_intent_of_another_boot_of_the_machine_counts_from_now() -> None:
+    intent = Intent("99-1", NODE, "bmc", "switch_on", 999 * S, "another boot")
+    engine = parent(stored(intent, desired={"power": "on"}))
+    told(engine, 2 * S, Ready("bmc"))
+
+    assert told(engine, 2 * S + MS, Answered(1, "on", 2 * S)) == [Write(1, (CloseIntent("99-1"),))]
+
+
+def test_a_look_that_fails_makes_its_value_remembered() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    told(engine, 12 * S, Ticked())
+    told(engine, 12 * S, Failed(2, "no route to host"))
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.known, row.remembered["power"].value) == ({}, "on")
+    assert row.why == "bmc.look: no route to host"
+
+
+def test_an_answer_to_a_call_that_is_over_changes_nothing() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+
+    assert told(engine, 2 * S, Answered(1, "off", 2 * S), Ended(1), Failed(77, "late")) == []
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.known["power"].value == "on"
+
+
+def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
+    engine = parent(stored(desired={}))
+    changes = (Declare(OTHER, ATTRIBUTES, "site"), SetDesired(OTHER, "power", "on", "site"))
+
+    assert told(engine, S, Proposed(5, changes, 3)) == [Start("bmc"), Write(1, changes, 3)]
+    assert engine.table.get(OTHER) is None
+    assert told(engine, S, Written(1, 5)) == [Reply(5, 5)]
+    row = engine.table.get(OTHER)
+    assert row is not None
+    assert (row.revision, row.desired) == (5, {"power": Desired("on", "site")})
+
+
+def test_a_proposal_that_cannot_be_meant_is_refused_before_it_is_written() -> None:
+    engine = parent(stored(desired={}))
+    engine.handle([Ticked()], S)
+
+    assert told(engine, S, Proposed(5, (SetDesired(OTHER, "power", "on", "site"),))) == [
+        Reply(5, None, "node:n02 is not declared")
+    ]
