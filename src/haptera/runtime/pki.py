@@ -39,8 +39,10 @@ class Authority:
         return _pem(self.certificate)
 
 
-def open_authority(directory: Path, wall_s: float) -> Authority:
+def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) -> Authority:
     """Read the authority in this directory, or make one, and with it the cluster's UUID.
+
+    With `cluster`, it is that cluster's.
 
     `ca.key` holds key and certificate, so that either both are there or none; `ca.pem` is a copy
     of the certificate to hand out.
@@ -57,15 +59,21 @@ def open_authority(directory: Path, wall_s: float) -> Authority:
                 where=str(place),
                 do="restore it from a backup; without it all nodes must be booted again",
             )
-        write_durable(place, _new_authority(wall_s))
+        write_durable(place, _new_authority(cluster or uuid4(), wall_s))
     authority = _read_authority(place)
+    if cluster not in (None, authority.cluster):
+        raise HapteraError(
+            f"is of cluster {authority.cluster}, not {cluster}",
+            where=str(place),
+            do="give each cluster a directory of its own",
+        )
     if not public.exists() or public.read_bytes() != authority.ca_pem:
         write_durable(public, authority.ca_pem)
     return authority
 
 
-def _new_authority(wall_s: float) -> bytes:
-    cluster, key = uuid4(), new_key()
+def _new_authority(cluster: UUID, wall_s: float) -> bytes:
+    key = new_key()
     name = _name(cluster)
     usage = x509.KeyUsage(
         digital_signature=False,

@@ -1,0 +1,335 @@
+"""Only who has the token, in time, with one key, becomes the node; over real TLS on loopback."""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from cryptography import x509
+
+from haptera.core.side import PARENT
+from haptera.model.changes import Declare, OpenIntent
+from haptera.model.effects import Write
+from haptera.model.entity import node_id
+from haptera.model.errors import HapteraError
+from haptera.model.events import Unwritten, Written
+from haptera.model.intent import Intent
+from haptera.runtime import tls
+from haptera.runtime.claims import SAID_BYTES_MAX
+from haptera.runtime.clock import wall_s
+from haptera.runtime.enrol import Enrolment, Invitation, enrol
+from haptera.runtime.enrol_server import EnrolServer, Offer, listen
+from haptera.runtime.pki import (
+    Authority,
+    Key,
+    issue_node,
+    key_pem,
+    make_request,
+    new_key,
+    node_uri,
+    open_authority,
+    parse_request,
+)
+from haptera.runtime.sessions import SavedSession
+from haptera.runtime.store import Store
+from haptera.runtime.tokens import TOKEN_TTL_S
+
+pytestmark = pytest.mark.net
+
+HOST = "127.0.0.1"
+CHILD_HOST = "127.0.0.2"
+OFFER = Offer(hello_port=4271, hello_ms=1000, modules=("service",))
+WITHIN_S = 30.0
+
+
+@dataclass
+class Parent:
+    """A parent that serves enrolment; its wall clock can be moved."""
+
+    directory: Path
+    authority: Authority
+    store: Store
+    server: EnrolServer
+    address: tuple[str, int]
+    enrolled: list[SavedSession]
+    ahead_s: float = 0.0
+
+    def invite(self) -> Invitation:
+        token = self.store.token_for("i1")
+        assert token is not None
+        return Invitation(self.address, token, self.authority.ca_pem)
+
+
+@contextlib.asynccontextmanager
+async def parent(directory: Path, within_s: float = WITHIN_S) -> AsyncIterator[Parent]:
+    """One that knows node n01 and just boots it."""
+    authority = open_authority(directory, wall_s())
+    answers: queue.SimpleQueue[Written | Unwritten] = queue.SimpleQueue()
+    ahead: list[Parent] = []
+
+    def wall() -> float:
+        return wall_s() + sum(one.ahead_s for one in ahead)
+
+    with contextlib.closing(
+        Store.open(directory / "state.db", deliver=answers.put, wall_s=wall)
+    ) as store:
+        if not store.load().entities:
+            boot = Intent("i1", node_id("n01"), "labnode", "switch_on", 0, "boot", enrols=True)
+            store.submit(Write(1, (Declare(node_id("n01"), {}, "site"), OpenIntent(boot))))
+            assert answers.get(timeout=WITHIN_S) == Written(1, 2)
+        enrolled: list[SavedSession] = []
+        server = EnrolServer(
+            authority, store, OFFER, enrolled.append, wall_s=wall, within_s=within_s
+        )
+        with contextlib.closing(listen(HOST, 0)) as listener:
+            one = Parent(directory, authority, store, server, listener.getsockname(), enrolled)
+            ahead.append(one)
+            async with asyncio.timeout(WITHIN_S):
+                task = asyncio.create_task(server.serve(listener))
+                yield one
+                task.cancel()
+                await asyncio.wait([task])
+
+
+async def call(
+    invitation: Invitation, key: Key | None = None, give_up_s: float = WITHIN_S
+) -> Enrolment:
+    return await enrol(
+        invitation,
+        key or new_key(),
+        hello_port=5555,
+        retry_s=0.01,
+        give_up_s=give_up_s,
+        local_host=CHILD_HOST,
+    )
+
+
+def test_a_booted_node_gets_a_session_that_its_parent_has_too(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            enrolment = await call(one.invite())
+            (session,) = one.enrolled
+            (node,) = one.store.load().entities
+            agreement = session.agreement
+            assert session == SavedSession("n01", agreement, (CHILD_HOST, 5555))
+            assert (agreement.incarnation, agreement.cluster) == (1, one.authority.cluster)
+            assert str(agreement.node) == node.uuid
+            assert one.store.sessions() == [session]
+            assert enrolment == Enrolment(
+                "n01",
+                SavedSession(PARENT, agreement, (HOST, OFFER.hello_port)),
+                enrolment.certificate,
+                one.authority.ca_pem,
+                OFFER.hello_ms,
+                OFFER.modules,
+            )
+            certificate = x509.load_pem_x509_certificate(enrolment.certificate)
+            certificate.verify_directly_issued_by(one.authority.certificate)
+            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            assert names.value.get_values_for_type(x509.UniformResourceIdentifier) == [
+                node_uri(agreement.cluster, agreement.node)
+            ]
+            assert one.server.counts == {"enrolled": 1}
+
+    asyncio.run(story())
+
+
+def test_a_wrong_token_is_refused_without_a_reason_and_gives_no_session(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            wrong = replace(one.invite(), token="hp1.0123456789abcdef.wrong")
+            with pytest.raises(HapteraError, match="the parent refused the token"):
+                await call(wrong)
+            assert one.store.sessions() == one.enrolled == []
+            assert one.server.counts == {"unknown": 1}
+
+    asyncio.run(story())
+
+
+def test_a_token_is_not_good_for_ever(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            invitation = one.invite()
+            one.ahead_s = TOKEN_TTL_S
+            with pytest.raises(HapteraError, match="the parent refused the token"):
+                await call(invitation)
+            assert one.server.counts == {"expired": 1}
+
+    asyncio.run(story())
+
+
+def test_another_key_with_the_same_token_is_refused_and_both_are_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            invitation = one.invite()
+            enrolment = await call(invitation)
+            with pytest.raises(HapteraError, match="the parent refused the token"):
+                await call(invitation)
+            assert len(one.enrolled) == 1
+            assert one.store.sessions() == one.enrolled
+            secrets = [invitation.token.split(".")[2], enrolment.session.agreement.secret.hex()]
+            for secret in secrets:
+                assert secret not in caplog.text
+                assert secret not in repr((invitation, enrolment, one.enrolled))
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(story())
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("haptera")]
+    assert [line.split(",")[0] for line in told] == [
+        "node n01 enrolled: incarnation 1",
+        "node n01 refused: double claim",
+    ]
+    tokens = {line.split(", token ")[1].split(",")[0] for line in told}
+    keys = {line.split(", key ")[1].split(",")[0] for line in told}
+    assert (len(tokens), len(keys)) == (1, 2)
+
+
+def test_a_lost_answer_is_given_again_to_the_same_key_also_after_a_restart(tmp_path: Path) -> None:
+    async def story() -> None:
+        key = new_key()
+        async with parent(tmp_path / "p") as one:
+            invitation = one.invite()
+            first = await call(invitation, key)
+        async with parent(tmp_path / "p") as one:
+            again = replace(invitation, address=one.address)
+            second = await call(again, key)
+            assert second.session == first.session
+            assert one.enrolled == []  # it was loaded at the start
+            heard = replace(one.store.sessions()[0], peer_boot=1)
+            one.store.save_session(heard)
+            with pytest.raises(HapteraError, match="the parent refused the token"):
+                await call(again, key)
+            assert one.server.counts == {"again": 1, "spent": 1}
+
+    asyncio.run(story())
+
+
+def test_a_parent_of_another_cluster_is_not_shown_the_token(tmp_path: Path) -> None:
+    async def story() -> None:
+        other = open_authority(tmp_path / "other", wall_s())
+        async with parent(tmp_path / "p") as one:
+            invitation = replace(one.invite(), ca_pem=other.ca_pem)
+            with pytest.raises(HapteraError, match=r"not enrolled within .* verify failed"):
+                await call(invitation, give_up_s=0.3)
+            assert set(one.server.counts) == {"no handshake"}
+
+    asyncio.run(story())
+
+
+def test_a_node_of_the_cluster_cannot_play_the_parent(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            key = new_key()
+            request = parse_request(make_request(key))
+            assert request is not None
+            node = issue_node(one.authority, request, UUID(int=1), wall_s())
+            impostor = tmp_path / "node.pem"
+            impostor.write_bytes(key_pem(key) + node)
+            heard: list[bytes] = []
+
+            async def overhear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                heard.append(await reader.read())
+                writer.close()
+
+            context = tls.server_context(impostor)
+            async with await asyncio.start_server(overhear, HOST, 0, ssl=context) as fake:
+                address = fake.sockets[0].getsockname()
+                with pytest.raises(HapteraError, match="not enrolled within"):
+                    await call(replace(one.invite(), address=address), give_up_s=0.3)
+            assert heard == []
+
+    asyncio.run(story())
+
+
+def test_bytes_that_are_no_claim_change_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            await send_plain(one.address, b"GET / HTTP/1.1\r\n\r\n")
+            for said in (
+                b"\xff\xff\xff\xff" + bytes(100),
+                b"\x00\x00\x00\x05hello",
+                b"\x00\x00\x00\x01\x80",
+                b"\x00\x00\x00\x0e\x81\xa4type\xa7granted",
+                bytes(2 * SAID_BYTES_MAX),
+                (SAID_BYTES_MAX + 1).to_bytes(4, "big") + bytes(SAID_BYTES_MAX),
+            ):
+                assert await send_over_tls(one, said) == b""
+            assert one.enrolled == []
+            assert one.server.counts["no claim"] + one.server.counts["hung up"] == 6
+            assert one.server.counts["no handshake"] == 1
+            await call(one.invite())
+
+    asyncio.run(story())
+
+
+def test_who_says_nothing_is_hung_up_on_before_and_after_the_handshake(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p", within_s=0.2) as one:
+            await send_plain(one.address, b"")
+            assert one.server.counts == {"no handshake": 1}
+            assert await send_over_tls(one, b"\x00\x00") == b""
+            assert one.server.counts == {"no handshake": 1, "hung up": 1}
+            await call(one.invite())
+
+    asyncio.run(story())
+
+
+def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            with contextlib.closing(listen(HOST, 0)) as listener:
+                address = listener.getsockname()
+            task = asyncio.create_task(call(replace(one.invite(), address=address)))
+            with contextlib.closing(listen(*address)) as listener:
+                serving = asyncio.create_task(one.server.serve(listener))
+                assert (await task).node == "n01"
+                serving.cancel()
+                await asyncio.wait([serving])
+
+    asyncio.run(story())
+
+
+def test_a_port_in_use_is_told() -> None:
+    with contextlib.closing(listen(HOST, 0)) as listener:
+        _, port = listener.getsockname()
+        with pytest.raises(HapteraError, match=rf"{HOST}:{port}: cannot be listened on: .* in use"):
+            listen(HOST, port)
+
+
+def test_what_is_no_token_or_no_authority_is_told_before_anybody_is_called() -> None:
+    async def story() -> None:
+        with pytest.raises(HapteraError, match="this is no token"):
+            await call(Invitation((HOST, 1), "hunter2", b""))
+        with pytest.raises(HapteraError, match="this is no authority's certificate"):
+            await call(Invitation((HOST, 1), "hp1.a.b", b"junk"))
+
+    asyncio.run(story())
+
+
+async def send_plain(address: tuple[str, int], said: bytes) -> None:
+    """Say this without TLS, and wait until the other side hangs up."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(said)
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+    writer.transport.abort()
+
+
+async def send_over_tls(one: Parent, said: bytes) -> bytes:
+    context = tls.client_context(one.authority.ca_pem)
+    reader, writer = await asyncio.open_connection(*one.address, ssl=context)
+    try:
+        writer.write(said)
+        return await reader.read()
+    except (ConnectionError, ssl.SSLError):
+        return b""
+    finally:
+        writer.transport.abort()
