@@ -21,7 +21,7 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
-from haptera.model.effects import Write
+from haptera.model.effects import Keep, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
@@ -34,7 +34,7 @@ from haptera.wire.seal import Agreement
 ROOT = Path(__file__).parents[2]
 WEB = EntityId("service", "web", "n01")
 START = Intent("i1", WEB, "service", "start", 2**62, "boot")
-DESIRED = [StoredEntity(WEB, {}, "site", {"port": Desired(80, "site")}, 7)]
+DESIRED = Keep(9, 7, (StoredEntity(WEB, {}, "site", {"port": Desired(80, "site")}, 7),))
 AGREEMENT = Agreement(bytes(range(32)), UUID(int=1), UUID(int=2), 3, 2**32 - 1, 0)
 ENROLMENT = Enrolment(
     "n01",
@@ -73,12 +73,12 @@ def test_all_that_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     assert written(directory, OpenIntent(START)) == [Written(1, 1)]
     with opened(directory) as (journal, _):
         key = journal.key()
-        journal.save_desired(DESIRED)
+        journal.keep(DESIRED)
         journal.save_enrolment(ENROLMENT)
         heard = replace(ENROLMENT.session, peer_boot=2**64 - 1, address=("127.0.0.3", 1))
         journal.save_session(heard)
     with opened(directory) as (journal, _):
-        assert journal.load() == Stored(0, 1, DESIRED, [START], {"n01": 3})
+        assert journal.load() == Stored(9, 7, list(DESIRED.entities), [START], {PARENT: 3})
         assert journal.enrolment() == replace(ENROLMENT, session=heard)
         assert journal.key().private_numbers() == key.private_numbers()
 
@@ -88,7 +88,7 @@ def test_a_closed_intent_is_gone(tmp_path: Path) -> None:
     written(directory, OpenIntent(START))
     assert written(directory, CloseIntent("i1")) == [Written(1, 2)]
     with opened(directory) as (journal, _):
-        assert journal.load() == Stored(0, 2, [], [], {})
+        assert journal.load() == Stored(0, 0, [], [], {})
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,31 @@ def test_a_refused_write_changes_nothing(tmp_path: Path, change: Change, text: s
     refused = written(directory, CloseIntent("i1"), OpenIntent(START), change)
     assert refused == [Unwritten(1, f"{text}; nothing was changed")]
     with opened(directory) as (journal, _):
-        assert journal.load() == Stored(0, 1, [], [START], {})
+        assert journal.load() == Stored(0, 0, [], [START], {})
+
+
+def test_a_directory_that_takes_no_more_ends_nothing_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "run"
+    with opened(directory) as (journal, answers):
+        journal.save_enrolment(ENROLMENT)
+        for name in ("desired", "session", "intents"):
+            (directory / f"{name}.json.new").mkdir()  # the draft cannot be written
+        heard = replace(ENROLMENT.session, peer_boot=5)
+        journal.keep(DESIRED)
+        journal.save_session(heard)
+        journal.submit(Write(1, (OpenIntent(START),)))
+        with pytest.raises(HapteraError, match="the session cannot be kept"):
+            journal.save_enrolment(ENROLMENT)
+        (refused,) = answers
+        assert isinstance(refused, Unwritten)
+        assert refused.text.endswith("; nothing was changed")
+        assert journal.enrolment() == replace(ENROLMENT, session=heard)
+    assert [record.getMessage().split(":")[1] for record in caplog.records] == [" not kept"] * 2
+    with opened(directory) as (journal, _):
+        assert journal.load() == Stored(0, 0, [], [], {PARENT: 3})
+        assert journal.enrolment() == ENROLMENT
 
 
 def test_only_the_owner_may_read_what_the_agent_keeps(tmp_path: Path) -> None:
@@ -112,7 +136,7 @@ def test_only_the_owner_may_read_what_the_agent_keeps(tmp_path: Path) -> None:
     with opened(directory) as (journal, _):
         journal.key()
         journal.save_enrolment(ENROLMENT)
-        journal.save_desired(DESIRED)
+        journal.keep(DESIRED)
     assert {file.stat().st_mode & 0o777 for file in directory.iterdir()} == {0o600}
     assert directory.stat().st_mode & 0o777 == 0o700
 

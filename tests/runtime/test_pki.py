@@ -62,6 +62,14 @@ def test_two_authorities_are_two_clusters(authority: Authority, tmp_path: Path) 
     assert open_authority(tmp_path / "other", NOW_S).cluster != authority.cluster
 
 
+def test_an_authority_is_made_for_the_cluster_that_is_asked_for_and_for_no_other(
+    tmp_path: Path,
+) -> None:
+    assert open_authority(tmp_path / "one", NOW_S, UUID(int=1)).cluster == UUID(int=1)
+    with pytest.raises(HapteraError, match=r"is of cluster .*1, not .*2"):
+        open_authority(tmp_path / "one", NOW_S, UUID(int=2))
+
+
 def test_only_the_owner_may_read_what_the_authority_keeps(authority: Authority) -> None:
     issue_parent(authority, NOW_S)
     modes = {file.name: file.stat().st_mode & 0o777 for file in authority.directory.iterdir()}

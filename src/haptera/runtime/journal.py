@@ -1,5 +1,6 @@
 """What an agent keeps in its run directory: it survives the process, not the machine."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from haptera.runtime.sessions import SavedSession
 
 Content = TypeVar("Content")
 Deliver = Callable[[Written | Unwritten], None]
+
+_log = logging.getLogger(__name__)
 
 
 class _Intents(msgspec.Struct, frozen=True):
@@ -76,25 +79,34 @@ class Journal:
         self._deliver(Written(write.ticket, after.revision))
 
     def keep(self, desired: Keep) -> None:
-        """Keep what was last desired, whole: without its parent the agent goes on with it.
-
-        Raises:
-            OSError: it could not be written; what was there before still is.
-        """
-        self._write("desired.json", desired)
+        """Keep what was last desired, whole: without its parent the agent goes on with it."""
+        self._write_unawaited("desired.json", desired)
 
     def enrolment(self) -> Enrolment | None:
         """What a previous process of this boot got; None where the node must enrol."""
         return self._enrolment
 
     def save_enrolment(self, enrolment: Enrolment) -> None:
-        self._write("session.json", enrolment)
+        """Keep what was granted, before the first hello: from then on it is not granted again.
+
+        Raises:
+            HapteraError: it could not be written.
+        """
+        try:
+            self._write("session.json", enrolment)
+        except OSError as error:
+            raise HapteraError(
+                f"the session cannot be kept: {error.strerror}",
+                where=str(self._directory),
+                do="make room there; the token is good for another try",
+            ) from error
         self._enrolment = enrolment
 
     def save_session(self, session: SavedSession) -> None:
         """Keep the parent's boot-id and address."""
         assert self._enrolment is not None
-        self.save_enrolment(replace(self._enrolment, session=session))
+        self._enrolment = replace(self._enrolment, session=session)
+        self._write_unawaited("session.json", self._enrolment)
 
     def key(self) -> Key:
         """The node's key in this boot: the same one for each try to enrol, also after a crash.
@@ -122,6 +134,13 @@ class Journal:
             raise HapteraError(
                 "cannot be read", where=str(place), do="remove the run directory, boot the node"
             ) from error
+
+    def _write_unawaited(self, name: str, content: object) -> None:
+        """What this process has in memory anyway: a full directory must not end it."""
+        try:
+            self._write(name, content)
+        except OSError as error:
+            _log.warning("%s/%s: not kept: %s", self._directory, name, error.strerror)
 
     def _write(self, name: str, content: object) -> None:
         write_private(self._directory / name, msgspec.json.encode(content))
