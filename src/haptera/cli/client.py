@@ -27,11 +27,15 @@ class UnreachableError(HapteraError):
 
 
 class ClientFile(msgspec.Struct, frozen=True):
-    """The file that says where the API is; `constants` are handed in with each site file."""
+    """The file that says where the API is; `constants` are handed in with each site file.
+
+    `page` is the address of the status page, with a read-only token.
+    """
 
     url: str
     token: str
     constants: dict[str, str] = {}
+    page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Client:
     url: str
     token: str = field(repr=False)
     constants: Mapping[str, str] = field(default_factory=dict)
+    page: str | None = field(default=None, repr=False)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -110,7 +115,7 @@ def find_client(given: Path | None, start: Path) -> tuple[Client, str | None]:
         raise HapteraError(f"{file.url!r} is no URL", where=str(path), do="begin with http://")
     open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
     warning = f"{path} can be read by others; chmod 600 it" if open_to_others else None
-    return Client(file.url.rstrip("/"), file.token, file.constants), warning
+    return Client(file.url.rstrip("/"), file.token, file.constants, file.page), warning
 
 
 def unreachable(url: str, error: Exception) -> UnreachableError:

@@ -1,7 +1,8 @@
 """`haptera serve`, `agent` and `lab`: the long-running processes; what they do is elsewhere."""
 
-import importlib
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -10,39 +11,47 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _dir_option = click.option(
     "--dir", "directory", type=_FOLDER, default=Path(), help="Where .haptera/ with all state is."
 )
-_listen_option = click.option(
-    "--listen", metavar="ADDRESS", help="Where to serve the API: ADDRESS or ADDRESS:PORT."
-)
 
 
 @click.command()
 @_dir_option
 @click.option("--site", type=_FILE, help="A site file to apply at the start.")
-@_listen_option
-def serve(directory: Path, site: Path | None, listen: str | None) -> int:
+@click.option(
+    "--listen", metavar="ADDRESS", default="127.0.0.1", help="The loopback address to serve on."
+)
+def serve(directory: Path, site: Path | None, listen: str) -> int:
     """Run a parent: the engine, its store and its API."""
-    code: int = importlib.import_module("haptera.daemon").serve(
-        directory=directory, site=site, listen=listen
-    )
-    return code
+    from haptera.daemon import parent
+
+    parent.serve(directory, site, listen)
+    return 0
 
 
 @click.command()
-@_dir_option
-def agent(directory: Path) -> int:
+@click.option(
+    "--dir", "directory", type=_FOLDER, default=Path("/run/haptera"), help="Its run directory."
+)
+@click.option("--address", required=True, help="The node's own address.")
+@click.option(
+    "--invitation",
+    type=click.File("rb"),
+    help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
+)
+def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
     """Run a node's agent."""
-    code: int = importlib.import_module("haptera.daemon").agent(directory=directory)
-    return code
+    from haptera.daemon import agent as daemon
+
+    given = None if invitation is None else daemon.parse_invitation(invitation.read())
+    daemon.run(daemon.Settings(os.fspath(directory), address), given)
+    return 0
 
 
 @click.command()
 @_dir_option
 @click.option("--site", type=_FILE, required=True, help="The site file to make so.")
-@_listen_option
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
-def lab(directory: Path, site: Path, listen: str | None, once: bool) -> int:
+def lab(directory: Path, site: Path, once: bool) -> int:
     """Run a virtual cluster on this machine: a parent, and a process tree for each node."""
-    code: int = importlib.import_module("haptera.lab.main").run(
-        directory=directory, site=site, listen=listen, once=once
-    )
-    return code
+    from haptera.cli import lab as cluster
+
+    return cluster.run(directory=directory, site=site, once=once)

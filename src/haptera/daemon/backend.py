@@ -66,7 +66,8 @@ class EngineBackend:
 
     async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply:
         ticket = next(self._tickets)
-        reply = self._replies[ticket] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._replies[ticket] = reply
         self._deliver([Proposed(ticket, changes, if_revision)])
         try:
             async with asyncio.timeout(PROPOSAL_WITHIN_S):

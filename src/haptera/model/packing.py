@@ -34,6 +34,13 @@ class Layout:
     fields: tuple[Field, ...]
     words: int
 
+    def can_hold(self, name: str, value: str | int) -> bool:
+        """Whether this value has a number of its own; unknown is told by absence."""
+        return any(
+            field.name == name and isinstance(value, str) and field.numbers.get(value, 0) > 0
+            for field in self.fields
+        )
+
 
 class Unpacked(NamedTuple):
     """What words hold; `unread` names the variables whose number or flags say nothing to us."""

@@ -1,7 +1,7 @@
 """How a kind of entity is declared: its variables, attributes and plain data, once."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -100,7 +100,7 @@ class Kind:
     borrows: tuple[Variable[Any], ...] = ()
 
     def __post_init__(self) -> None:
-        names = [declared.name for declared in (*self.variables, *self.attributes, *self.plain)]
+        names = [one.name for group in self._groups() for one in group]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
@@ -112,6 +112,9 @@ class Kind:
                 do="lower the sizes of its plain data, or keep a digest of what is large",
             )
 
+    def _groups(self) -> tuple[Sequence[Variable[Any] | Attribute | Plain], ...]:
+        return self.variables, self.attributes, self.plain
+
     @property
     def bits(self) -> int:
         """A value, and whether it is remembered and whether it is inferred, for each variable."""
@@ -122,7 +125,8 @@ class Kind:
         """The most that one layer of an entity takes on the wire."""
         words = -(-self.bits // WORD_BITS) * WORD_BITS // 8
         facts = FACT_BYTES_MAX * len(self.variables)
-        data = sum(one.size_bytes_max for one in (*self.attributes, *self.plain))
+        data = sum(one.size_bytes_max for one in self.attributes)
+        data += sum(one.size_bytes_max for one in self.plain)
         return words + facts + data
 
     def variable(self, name: str) -> Variable[Any] | None:

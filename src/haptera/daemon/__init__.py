@@ -1,0 +1,1 @@
+"""The daemons: the one place that puts the parts together."""

@@ -1,0 +1,194 @@
+"""`haptera agent`: a node's own side, from its first boot to its power-off."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS
+from haptera.core.side import PARENT, Side
+from haptera.daemon.parts import bundled_catalog, codec_of
+from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Context
+from haptera.modules import BUNDLED
+from haptera.runtime import clock
+from haptera.runtime.driver import Driver
+from haptera.runtime.enrol import Enrolment, Invitation, enrol
+from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.journal import Journal
+from haptera.runtime.log import log_to_stderr
+from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.udp import Udp
+from haptera.wire.seal import Role, Session
+
+# One constant wait between two tries to enrol.
+ENROL_AGAIN_S: Final = 1.0
+INVITATION_BYTES_MAX: Final = 64 << 10
+BOOT_ID_BITS: Final = 63
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Where an agent keeps its files, and the address that it sends and listens from."""
+
+    directory: str
+    address: str
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """What a booted node is handed, as JSON: its token, its authority, and ADDRESS:PORT."""
+
+    token: str
+    ca: str
+    parent: str
+
+
+def agent_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
+    """Be an agent: a fork target; `arguments["boot"]` is the descriptor with the invitation."""
+    # A copy of this process, which has no loop or thread yet, is as good as a new program.
+    zygote = fork_zygote(PRELOAD)
+    settings = msgspec.convert(
+        {name: arguments[name] for name in ("directory", "address")}, Settings
+    )
+    given = _read_all(descriptors[arguments["boot"]]) if "boot" in arguments else None
+    run(settings, None if given is None else parse_invitation(given), zygote)
+
+
+def run(
+    settings: Settings, invitation: Invitation | None, zygote: ZygoteClient | None = None
+) -> None:
+    """Run until terminated."""
+    log_to_stderr()
+    first = [zygote] if zygote is not None else []
+    starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
+    asyncio.run(_run(settings, invitation, starting))
+
+
+def parse_invitation(content: bytes) -> Invitation:
+    """Read what a boot hands over.
+
+    Raises:
+        HapteraError: it is not that.
+    """
+    try:
+        boot = msgspec.json.decode(content, type=Boot)
+        host, _, port = boot.parent.rpartition(":")
+        return Invitation((host, int(port)), boot.token, boot.ca.encode())
+    except ValueError:
+        raise HapteraError("this is no invitation to enrol", do="boot the node again") from None
+
+
+def _read_all(descriptor: int) -> bytes:
+    """The invitation in a descriptor that other processes may have read before."""
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read(INVITATION_BYTES_MAX)
+
+
+async def _run(settings: Settings, invitation: Invitation | None, zygote: LoopZygote) -> None:
+    agent = _Agent(settings, zygote)
+    try:
+        await agent.run(invitation)
+    finally:
+        agent.close()
+
+
+class _Agent:
+    """One agent process: a journal, a socket, an engine, and modules."""
+
+    def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
+        self._settings = settings
+        self._zygote = zygote
+        self._early: list[Any] = []
+        self._deliver: Callable[[Iterable[Any]], None] = self._early.extend
+        self._journal = Journal(Path(settings.directory), lambda done: self._deliver([done]))
+        boot = secrets.randbits(BOOT_ID_BITS) | 1
+        self._boot = boot
+        self._udp = Udp.bind(settings.address, 0)
+
+    def close(self) -> None:
+        self._udp.close()
+        self._zygote.close()
+        self._journal.close()
+
+    async def run(self, invitation: Invitation | None) -> None:
+        enrolment = self._journal.enrolment() or await self._enrol(invitation)
+        catalog = bundled_catalog(enrolment.modules)
+        engine = self._engine(enrolment, catalog)
+        self._processes = ModuleProcesses(
+            self._zygote,
+            lambda events: self._deliver(events),
+            places=BUNDLED,
+            run_dir=Path(self._settings.directory),
+            log_dir=Path(self._settings.directory) / "log",
+        )
+        driver = Driver(engine, self._perform)
+        self._deliver = driver.deliver
+        driver.deliver(self._early)
+        self._listen(enrolment, catalog, driver)
+        try:
+            await driver.run()
+        finally:
+            self._processes.close()
+
+    async def _enrol(self, invitation: Invitation | None) -> Enrolment:
+        if invitation is None:
+            raise HapteraError(
+                "this node has no session and no invitation",
+                where=self._settings.directory,
+                do="boot it through its parent",
+            )
+        enrolment = await enrol(
+            invitation,
+            self._journal.key(),
+            hello_port=self._udp.port,
+            retry_s=ENROL_AGAIN_S,
+            local_host=self._settings.address,
+        )
+        self._journal.save_enrolment(enrolment)
+        return enrolment
+
+    def _engine(self, enrolment: Enrolment, catalog: Catalog) -> Engine:
+        side = Side(
+            Context.SELF, enrolment.node, self._boot, clock.kernel_boot(), enrolment.hello_ms * MS
+        )
+        schema = codec_of(catalog).schema
+        return Engine(side, catalog, self._journal.load(), schema, clock.now_ns())
+
+    def _listen(self, enrolment: Enrolment, catalog: Catalog, driver: Driver) -> None:
+        saved = enrolment.session
+        session = Session(saved.agreement, Role.CHILD, self._boot, saved.peer_boot)
+        self._udp.start(codec_of(catalog), driver.deliver, self._moved)
+        self._udp.add(PARENT, session, saved.address)
+
+    def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
+        """The parent's process or address on record changed: the next process must know."""
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        session = replace(enrolment.session, address=address, peer_boot=boot)
+        self._journal.save_session(session)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Call():
+                    self._processes.call(effect)
+                case Cancel():
+                    self._processes.cancel(effect)
+                case Write():
+                    self._journal.submit(effect)
+                case Tell(peer, message):
+                    self._udp.tell(peer, message)
+                case Start(module):
+                    self._processes.start(module)
+                case Keep():
+                    self._journal.keep(effect)
+                case Reply() | Publish():
+                    pass  # nobody asks an agent, or listens to it, yet

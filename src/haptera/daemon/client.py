@@ -1,0 +1,33 @@
+"""The client file: what lets a command line in without being told where the parent is."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.runtime.private import write_private
+from haptera.runtime.store import Store
+from haptera.runtime.tokens import Scope
+
+CLIENT_TTL_S: Final = 90 * 86_400
+PAGE_TTL_S: Final = 86_400
+
+
+class Client(msgspec.Struct, frozen=True):
+    """Where the API is, and a token for it; `page` opens the status page, read-only, for a day.
+
+    `constants` are handed in with each site file that is applied by this client.
+    """
+
+    url: str
+    token: str
+    page: str
+    constants: dict[str, str]
+
+
+def write_client(place: Path, url: str, constants: dict[str, str], store: Store) -> None:
+    """Make new tokens and write them where only their owner can read."""
+    admin = store.mint_token(Scope.ADMIN, "cli", CLIENT_TTL_S)
+    read = store.mint_token(Scope.READ, "page", PAGE_TTL_S)
+    client = Client(url, admin, f"{url}/#token={read}", constants)
+    write_private(place, msgspec.json.encode(client))

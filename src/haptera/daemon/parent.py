@@ -1,0 +1,264 @@
+"""`haptera serve`: a parent, from its state file to its API."""
+
+import asyncio
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from haptera.api.app import make_app
+from haptera.api.server import Server, listen
+from haptera.config.changes import site_changes
+from haptera.config.site import load_site, read_text
+from haptera.core.engine import Engine
+from haptera.core.limits import MS
+from haptera.core.side import Side
+from haptera.daemon.backend import EngineBackend
+from haptera.daemon.client import write_client
+from haptera.daemon.parts import bundled_catalog, codec_of
+from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.errors import HapteraError
+from haptera.model.events import Enrolled, Event
+from haptera.model.parts import Context
+from haptera.modules import BUNDLED
+from haptera.runtime import clock
+from haptera.runtime.driver import Driver
+from haptera.runtime.enrol_server import EnrolServer, Offer
+from haptera.runtime.enrol_server import listen as listen_for_claims
+from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.log import log_to_stderr
+from haptera.runtime.pki import open_authority
+from haptera.runtime.private import private_directory
+from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.sessions import SavedSession
+from haptera.runtime.store import STATE_FILE, Store
+from haptera.runtime.udp import Udp
+from haptera.sdk import Boot
+from haptera.wire.seal import Role, Session
+
+API_PORT: Final = 4270
+HELLO_PORT: Final = 4271
+HELLO_MS: Final = 5_000
+BOOT_ID_BITS: Final = 63
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """One parent: where its files are, where it is reached, what it is called, what it runs.
+
+    The API is served on `address`, which must be of this machine only. A first start takes
+    `cluster` as the cluster's UUID, or makes one; `client` is the file that lets a CLI in. A
+    `site` file is applied at the start.
+    """
+
+    directory: str
+    address: str
+    client: str
+    name: str = "cluster"
+    cluster: str | None = None
+    modules: tuple[str, ...] = ("labnode", "service")
+    hello_ms: int = HELLO_MS
+    api_port: int = API_PORT
+    constants: dict[str, str] = {}
+    site: str | None = None
+
+
+def serve(directory: Path, site: Path | None, address: str) -> None:
+    """Run a parent with its state below `directory`, until interrupted or terminated.
+
+    Raises:
+        HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
+    """
+    check_loopback(address)
+    root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
+    settings = Settings(str(root / "parent"), address, str(root / "client.json"))
+    if site is not None:
+        wanted = load_site(site, constants_of(site))
+        settings = msgspec.structs.replace(
+            settings, name=wanted.cluster, modules=wanted.modules, site=str(site)
+        )
+    run(settings)
+
+
+def constants_of(site: Path) -> dict[str, str]:
+    """What every site file's templates may name."""
+    return {"python": sys.executable, "site": str(site.resolve().parent)}
+
+
+def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
+    """Be a parent: a fork target."""
+    zygote = fork_zygote(PRELOAD)
+    run(msgspec.convert(dict(arguments), Settings), zygote)
+
+
+def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
+    """Run until interrupted or terminated.
+
+    Raises:
+        HapteraError: a port is in use, the state file cannot be used…; nothing has changed.
+    """
+    log_to_stderr()
+    first = [zygote] if zygote is not None else []
+    starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
+    asyncio.run(_Parent(settings, starting).run())
+
+
+class _Parent:
+    """One parent process: a store, an authority, sockets, an engine, modules, an API."""
+
+    def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
+        self._settings = settings
+        self._zygote = zygote
+        self._home = Path(settings.directory)
+        self._boot = secrets.randbits(BOOT_ID_BITS) | 1
+        self._deliver: Callable[[Iterable[Event]], None]
+
+    async def run(self) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopped.set)
+        self._open(loop)
+        try:
+            await self._serve(stopped)
+        finally:
+            self._close()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        settings = self._settings
+        cluster = None if settings.cluster is None else UUID(settings.cluster)
+        self._authority = open_authority(self._home, clock.wall_s(), cluster)
+
+        def answered(done: Event) -> None:
+            loop.call_soon_threadsafe(self._deliver, [done])
+
+        self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
+        self._udp = Udp.bind(settings.address, HELLO_PORT)
+        self._claims = listen_for_claims(settings.address, HELLO_PORT)
+        self._api = listen(settings.address, settings.api_port)
+        self._catalog = bundled_catalog(settings.modules)
+        self._codec = codec_of(self._catalog)
+        stored = self._store.load()
+        side = Side(Context.PARENT, None, self._boot, clock.kernel_boot(), settings.hello_ms * MS)
+        engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
+        self._driver = Driver(engine, self._perform)
+        self._deliver = self._driver.deliver
+        self._backend = EngineBackend(engine, self._store, stored.epoch, self._deliver)
+
+    async def _serve(self, stopped: asyncio.Event) -> None:
+        settings = self._settings
+        self._processes = ModuleProcesses(
+            self._zygote,
+            self._deliver,
+            places=BUNDLED,
+            run_dir=self._home,
+            log_dir=self._home / "log",
+        )
+        self._udp.start(self._codec, self._deliver, self._moved)
+        self._sessions = {saved.peer: saved for saved in self._store.sessions()}
+        for saved in self._sessions.values():
+            self._listen_to(saved)
+        app = make_app(self._backend, site_changes, cluster=settings.name)
+        enrolment = EnrolServer(
+            self._authority,
+            self._store,
+            Offer(self._udp.port, settings.hello_ms, settings.modules),
+            self._enrolled,
+            wall_s=clock.wall_s,
+        )
+        url = f"http://{settings.address}:{settings.api_port}"
+        write_client(Path(settings.client), url, settings.constants, self._store)
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(self._driver.run()),
+                tasks.create_task(enrolment.serve(self._claims)),
+                tasks.create_task(Server(app, self._api).run()),
+            ]
+            await self._apply_site()
+            await stopped.wait()
+            for task in running:
+                task.cancel()
+
+    async def _apply_site(self) -> None:
+        if self._settings.site is None:
+            return
+        site = Path(self._settings.site)
+        changes = site_changes(
+            read_text(site),
+            str(site),
+            constants_of(site),
+            self._backend.stored(),
+            self._settings.name,
+        )
+        reply = await self._backend.propose(changes, None)
+        if reply.refusal is not None:
+            raise HapteraError(reply.refusal, where=str(site))
+
+    def _close(self) -> None:
+        self._processes.close()
+        self._zygote.close()
+        self._udp.close()
+        self._store.close()
+
+    def _listen_to(self, saved: SavedSession) -> None:
+        session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
+        self._udp.add(saved.peer, session, saved.address)
+
+    def _enrolled(self, saved: SavedSession) -> None:
+        """A child has a session: hear it from now on."""
+        self._sessions[saved.peer] = saved
+        self._listen_to(saved)
+        self._deliver([Enrolled(saved.peer, saved.agreement.incarnation)])
+
+    def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
+        """A child's process or address on record changed: our next process must know."""
+        saved = replace(self._sessions[peer], address=address, peer_boot=boot)
+        self._sessions[peer] = saved
+        self._store.save_session(saved)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Call():
+                    self._processes.call(effect, self._boot_of(effect))
+                case Cancel():
+                    self._processes.cancel(effect)
+                case Write():
+                    self._store.submit(effect)
+                case Tell(peer, message):
+                    self._udp.tell(peer, message)
+                case Start(module):
+                    self._processes.start(module)
+                case Reply():
+                    self._backend.replied(effect)
+                case Publish(entities):
+                    self._backend.published(entities)
+                case Keep():
+                    raise AssertionError(effect)
+
+    def _boot_of(self, call: Call) -> Boot | None:
+        """What a step that boots a node hands on: the token that was minted with its intent."""
+        token = self._store.token_for(call.intent) if call.enrols and call.intent else None
+        if token is None:
+            return None
+        parent = f"{self._settings.address}:{HELLO_PORT}"
+        return Boot(token, self._authority.ca_pem.decode(), parent)
+
+
+def check_loopback(address: str) -> None:
+    """Refuse an address at which the API would be reached from elsewhere.
+
+    Raises:
+        HapteraError: it is not of this machine only.
+    """
+    if not address.startswith("127."):
+        raise HapteraError(
+            "the API has no TLS yet, so it is served on this machine only",
+            where=f"--listen {address}",
+            do="give a loopback address, 127.0.0.1 say",
+        )

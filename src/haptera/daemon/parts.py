@@ -1,0 +1,23 @@
+"""What both daemons are made of alike."""
+
+from collections.abc import Iterable
+
+from haptera.core.catalog import Catalog
+from haptera.kinds import KINDS
+from haptera.model.packing import schema_digest
+from haptera.modules import load
+from haptera.wire.updates import Codec
+
+
+def bundled_catalog(modules: Iterable[str]) -> Catalog:
+    """What these bundled modules declare.
+
+    Raises:
+        HapteraError: one is not there, or declares what cannot be.
+    """
+    return Catalog(KINDS, [load(name).manifest() for name in modules])
+
+
+def codec_of(catalog: Catalog) -> Codec:
+    """How a neighbour with the same kinds and parts writes its messages."""
+    return Codec(KINDS.values(), schema_digest(KINDS.values(), catalog.parts()))

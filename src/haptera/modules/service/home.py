@@ -1,0 +1,127 @@
+"""What is known of one service between processes: its directory, its keeper's notes, its pids."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from haptera.kinds.service import Run
+from haptera.modules.service import keeper
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process, told from later ones of its number by when it started."""
+
+    pid: int
+    started: int
+
+    @property
+    def lives(self) -> bool:
+        return keeper.start_time(self.pid) == self.started
+
+    def open(self) -> int | None:
+        """A pidfd of this very process; None if it is dead."""
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return None
+        if self.lives:
+            return pidfd
+        os.close(pidfd)
+        return None
+
+    async def ends(self, within_s: float | None) -> bool:
+        """Whether it ends within so many seconds; None waits for as long as it takes."""
+        if (pidfd := self.open()) is None:
+            return True
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        loop.add_reader(pidfd, ended.set)
+        try:
+            async with asyncio.timeout(within_s):
+                await ended.wait()
+        except TimeoutError:
+            return False
+        else:
+            return True
+        finally:
+            loop.remove_reader(pidfd)
+            os.close(pidfd)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the keeper wrote when it started the service."""
+
+    service: Process
+    keeper: Process
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A service's directory."""
+
+    path: Path
+
+    def record(self) -> Record | None:
+        """The last start since the machine's boot; None where there was none."""
+        state = keeper.read_state(str(self.path / keeper.STATE))
+        if state.get("boot") != [keeper.boot_id()]:
+            return None
+        service, kept_by = (Process(*map(int, state[name])) for name in ("service", "keeper"))
+        return Record(service, kept_by, state["digest"][0])
+
+    def run(self) -> Run:
+        """Whether it runs, and if not, how that came."""
+        record = self.record()
+        if record is None:
+            return Run.STOPPED
+        if record.service.lives:
+            return Run.RUNNING
+        ended_well = self._status() == 0 or (self.path / keeper.STOP).exists()
+        # A status that nobody could write down (the keeper was killed) counts as a failure.
+        return Run.STOPPED if ended_well else Run.FAILED
+
+    def expect_end(self) -> None:
+        """Note that the service is about to be stopped, so that its end is no failure."""
+        (self.path / keeper.STOP).touch()
+
+    def make(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def _status(self) -> int | None:
+        try:
+            return int((self.path / keeper.STATUS).read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+
+
+@contextlib.contextmanager
+def session(leader: Process) -> Iterator[list[int]]:
+    """A pidfd of each process in the session that a living process leads."""
+    pidfds: list[int] = []
+    with contextlib.ExitStack() as stack:
+        for pid in _members(leader.pid) if leader.lives else ():
+            with contextlib.suppress(ProcessLookupError):
+                pidfds.append(os.pidfd_open(pid))
+                stack.callback(os.close, pidfds[-1])
+        yield pidfds
+
+
+def send_all(pidfds: list[int], number: signal.Signals) -> None:
+    for pidfd in pidfds:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, number)
+
+
+def _members(leader: int) -> Iterator[int]:
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getsid(int(entry)) == leader:
+                    yield int(entry)

@@ -1,0 +1,160 @@
+"""Stays with one service to its end and writes down how that ended; a program of its own.
+
+    python -I -S keeper.py DIGEST COMMAND...
+
+runs in the service's directory, with the service's environment, and ends once the service runs
+or cannot run. The process that it leaves behind is the keeper. It has no parent-death signal and
+no tie to the module, the agent or the zygote; these come and go, and find it in `state`.
+
+Executed rather than forked from the module, because it is there for as long as the service: as a
+copy it would hold on to the module's memory, and this interpreter, without site packages or
+asyncio, costs 3 MB of its own. It therefore imports next to nothing, and nothing of haptera.
+"""
+
+import fcntl
+import os
+import signal
+import sys
+
+ALREADY_RUNS = 75
+NOT_EXECUTED = 127
+LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
+
+
+def main() -> None:
+    digest, command = sys.argv[1], sys.argv[2:]
+    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        # Held by the keeper, so that a service is not started twice.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(ALREADY_RUNS)
+    if _runs_without_keeper():
+        sys.exit(ALREADY_RUNS)
+    reading, writing = os.pipe()
+    if os.fork() > 0:
+        os.close(writing)
+        _leave(_read_all(reading))
+    os.close(reading)
+    _keep(digest, command, writing)
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is; a pid and its start time mean nothing in another."""
+    return _text("/proc/sys/kernel/random/boot_id").strip()
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, which tells it from others of its number; None if it is dead."""
+    try:
+        # The name, in parentheses, may hold anything; nothing after it does.
+        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def read_state(path: str) -> dict[str, list[str]]:
+    """The words of each line, by the first one; empty where nothing was started yet."""
+    try:
+        lines = _text(path).splitlines()
+    except FileNotFoundError:
+        return {}
+    return {words[0]: words[1:] for line in lines if (words := line.split(" "))}
+
+
+def _runs_without_keeper() -> bool:
+    """Whether a service that was started before has lost its keeper, but not its life."""
+    state = read_state(STATE)
+    if state.get("boot") != [boot_id()]:
+        return False
+    pid, started = map(int, state["service"])
+    return start_time(pid) == started
+
+
+def _leave(fault: str) -> None:
+    """Tell the module what came of it; the keeper goes on alone."""
+    sys.stderr.write(fault)
+    sys.exit(NOT_EXECUTED if fault else 0)
+
+
+def _keep(digest: str, command: list[str], report: int) -> None:
+    os.setsid()
+    for name in (STATUS, STOP):
+        if os.path.exists(name):
+            os.unlink(name)
+    pid, gate, fault = _fork_service(command)
+    service, keeper = f"{pid} {start_time(pid)}", f"{os.getpid()} {start_time(os.getpid())}"
+    # Before the service does anything: one that nobody has written down must not run.
+    _write(STATE, f"boot {boot_id()}\nservice {service}\nkeeper {keeper}\ndigest {digest}\n")
+    os.write(gate, b"go")
+    os.write(report, _read_all(fault).encode())
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2, report):
+        os.dup2(nowhere, descriptor)
+    _write(STATUS, f"{_await_end(pid)}\n")
+
+
+def _fork_service(command: list[str]) -> tuple[int, int, int]:
+    """A process that becomes the service once it reads from its gate: its pid, gate and fault.
+
+    Where the keeper dies first, the gate closes, and nothing begins.
+    """
+    gate, opener = os.pipe()
+    fault, faulty = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(opener)
+        _become(command, gate, faulty)
+    os.close(gate)
+    os.close(faulty)
+    return pid, opener, fault
+
+
+def _become(command: list[str], gate: int, fault: int) -> None:
+    try:
+        os.setsid()
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the interpreter ignores it
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if os.read(gate, 2) == b"go":
+            os.execvp(command[0], command)
+    except OSError as error:
+        os.write(fault, f"{command[0]}: {error.strerror}".encode())
+    finally:
+        os._exit(NOT_EXECUTED)
+
+
+def _await_end(pid: int) -> int:
+    """Its status; what it leaves in its process group goes with it, or would hold its port."""
+    # Not reaped yet, so the group's number is still its own.
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:  # noqa: SIM105 - contextlib would cost every keeper its memory
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        pass  # nothing is left, or nothing that is ours to kill
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _write(path: str, text: str) -> None:
+    draft = f"{path}.new"
+    with open(draft, "w", encoding="ascii") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read().decode(errors="replace")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""One entity's state as the content of a section: enums packed where both sides number alike."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
+
+import msgspec
+
+from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
+from haptera.model.errors import HapteraError
+from haptera.model.facts import Method
+from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Update
+from haptera.model.packing import Held, Layout, layout_of, pack, unpack
+from haptera.model.schema import Applied, Kind
+from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
+
+DESIRED: Final = 1
+OBSERVED: Final = 2
+# Longer observed values, and names of who saw them, are cut; the last character then says so.
+VALUE_BYTES_MAX: Final = 64
+BY_BYTES_MAX: Final = 32
+# How many who saw an entity are told by name.
+BY_NAMES_MAX: Final = 8
+CUT: Final = "…"
+
+_Whole = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Desired(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    kind: str
+    name: str
+    node: str | None
+    version: _Whole
+    gone: bool
+    words: list[_Whole]
+    values: dict[str, str | int]
+    attributes: dict[str, str]
+
+
+class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """`provenance`: how old each value is, and the place in `by` of who saw it.
+
+    First of the values in `words`, by name of the variable, then of the `named`, in their order.
+    """
+
+    kind: str
+    name: str
+    node: str | None
+    version: _Whole
+    gone: bool
+    words: list[_Whole]
+    named: dict[str, tuple[str, bool, Method]]
+    provenance: list[tuple[_Whole, _Whole]]
+    by: list[str]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+_DESIRED: Final = msgspec.msgpack.Decoder(_Desired)
+_OBSERVED: Final = msgspec.msgpack.Decoder(_Observed)
+
+
+class Codec:
+    """Updates to bytes and back, for the kinds of this side; `schema` is its schema digest.
+
+    Raises:
+        HapteraError: an entity of one of the kinds may not fit one datagram.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
+        self.schema = schema
+        self._layouts: dict[str, Layout] = {}
+        for kind in kinds:
+            self._layouts[kind.name] = layout_of(kind)
+            for update in largest(kind):
+                self._check_size(update)
+
+    def encode(self, update: Update, peer_schema: int | None) -> tuple[int, bytes]:
+        """The type and content of a section; named values where the peer may number otherwise."""
+        layout = self._layouts[update.entity.kind] if peer_schema == self.schema else None
+        if isinstance(update, DesiredUpdate):
+            return DESIRED, _ENCODER.encode(_desired(update, layout))
+        return OBSERVED, _ENCODER.encode(_observed(update, layout))
+
+    def decode(self, section: int, content: bytes, schema: int) -> Update | Reject | None:
+        """The update in a section from a sender of this schema; None where it tells us nothing.
+
+        That is a section of an unknown type, or words whose numbers we do not know.
+        """
+        try:
+            if section == DESIRED:
+                return self._read_desired(_DESIRED.decode(content), schema)
+            if section == OBSERVED:
+                return self._read_observed(_OBSERVED.decode(content), schema)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, HapteraError):
+            return Reject(Reason.SECTION)
+        return None
+
+    def _read_desired(self, told: _Desired, schema: int) -> Update | Reject | None:
+        held = self._unpacked(told, schema)
+        if not isinstance(held, Mapping):
+            return held
+        values = {**told.values, **{name: value for name, (value, _, _) in held.items()}}
+        return DesiredUpdate(_entity(told), told.version, values, told.attributes, told.gone)
+
+    def _read_observed(self, told: _Observed, schema: int) -> Update | Reject | None:
+        held = self._unpacked(told, schema)
+        if not isinstance(held, Mapping):
+            return held
+        seen = {**held, **told.named}
+        if len(seen) != len(told.provenance) or any(
+            by >= len(told.by) for _, by in told.provenance
+        ):
+            return Reject(Reason.SECTION)
+        values = {
+            name: SeenValue(*what, age_ms, told.by[by])
+            for (name, what), (age_ms, by) in zip(seen.items(), told.provenance, strict=True)
+        }
+        return ObservedUpdate(_entity(told), told.version, values, told.gone)
+
+    def _unpacked(
+        self, told: _Desired | _Observed, schema: int
+    ) -> Mapping[str, Held] | Reject | None:
+        if not told.words:
+            return {}
+        if schema != self.schema:
+            return None
+        layout = self._layouts.get(told.kind)
+        if layout is None:
+            return Reject(Reason.SECTION)
+        read = unpack(layout, told.words)
+        return Reject(Reason.SECTION) if read.unread else read.values
+
+    def _check_size(self, update: Update) -> None:
+        _, content = self.encode(update, self.schema)
+        if len(content) > CONTENT_BYTES_MAX:
+            raise HapteraError(
+                f"kind {update.entity.kind} can take {len(content)} bytes in a datagram that has"
+                f" room for {CONTENT_BYTES_MAX}",
+                do="lower the sizes of its plain data, or make two kinds of it",
+            )
+
+
+def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
+    """The updates of this kind that take most room; what bounds them is in the schema."""
+    entity = EntityId(kind.name, "n" * NAME_BYTES_MAX, "m" * NAME_BYTES_MAX)
+    most = (1 << 64) - 1
+    wanted: dict[str, str | int] = {}
+    seen: dict[str, SeenValue] = {}
+    for at, variable in enumerate(kind.variables):
+        wanted[variable.name] = longest = max((str(value) for value in variable.numbers), key=len)
+        value = "x" * VALUE_BYTES_MAX if variable.values is Applied else longest
+        by = f"{at:0{BY_BYTES_MAX}}"
+        seen[variable.name] = SeenValue(
+            value, known=False, method=Method.INFERRED, age_ms=most, by=by
+        )
+    for plain in kind.plain:
+        wanted[plain.name] = "x" * plain.size_bytes_max if plain.type is str else most
+    attributes = {one.name: "x" * one.size_bytes_max for one in kind.attributes}
+    return DesiredUpdate(entity, most, wanted, attributes), ObservedUpdate(entity, most, seen)
+
+
+def _desired(update: DesiredUpdate, layout: Layout | None) -> _Desired:
+    held: dict[str, Held] = {}
+    if layout is not None:
+        for name, value in update.values.items():
+            if layout.can_hold(name, value):
+                held[name] = (str(value), True, Method.READ)
+    entity = update.entity
+    return _Desired(
+        entity.kind,
+        entity.name,
+        entity.node,
+        update.version,
+        update.gone,
+        _words(layout, held),
+        {name: value for name, value in update.values.items() if name not in held},
+        update.attributes,
+    )
+
+
+def _observed(update: ObservedUpdate, layout: Layout | None) -> _Observed:
+    held: dict[str, Held] = {}
+    named: dict[str, Held] = {}
+    for name, seen in sorted(update.values.items()):
+        if layout is not None and layout.can_hold(name, seen.value):
+            held[name] = (seen.value, seen.known, seen.method)
+        else:
+            named[name] = (_cut(seen.value, VALUE_BYTES_MAX), seen.known, seen.method)
+    by = _told_by(update)
+    entity = update.entity
+    return _Observed(
+        entity.kind,
+        entity.name,
+        entity.node,
+        update.version,
+        update.gone,
+        _words(layout, held),
+        named,
+        [(update.values[name].age_ms, _place(by, update.values[name])) for name in (*held, *named)],
+        by,
+    )
+
+
+def _words(layout: Layout | None, held: Mapping[str, Held]) -> list[int]:
+    return list(pack(layout, held)) if layout is not None and held else []
+
+
+def _told_by(update: ObservedUpdate) -> list[str]:
+    """Who saw these values, as far as there is room; the cut stands for the rest."""
+    names = sorted({_cut(seen.by, BY_BYTES_MAX) for seen in update.values.values()})
+    return names if len(names) <= BY_NAMES_MAX else [*names[: BY_NAMES_MAX - 1], CUT]
+
+
+def _place(by: list[str], seen: SeenValue) -> int:
+    cut = _cut(seen.by, BY_BYTES_MAX)
+    return by.index(cut) if cut in by else len(by) - 1
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    """The text, or its beginning and the sign that it was cut."""
+    encoded = text.encode()
+    if len(encoded) <= bytes_max:
+        return text
+    return encoded[: bytes_max - len(CUT.encode())].decode(errors="ignore") + CUT
+
+
+def _entity(told: _Desired | _Observed) -> EntityId:
+    for name in (told.kind, told.name):
+        check_name(name)
+    if told.node is not None:
+        check_name(told.node)
+    return EntityId(told.kind, told.name, told.node)
