@@ -23,7 +23,7 @@ answers() { [[ $(curl -s -m 1 "http://$(address "$1"):$port/") == "$1" ]]; }
 is_silent() { ! answers "$1"; }
 # The process that listens there, by the kernel's own account.
 listener() { ss -ltnpH "src $(address "$1"):$port" | sed -n 's/.*pid=\([0-9]*\).*/\1/p'; }
-service_pid() { cat "$root/nodes/$1/run/services/web/pid"; }
+service_pid() { sed -n 's/^service \([0-9]*\) .*/\1/p' "$root/nodes/$1/run/services/web/state"; }
 agent_pid() { cat "$root/nodes/$1/agent.pid"; }
 lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
 
@@ -110,7 +110,7 @@ printf '15 nodes answer, %s does not (%d.%02d s, %d power actions)\n' "$stuck" \
 # 1. A service's process is killed.
 node=rack1n1 before=$(actions)
 pid=$(service_pid "$node")
-[[ $pid == "$(listener "$node")" ]] || fail "$node: the pid file does not name who listens"
+[[ $pid == "$(listener "$node")" ]] || fail "$node: its state file does not name who listens"
 since=$(now_ms)
 kill -9 "$pid"
 wait_for "$node serves again" has_healed "$node" "$pid"

@@ -19,7 +19,7 @@ LATE_ROUNDS = 40
 
 def agent(arguments: dict[str, Any], _: list[int]) -> None:
     """Keep one web server running; find the one that an earlier agent left."""
-    file = Path(arguments["directory"]) / "services" / "web" / "pid"
+    file = Path(arguments["directory"]) / "services" / "web" / "state"
     file.parent.mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,
@@ -30,21 +30,23 @@ def agent(arguments: dict[str, Any], _: list[int]) -> None:
     while True:
         with suppress(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
-        process = read_process(int(file.read_text())) if file.exists() else None
+        process = read_process(_service(file)) if file.exists() else None
         if process is None or process.dead:
             started = subprocess.Popen(
                 [sys.executable, str(WEB)], env=environment, start_new_session=True
             )
-            file.write_text(f"{started.pid}\n")
+            draft = file.with_suffix(".new")
+            draft.write_text(f"service {started.pid} 0\n")
+            draft.replace(file)
         select.select((), (), (), 0.05)
 
 
 def careless_agent(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """One that starts its server anew when it comes back, as if none were there."""
-    file = Path(arguments["directory"]) / "services" / "web" / "pid"
+    file = Path(arguments["directory"]) / "services" / "web" / "state"
     if file.exists():
         with suppress(ProcessLookupError):
-            os.kill(int(file.read_text()), 9)
+            os.kill(_service(file), 9)
         file.unlink()
     agent(arguments, descriptors)
 
@@ -63,6 +65,10 @@ def parent(arguments: dict[str, Any], _: list[int]) -> None:
                 if _ask(host, port, "POST", order)[0] == http.client.ACCEPTED:
                     sent[home.name] = turn
         select.select((), (), (), 0.05)
+
+
+def _service(file: Path) -> int:
+    return int(file.read_text().split(" ")[1])
 
 
 def _ask(host: str, port: str, method: str, order: dict[str, str] | None) -> tuple[int, Any]:

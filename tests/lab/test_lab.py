@@ -16,7 +16,8 @@ import pytest
 
 from haptera.lab.layout import Places, octet, open_cluster
 from haptera.lab.leftovers import MARK
-from haptera.lab.tree import descendants, kill, processes
+from haptera.lab.tree import descendants, kill, processes, read_process
+from haptera.runtime import clock
 from tests.lab.rig import ROOT, WAIT_S_MAX, Node, lives, read_pid, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -118,9 +119,11 @@ def test_what_a_killed_lab_left_is_ended_by_the_next(tmp_path: Path) -> None:
             if pid != orphan and lives(pid) and "n1" in command(pid):
                 os.kill(pid, signal.SIGKILL)
         assert lives(orphan)
+        service = leave_service(one.node("n2").run)
         with lab(tmp_path) as other:
             wait_for(lambda: other.node("n1").power_if_answered() == "off" or None)
             assert [pid for pid in left if lives(pid)] == []
+            assert service.wait(WAIT_S_MAX) == -signal.SIGKILL
             assert not (other.places.node("n1") / "agent.pid").exists()
 
 
@@ -216,6 +219,19 @@ def lab(
             process.stderr.close()
         for pid in [] if lock_holder_lives(places, process.pid) else marked(open_cluster(places)):
             os.kill(pid, signal.SIGKILL)
+
+
+def leave_service(run: Path) -> subprocess.Popen[bytes]:
+    """A process without mark and descent, which only its keeper wrote down."""
+    service = subprocess.Popen(["sleep", "60"], env={})
+    process = read_process(service.pid)
+    assert process is not None
+    home = run / "services" / "web"
+    home.mkdir(parents=True)
+    who = f"{service.pid} {process.started}"
+    state = f"boot {clock.kernel_boot()}\nservice {who}\nkeeper {who}\ndigest 0\n"
+    (home / "state").write_text(state)
+    return service
 
 
 def marked(cluster: UUID) -> list[int]:

@@ -1,6 +1,7 @@
-"""What a killed lab left running: found by its mark, its records and descent, and ended."""
+"""What a killed lab left running: found by its mark, on record or by descent, and ended."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -39,7 +40,7 @@ def end_leftovers(places: Places, cluster: UUID) -> None:
     Raises:
         HapteraError: something would not end.
     """
-    noted = set(_noted(places))
+    noted = {*_noted(places), *_services(places)}
     tree.end_all(lambda: _living(cluster, noted))
     _file(places).unlink(missing_ok=True)
 
@@ -76,6 +77,21 @@ def _noted(places: Places) -> Iterator[tuple[int, int]]:
             continue  # The last line of a lab that was killed while it wrote.
         if started.kernel_boot == clock.kernel_boot():
             yield started.pid, started.started
+
+
+def _services(places: Places) -> Iterator[tuple[int, int]]:
+    """Services and their keepers, which have environments of their own and outlive all else.
+
+    A keeper writes down who they are: a word, a pid, a start time; and which boot it was.
+    """
+    for file in places.root.glob("nodes/*/run/services/*/state"):
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        if f"boot {clock.kernel_boot()}" in lines:
+            for line in lines:
+                if (
+                    found := re.fullmatch(r"(?:service|keeper) ([0-9]+) ([0-9]+)", line)
+                ) is not None:
+                    yield int(found[1]), int(found[2])
 
 
 def _file(places: Places) -> Path:
