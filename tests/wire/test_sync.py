@@ -1,0 +1,330 @@
+"""Messages as bytes: the very bytes, nothing lost on the way, and no bytes that break anything."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haptera.kinds import KINDS
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.facts import Method
+from haptera.model.messages import (
+    DesiredUpdate,
+    Mark,
+    Message,
+    ObservedUpdate,
+    SeenValue,
+    Update,
+)
+from haptera.model.schema import Attribute, Kind, Plain, Variable
+from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
+from haptera.wire.sync import decode, encode
+from haptera.wire.updates import BY_BYTES_MAX, VALUE_BYTES_MAX, Codec, largest
+
+SCHEMA = 0x5C4E3A
+CODEC = Codec(KINDS.values(), SCHEMA)
+OTHER = Codec(KINDS.values(), SCHEMA + 1)
+WEB = EntityId("service", "web", "n01")
+HELLO = Message(3, 1, SCHEMA, Mark(7, 5, 0xD1), Mark(0, 9, 0x0B), words=(0x2A,))
+
+U64 = st.integers(0, 2**64 - 1)
+NAMES = st.sampled_from(["n", "n01", "rack1-n40.site", "w_" + "x" * 61 + "9"])
+MARKS = st.builds(Mark, U64, U64, U64)
+ENTITIES = {
+    "node": NAMES.map(node_id),
+    "service": st.builds(EntityId, st.just("service"), NAMES, NAMES | st.none()),
+}
+SEEN = {
+    "node": {"power": ("off", "on", "hung"), "agent": ("up",), "busy": ("free", "busy")},
+    "service": {"run": ("stopped", "running", "failed"), "applied": ("0123456789abcdef",)},
+}
+PLAIN: dict[str, st.SearchStrategy[str | int]] = {
+    "command": st.text(max_size=40),
+    "port": st.integers(-(2**63), 2**64 - 1),
+}
+
+
+def seen_values(kind: str) -> st.SearchStrategy[dict[str, SeenValue]]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            name: st.builds(
+                SeenValue,
+                st.sampled_from(values),
+                st.booleans(),
+                st.sampled_from(Method),
+                st.integers(0, 2**40),
+                st.sampled_from(["labnode", "service", "sync", ""]),
+            )
+            for name, values in SEEN[kind].items()
+        },
+    )
+
+
+def wanted_values(kind: str) -> st.SearchStrategy[dict[str, Any]]:
+    values: dict[str, st.SearchStrategy[str | int]] = {
+        name: st.sampled_from(values) for name, values in SEEN[kind].items()
+    }
+    return st.fixed_dictionaries({}, optional=values | (PLAIN if kind == "service" else {}))
+
+
+ATTRIBUTES = st.dictionaries(st.sampled_from(["platform", "rack", "bmc"]), st.text(max_size=20))
+UPDATES = st.one_of(
+    *(
+        st.builds(DesiredUpdate, entity, U64, wanted_values(kind), ATTRIBUTES, st.booleans())
+        for kind, entity in ENTITIES.items()
+    ),
+    *(
+        st.builds(ObservedUpdate, entity, U64, seen_values(kind), st.booleans())
+        for kind, entity in ENTITIES.items()
+    ),
+)
+MESSAGES = st.builds(
+    Message,
+    U64,
+    U64,
+    st.just(SCHEMA),
+    MARKS,
+    MARKS,
+    st.lists(U64, max_size=4).map(tuple),
+    st.lists(UPDATES, max_size=8).map(tuple),
+    st.booleans(),
+)
+
+
+def wide_kind(count: int, **rest: Any) -> Kind:
+    class Level(StrEnum):
+        UNKNOWN = "unknown"
+        LOW = "low-enough-for-anything"
+
+    numbers = {Level.UNKNOWN: 0, Level.LOW: 1}
+    names = [f"level-{at}" for at in range(count)]
+    return Kind("wide", tuple(Variable("wide", name, Level, numbers) for name in names), **rest)
+
+
+def read(bodies: list[bytes], codec: Codec = CODEC) -> Message:
+    """One message of what several bodies say."""
+    messages = [decode(body, codec) for body in bodies]
+    updates: tuple[Update, ...] = ()
+    for message in messages:
+        assert isinstance(message, Message)
+        updates += message.updates
+    assert isinstance(messages[0], Message)
+    return msgspec.structs.replace(messages[0], updates=updates)
+
+
+def with_section(kind: int, content: bytes) -> bytes:
+    (hello,) = encode(HELLO, CODEC, SCHEMA)
+    return hello + bytes([kind]) + len(content).to_bytes(2, "big") + content
+
+
+def test_a_hello_has_these_very_bytes() -> None:
+    (body,) = encode(HELLO, CODEC, SCHEMA)
+
+    assert body.hex() == (
+        "0001"  # no flags, one word
+        "0000000000000003000000000000000100000000005c4e3a"  # incarnation, term, schema
+        "0000000000000007000000000000000500000000000000d1"  # desired: epoch, version, digest
+        "00000000000000000000000000000009000000000000000b"  # observed
+        "000000000000002a"
+    )
+    assert decode(body, CODEC) == HELLO
+
+
+def test_a_body_with_sections_has_these_very_bytes() -> None:
+    message = msgspec.structs.replace(
+        HELLO,
+        words=(),
+        updates=(
+            DesiredUpdate(WEB, 5, {"run": "running", "port": 80}, {}),
+            ObservedUpdate(
+                WEB,
+                9,
+                {
+                    "run": SeenValue("stopped", False, Method.INFERRED, 1500, "service"),
+                    "applied": SeenValue("0123456789abcdef", True, Method.READ, 20, "service"),
+                },
+            ),
+        ),
+        probe=True,
+    )
+
+    (body,) = encode(message, CODEC, SCHEMA)
+
+    assert body[:2] == b"\x01\x00"  # a probe, no words
+    assert body[74:] == (
+        b"\x01\x00\x1d\x98\xa7service\xa3web\xa3n01\x05\xc2\x91\x20\x81\xa4port\x50\x80"
+        b"\x02\x00\x49\x99\xa7service\xa3web\xa3n01\x09\xc2\x91\xcc\xd0"
+        b"\x81\xa7applied\x93\xb00123456789abcdef\xc3\xa4read"
+        b"\x92\x92\xcd\x05\xdc\x00\x92\x14\x00\x91\xa7service"
+    )
+    assert decode(body, CODEC) == message
+
+
+@settings(max_examples=100)
+@given(MESSAGES, st.sampled_from([SCHEMA, SCHEMA + 1, None]))
+def test_what_is_told_is_what_is_heard(message: Message, peer_schema: int | None) -> None:
+    bodies = encode(message, CODEC, peer_schema)
+
+    assert all(len(body) <= BODY_BYTES_MAX for body in bodies)
+    assert read(bodies) == message
+
+
+@given(MESSAGES)
+def test_a_receiver_of_another_schema_reads_named_values(message: Message) -> None:
+    assert read(encode(message, CODEC, OTHER.schema), OTHER) == message
+
+
+def test_packed_values_say_nothing_to_a_receiver_of_another_schema() -> None:
+    seen = {"power": SeenValue("on", True, Method.READ, 0, "labnode")}
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
+
+    assert read(encode(told, CODEC, SCHEMA), OTHER) == HELLO
+
+
+def test_many_updates_travel_in_as_few_datagrams_as_hold_them() -> None:
+    command = "x" * 400
+    updates = tuple(
+        DesiredUpdate(EntityId("service", f"s{at}", "n01"), at, {"command": command}, {})
+        for at in range(5)
+    )
+    message = msgspec.structs.replace(HELLO, updates=updates)
+
+    bodies = encode(message, CODEC, SCHEMA)
+
+    parts = [decode(body, CODEC) for body in bodies]
+    assert parts == [
+        msgspec.structs.replace(HELLO, updates=part)
+        for part in (updates[:2], updates[2:4], updates[4:])
+    ]
+
+
+def test_a_section_of_unknown_type_is_skipped() -> None:
+    assert decode(with_section(200, b"from a later version"), CODEC) == HELLO
+
+
+def test_what_a_later_version_appends_to_a_section_is_skipped() -> None:
+    content = ["service", "web", "n01", 5, False, [], {"run": "running"}, {}, "later"]
+
+    assert decode(with_section(1, msgspec.msgpack.encode(content)), CODEC) == (
+        msgspec.structs.replace(HELLO, updates=(DesiredUpdate(WEB, 5, {"run": "running"}, {}),))
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ["service", "web", "n01", 5, False, [], {}],  # nothing after the values
+        ["service", "web", "n01", -5, False, [], {}, {}],  # a version below zero
+        ["service", "web\n", "n01", 5, False, [], {}, {}],  # no name
+        ["service", "web", "", 5, False, [], {}, {}],  # no node
+        ["nothing", "web", "n01", 5, False, [1], {}, {}],  # words of no kind
+        ["node", "n01", "n01", 5, False, [0b11 << 3], {}, {}],  # a number that busy has not
+        ["service", "web", "n01", 5, False, [1, 0], {}, {}],  # too many words
+        ["service", "web", "n01", 5, False, [], {"port": 1.5}, {}],  # neither text nor number
+    ],
+)
+def test_a_desired_section_that_says_what_cannot_be_is_refused(content: list[Any]) -> None:
+    body = with_section(1, msgspec.msgpack.encode(content))
+
+    assert decode(body, CODEC) == Reject(Reason.SECTION)
+
+
+@pytest.mark.parametrize(
+    ("named", "provenance", "by"),
+    [
+        ({"run": ["failed", True, "read"]}, [[1, 1]], ["service"]),  # seen by nobody
+        ({"run": ["failed", True, "read"]}, [], ["service"]),  # of no age
+        ({"run": ["failed", True, "dreamt"]}, [[1, 0]], ["service"]),
+        ({"run": ["failed", True, "read"]}, [[-1, 0]], ["service"]),
+    ],
+)
+def test_an_observed_section_that_says_what_cannot_be_is_refused(
+    named: dict[str, Any], provenance: list[list[int]], by: list[str]
+) -> None:
+    content = ["service", "web", "n01", 5, False, [], named, provenance, by]
+
+    body = with_section(2, msgspec.msgpack.encode(content))
+
+    assert decode(body, CODEC) == Reject(Reason.SECTION)
+
+
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    digest, module = "ä" * 40, "m" * 40
+    seen = SeenValue(digest, True, Method.READ, 1, module)
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 1, {"applied": seen}),))
+
+    (update,) = read(encode(told, CODEC, SCHEMA)).updates
+
+    cut = SeenValue("ä" * 30 + "…", True, Method.READ, 1, "m" * 29 + "…")
+    assert update == ObservedUpdate(WEB, 1, {"applied": cut})
+    assert len(cut.value.encode()) <= VALUE_BYTES_MAX
+    assert len(cut.by.encode()) == BY_BYTES_MAX
+
+
+def test_only_so_many_who_saw_an_entity_are_told_by_name() -> None:
+    codec = Codec([wide_kind(10)], SCHEMA)
+    entity = EntityId("wide", "w", "n01")
+    values = {
+        f"level-{at}": SeenValue("low-enough-for-anything", True, Method.READ, 0, f"by-{at}")
+        for at in range(10)
+    }
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(entity, 1, values),))
+
+    (update,) = read(encode(told, codec, SCHEMA), codec).updates
+
+    assert isinstance(update, ObservedUpdate)
+    assert [seen.by for seen in update.values.values()] == [
+        *(f"by-{at}" for at in range(7)),
+        *"…" * 3,
+    ]
+
+
+def test_a_kind_that_may_not_fit_one_datagram_is_refused_at_load() -> None:
+    Codec([wide_kind(1, plain=(Plain("wide", "text", str, 700),))], SCHEMA)
+
+    for rest in (
+        {"plain": (Plain("wide", "text", str, 900),)},
+        {"attributes": (Attribute("wide", "a" * 200, 700),)},
+    ):
+        with pytest.raises(HapteraError, match="kind wide can take"):
+            Codec([wide_kind(1, **rest)], SCHEMA)
+
+
+def test_a_peer_of_another_schema_is_not_told_what_fits_only_when_packed() -> None:
+    kind = wide_kind(20)
+    codec = Codec([kind], SCHEMA)
+    (_, update) = largest(kind)
+    told = msgspec.structs.replace(HELLO, updates=(update,))
+
+    assert read(encode(told, codec, OTHER.schema), codec) == HELLO
+    assert len(read(encode(told, codec, SCHEMA), codec).updates) == 1
+
+
+@settings(max_examples=100)
+@given(MESSAGES, st.data())
+def test_bytes_that_were_changed_are_read_or_refused(message: Message, data: st.DataObject) -> None:
+    body = bytearray(encode(message, CODEC, SCHEMA)[0])
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.integers(0, len(body)))
+
+    assert isinstance(decode(bytes(body), CODEC), Message | Reject)
+    assert isinstance(decode(bytes(body[:cut]), CODEC), Message | Reject)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([1, 2, 3]), st.binary(max_size=80))
+def test_any_bytes_in_a_section_are_read_or_refused(section: int, content: bytes) -> None:
+    result = decode(with_section(section, content), CODEC)
+
+    assert isinstance(result, Message) or result == Reject(Reason.SECTION)
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_a_message_or_refused(noise: bytes) -> None:
+    assert isinstance(decode(noise, CODEC), Message | Reject)
