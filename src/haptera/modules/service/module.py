@@ -118,8 +118,11 @@ async def stop(one: Service) -> None:
     await record.keeper.ends(KEEPER_ENDS_WITHIN_S)
 
 
-@applied.step(
-    Applied.STALE, Applied.CURRENT, within_s=20, late_s=LATE_S, requires={service.run: Run.RUNNING}
+@module.step(
+    applied.goes(Applied.STALE, Applied.CURRENT, expected=True),
+    within_s=20,
+    late_s=LATE_S,
+    requires={service.run: Run.RUNNING},
 )
 async def replace(one: Service) -> None:
     words_of(one.target)  # a service that runs is not stopped for one that cannot
