@@ -26,7 +26,7 @@ START = """
 import asyncio, sys
 from pathlib import Path
 from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster
-from haptera.lab.supervisor import run_lab
+from haptera.lab.supervisor import open_lab, run_lab
 from haptera.model.errors import HapteraError
 
 places = Places(Path(sys.argv[1]))
@@ -38,7 +38,16 @@ nodes = tuple(
 config = LabConfig(
     places.directory, cluster, nodes, f"{sys.argv[2]}:parent", f"{sys.argv[2]}:agent"
 )
+
+async def embed() -> int:
+    async with open_lab(config):
+        child = await asyncio.create_subprocess_exec("sh", "-c", "sleep 0.5; exit 7")
+        other = await asyncio.create_subprocess_exec("true")  # its end is a SIGCHLD
+        return await other.wait() or await child.wait()
+
 try:
+    if sys.argv[3:]:
+        sys.exit(asyncio.run(embed()))
     asyncio.run(run_lab(config))
 except HapteraError as error:
     sys.exit(str(error))
@@ -159,6 +168,12 @@ def test_an_address_in_use_is_told_and_nothing_is_started(tmp_path: Path) -> Non
         assert marked(one.cluster) == []
 
 
+def test_who_embeds_a_lab_keeps_its_own_children(tmp_path: Path) -> None:
+    with lab(tmp_path, None, "tests.lab.standin", "embed") as one:
+        assert one.process.wait(WAIT_S_MAX) == 7
+        assert marked(one.cluster) == []
+
+
 def test_what_cannot_be_imported_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     with lab(tmp_path, subprocess.PIPE, "tests.lab.nothing") as one:
         assert one.process.wait(WAIT_S_MAX) == 1
@@ -200,11 +215,11 @@ def test_a_killed_chassis_takes_its_node_with_it_and_comes_back_off(tmp_path: Pa
 
 @contextmanager
 def lab(
-    directory: Path, stderr: int | None = None, module: str = "tests.lab.standin"
+    directory: Path, stderr: int | None = None, module: str = "tests.lab.standin", *more: str
 ) -> Iterator[Lab]:
     directory.mkdir(exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", START, str(directory), module],
+        [sys.executable, "-c", START, str(directory), module, *more],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=stderr,
         text=True,

@@ -132,8 +132,14 @@ class _Lab:
         return child
 
     def _end_strays(self) -> None:
-        """Kill what lost its owner: a chassis killed by hand leaves a node without power."""
-        tree.end_descendants(spare=(self._zygote_pid, *self._pids.values()))
+        """Kill what lost its owner: a chassis killed by hand leaves a node without power.
+
+        Who embeds a lab may have children of its own. They share its session, which nothing that
+        comes from a zygote ever does.
+        """
+        me, session = os.getpid(), os.getsid(0)
+        own = [p.pid for p in tree.processes() if (p.parent, p.session) == (me, session)]
+        tree.end_descendants(spare=(self._zygote_pid, *self._pids.values(), *own))
 
 
 def _preload(config: LabConfig) -> list[str]:

@@ -30,6 +30,7 @@ class Process(NamedTuple):
 
     pid: int
     parent: int
+    session: int
     started: int
     dead: bool
 
@@ -71,7 +72,8 @@ def read_process(pid: int) -> Process | None:
         return None
     # The command's name, in parentheses, may hold anything; nothing after it does.
     fields = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(fields[1]), int(fields[19]), chr(fields[0][0]) in DEAD_STATES)
+    parent, session, started = int(fields[1]), int(fields[3]), int(fields[19])
+    return Process(pid, parent, session, started, chr(fields[0][0]) in DEAD_STATES)
 
 
 def processes() -> Iterator[Process]:
