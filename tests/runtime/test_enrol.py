@@ -29,6 +29,7 @@ from haptera.runtime.pki import (
     Authority,
     Key,
     issue_node,
+    issue_parent,
     key_pem,
     make_request,
     new_key,
@@ -67,14 +68,17 @@ class Parent:
 
 
 @contextlib.asynccontextmanager
-async def parent(directory: Path, within_s: float = WITHIN_S) -> AsyncIterator[Parent]:
-    """One that knows node n01 and just boots it."""
-    authority = open_authority(directory, wall_s())
+async def parent(
+    directory: Path, within_s: float = WITHIN_S, ahead_s: float = 0.0
+) -> AsyncIterator[Parent]:
+    """One that knows node n01 and just boots it; its clock may be ahead of the node's."""
     answers: queue.SimpleQueue[Written | Unwritten] = queue.SimpleQueue()
     ahead: list[Parent] = []
 
     def wall() -> float:
-        return wall_s() + sum(one.ahead_s for one in ahead)
+        return wall_s() + ahead_s + sum(one.ahead_s for one in ahead)
+
+    authority = open_authority(directory, wall())
 
     with contextlib.closing(
         Store.open(directory / "state.db", deliver=answers.put, wall_s=wall)
@@ -218,7 +222,7 @@ def test_a_parent_of_another_cluster_is_not_shown_the_token(tmp_path: Path) -> N
         async with parent(tmp_path / "p") as one:
             invitation = replace(one.invite(), ca_pem=other.ca_pem)
             with pytest.raises(HapteraError, match=r"not enrolled within .* verify failed"):
-                await call(invitation, give_up_s=0.3)
+                await call(invitation, give_up_s=0.0)
             assert set(one.server.counts) == {"no handshake"}
 
     asyncio.run(story())
@@ -231,20 +235,50 @@ def test_a_node_of_the_cluster_cannot_play_the_parent(tmp_path: Path) -> None:
             request = parse_request(make_request(key))
             assert request is not None
             node = issue_node(one.authority, request, UUID(int=1), wall_s())
-            impostor = tmp_path / "node.pem"
-            impostor.write_bytes(key_pem(key) + node)
-            heard: list[bytes] = []
+            identity = tmp_path / "node.pem"
+            identity.write_bytes(key_pem(key) + node)
+            assert await told_to_impostor(one, identity) == "certificate verify failed"
 
-            async def overhear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                heard.append(await reader.read())
-                writer.close()
+    asyncio.run(story())
 
-            context = tls.server_context(impostor)
-            async with await asyncio.start_server(overhear, HOST, 0, ssl=context) as fake:
-                address = fake.sockets[0].getsockname()
-                with pytest.raises(HapteraError, match="not enrolled within"):
-                    await call(replace(one.invite(), address=address), give_up_s=0.3)
-            assert heard == []
+
+def test_a_server_that_the_authority_did_not_name_parent_is_not_shown_the_token(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one:
+            other = replace(one.authority, cluster=UUID(int=9), directory=tmp_path)
+            identity = issue_parent(other, wall_s())
+            assert await told_to_impostor(one, identity) == "who answers is not the parent"
+
+    asyncio.run(story())
+
+
+async def told_to_impostor(one: Parent, identity: Path) -> str:
+    """Why a node does not enrol with a server of this identity, which must not hear a byte."""
+    heard: list[bytes] = []
+
+    async def overhear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            heard.append(await reader.read())
+        writer.transport.abort()
+
+    context = tls.server_context(identity)
+    async with await asyncio.start_server(overhear, HOST, 0, ssl=context) as fake:
+        address = fake.sockets[0].getsockname()
+        with pytest.raises(HapteraError) as told:
+            await call(replace(one.invite(), address=address), give_up_s=0.0)
+    assert b"".join(heard) == b""
+    reasons = ("certificate verify failed", "who answers is not the parent")
+    return next((reason for reason in reasons if reason in told.value.what), told.value.what)
+
+
+def test_a_node_without_a_clock_enrols_though_every_certificate_is_of_the_future(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p", ahead_s=10 * 365 * 86_400.0) as one:
+            assert (await call(one.invite())).node == "n01"
 
     asyncio.run(story())
 
@@ -272,7 +306,7 @@ def test_bytes_that_are_no_claim_change_nothing(tmp_path: Path) -> None:
 
 def test_who_says_nothing_is_hung_up_on_before_and_after_the_handshake(tmp_path: Path) -> None:
     async def story() -> None:
-        async with parent(tmp_path / "p", within_s=0.2) as one:
+        async with parent(tmp_path / "p", within_s=0.5) as one:
             await send_plain(one.address, b"")
             assert one.server.counts == {"no handshake": 1}
             assert await send_over_tls(one, b"\x00\x00") == b""

@@ -51,28 +51,28 @@ async def enrol(
 ) -> Enrolment:
     """Claim until answered: the same key each time, so that a lost answer is given again.
 
+    At least one try is made, and none is begun after `give_up_s`.
+
     Raises:
         HapteraError: the parent refuses the token, or did not answer while that could be good.
     """
     caller = _Caller(invitation, key, hello_port, local_host)
     where = "{}:{}".format(*invitation.address)
-    trouble = "no answer"
-    try:
-        async with asyncio.timeout(give_up_s):
-            while True:
-                outcome = await caller.call()
-                if isinstance(outcome, Enrolment):
-                    return outcome
-                _raise_if_final(outcome, where)
-                trouble = str(outcome)
-                _log.warning("enrolment at %s: %s; again in %g s", where, trouble, retry_s)
-                await asyncio.sleep(retry_s)
-    except TimeoutError:
-        raise HapteraError(
-            f"not enrolled within {give_up_s:g} s: {trouble}",
-            where=where,
-            do="see that the parent serves there and is of this cluster, then boot the node",
-        ) from None
+    loop = asyncio.get_running_loop()
+    given_up_at = loop.time() + give_up_s
+    while True:
+        outcome = await caller.call()
+        if isinstance(outcome, Enrolment):
+            return outcome
+        _raise_if_final(outcome, where)
+        if loop.time() >= given_up_at:
+            raise HapteraError(
+                f"not enrolled within {give_up_s:g} s: {outcome}",
+                where=where,
+                do="see that the parent serves there and is of this cluster, then boot the node",
+            )
+        _log.warning("enrolment at %s: %s; again in %g s", where, outcome, retry_s)
+        await asyncio.sleep(retry_s)
 
 
 def _raise_if_final(outcome: Refusal | OSError | str, where: str) -> None:
