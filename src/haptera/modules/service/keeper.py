@@ -23,6 +23,8 @@ LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.l
 
 def main() -> None:
     digest, command = sys.argv[1], sys.argv[2:]
+    # Put there by this interpreter; the service gets what the module gave.
+    os.environ.pop("LC_CTYPE", None)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # Held by the keeper, so that a service is not started twice.
