@@ -1,4 +1,4 @@
-"""A small cluster's history, drawn from a seed: what was asked, what broke, and what is true of it."""
+"""A small cluster's history, drawn from a seed: what was asked, and what broke."""
 
 from haptera.core.limits import S
 from haptera.model.changes import Declare, SetDesired

@@ -1,4 +1,4 @@
-"""Simulated clusters: whatever breaks, what was promised holds, and in the end all is as desired."""
+"""Simulated clusters: whatever breaks, promises hold, and in the end all is as desired."""
 
 import pytest
 
