@@ -1,0 +1,282 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import Boot, HapteraError, Module, Refused, Target
+from haptera.sdk.host import CALLS_MAX, TEXT_BYTES_MAX, serve
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+WAIT_S = 20
+NOW = 1_000_000_000
+
+
+@dataclass
+class Device:
+    """What the functions below are handed; all its orders are kept."""
+
+    orders: list[str] = field(default_factory=list)
+    open: int = 0
+    reading: str = "on"
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def module_on(device: Device) -> Module[Device]:
+    @asynccontextmanager
+    async def connect(target: Target) -> AsyncIterator[Device]:
+        device.open += 1
+        if target.attributes.get("slow"):
+            await device.go.wait()
+        yield device
+        device.open -= 1
+
+    module = Module("trial", connect=connect, version="7")
+    power = module.serves(node.power)
+
+    @power.look(outcomes=(Power.OFF, Power.ON))
+    async def look(device: Device) -> Power:
+        return Power(device.reading)
+
+    @power.watch
+    async def watch(device: Device) -> AsyncIterator[Power]:
+        yield Power.OFF
+        yield Power.ON
+        await asyncio.Event().wait()
+
+    @power.step(Power.OFF, Power.ON, within_s=1)
+    async def switch_on(device: Device) -> None:
+        device.began.set()
+        await device.go.wait()
+        device.orders.append("on")
+
+    @power.step(Power.ON, Power.OFF, within_s=1)
+    async def switch_off(device: Device) -> None:
+        raise Refused("the key is turned")
+
+    return module
+
+
+@dataclass
+class Daemon:
+    """The other side of the link."""
+
+    link: socket.socket
+    device: Device
+    _frames: Frames = field(default_factory=Frames)
+    _arrived: list[dict[str, Any]] = field(default_factory=list)
+
+    async def send(self, *frames: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.link, b"".join(map(encode_frame, frames)))
+
+    async def next(self) -> dict[str, Any]:
+        async with asyncio.timeout(WAIT_S):
+            while not self._arrived:
+                data = await asyncio.get_running_loop().sock_recv(self.link, 65_536)
+                assert data, "the host hung up"
+                fed = self._frames.feed(data)
+                assert not isinstance(fed, Reject)
+                self._arrived += fed
+        return self._arrived.pop(0)
+
+
+def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
+    """Let a host serve while the scenario speaks to it; it ends when the scenario hangs up."""
+
+    async def both() -> Device:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        device = Device()
+        daemon = Daemon(ours, device)
+        serving = serve(module_on(device), theirs, now=lambda: NOW, run_dir=Path())
+        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+            host = tasks.create_task(serving)
+            with ours:
+                assert await daemon.next() == {"op": "ready", "module": "trial", "version": "7"}
+                await scenario(daemon)
+            await host
+        return device
+
+    return asyncio.run(both())
+
+
+def a_call(id: int, work: str, part: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "op": "call",
+        "id": id,
+        "work": work,
+        "part": part,
+        "entity": {"kind": "node", "name": "n01", "node": "n01"},
+        "attributes": {},
+        "values": {},
+        "digest": "",
+        "deadline_ns": NOW + 1,
+        "intent": None,
+        "boot": None,
+        **changes,
+    }
+
+
+def failed(id: int, text: str, *, refused: bool) -> dict[str, Any]:
+    return {"op": "failed", "id": id, "text": text, "refused": refused}
+
+
+def test_a_look_answers_what_it_found_and_when_it_began() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look"))
+        assert await daemon.next() == {"op": "answered", "id": 1, "value": "on", "at_ns": NOW}
+
+    assert converse(scenario).open == 0
+
+
+def test_what_is_not_among_a_looks_outcomes_is_no_reading() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.reading = "hung"
+        await daemon.send(a_call(1, "look", "look"))
+        text = "look found 'hung', which is not among its outcomes"
+        assert await daemon.next() == failed(1, text, refused=False)
+
+    converse(scenario)
+
+
+def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.go.set()
+        await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW - 5_000_000))
+        text = "not begun: its deadline had passed 5 ms before"
+        assert await daemon.next() == failed(1, text, refused=True)
+
+    assert converse(scenario).orders == []
+
+
+def test_the_deadline_is_checked_after_connecting() -> None:
+    """A connection that takes its time must not make a step act late."""
+
+    async def later() -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        device, times = Device(), [NOW]
+        daemon = Daemon(ours, device)
+        serving = serve(module_on(device), theirs, now=lambda: times[-1], run_dir=Path())
+        async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
+            tasks.create_task(serving)
+            with ours:
+                await daemon.next()
+                await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
+                await daemon.send(a_call(2, "look", "look"))
+                await daemon.next()
+                times.append(NOW + 1)
+                device.go.set()
+                text = "not begun: its deadline had passed 0 ms before"
+                assert await daemon.next() == failed(1, text, refused=True)
+        assert device.orders == []
+
+    asyncio.run(later())
+
+
+def test_a_device_that_refuses_is_told_apart_from_code_that_fails() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.reading = "sideways"
+        await daemon.send(a_call(1, "step", "switch_off"), a_call(2, "look", "look"))
+        assert await daemon.next() == failed(1, "the key is turned", refused=True)
+        text = "'sideways' is not a valid Power"
+        assert await daemon.next() == failed(2, text, refused=False)
+
+    converse(scenario)
+
+
+def test_long_words_are_cut() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.reading = "ü" * TEXT_BYTES_MAX
+        await daemon.send(a_call(1, "look", "look"))
+        text = (await daemon.next())["text"]
+        assert 0 < len(text.encode()) <= TEXT_BYTES_MAX
+
+    converse(scenario)
+
+
+def test_a_step_that_has_begun_is_not_cancelled_but_its_answer_is_not_sent() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "step", "switch_on"))
+        await daemon.device.began.wait()
+        await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+        daemon.device.go.set()
+        await daemon.send(a_call(3, "look", "look"))
+        assert (await daemon.next())["id"] == 3
+
+    assert converse(scenario).orders == ["on"]
+
+
+def test_a_step_that_has_not_begun_is_cancelled() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        call = a_call(1, "step", "switch_on", attributes={"slow": "yes"})
+        await daemon.send(call, {"op": "cancel", "id": 1})
+        await daemon.send(a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+        daemon.device.go.set()
+
+    assert converse(scenario).orders == []
+
+
+def test_a_watch_reports_until_it_is_cancelled() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "watch", "look", deadline_ns=None))
+        sighted = [await daemon.next(), await daemon.next()]
+        assert [(one["op"], one["value"]) for one in sighted] == [
+            ("sighted", "off"),
+            ("sighted", "on"),
+        ]
+        await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+
+    converse(scenario)
+
+
+def test_more_calls_than_the_limit_are_refused() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        calls = [a_call(id, "step", "switch_on") for id in range(CALLS_MAX + 1)]
+        await daemon.send(*calls)
+        text = f"{CALLS_MAX} calls are under way, and no more are taken"
+        assert await daemon.next() == failed(CALLS_MAX, text, refused=True)
+
+    converse(scenario)
+
+
+def test_a_part_that_the_module_does_not_have_is_refused() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "step", "look"))
+        assert await daemon.next() == failed(1, "module trial has no step 'look'", refused=True)
+
+    converse(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff" * 8, "the daemon sent what is no frame"),
+        (encode_frame({"op": "dance"}), "the daemon asks for 'dance', which is unknown"),
+        (encode_frame({"op": "call", "id": "one"}), "the daemon sent a call that is none: Expect"),
+    ],
+)
+def test_what_is_no_request_ends_the_host(data: bytes, text: str) -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await asyncio.get_running_loop().sock_sendall(daemon.link, data)
+        assert await asyncio.get_running_loop().sock_recv(daemon.link, 1) == b""
+
+    with pytest.raises(ExceptionGroup) as raised:
+        converse(scenario)
+    assert raised.group_contains(HapteraError, match=text)
+
+
+def test_a_secret_is_not_shown() -> None:
+    assert repr(Boot("secret", "certificate", "127.0.0.1")) == "Boot(parent='127.0.0.1')"
