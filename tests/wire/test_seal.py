@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from haptera.wire.frame import BODY_BYTES_MAX, DatagramType, Reason, Reject, Suite
 from haptera.wire.seal import (
     DERIVATIONS_PER_S_MAX,
-    GREETS_EVERY_NS,
+    GREETS_PER_S_MAX,
     RETIRED_MAX,
     Agreement,
     Greet,
@@ -284,12 +284,18 @@ def test_an_echo_from_before_the_last_accepted_datagram_takes_nobody_up() -> Non
     assert down.open(new.seal(b"now"), 0) == opened(b"now", 0xA2, new=True)
 
 
-def test_a_hi_is_asked_for_ten_times_a_second_at_most() -> None:
+def test_a_hi_is_asked_for_four_times_a_second_at_most() -> None:
     up, down = child(0xA1), parent(0xB1)
 
-    assert down.open(up.seal(b""), now=0) == Greet(0xA1, 1)
-    assert down.open(up.seal(b""), now=GREETS_EVERY_NS - 1) == Reject(Reason.ECHO)
-    assert down.open(up.seal(b""), now=GREETS_EVERY_NS) == Greet(0xA1, 3)
+    asked = [down.open(up.seal(b""), now) for now in (0, 1, 2, 3, 4, SECOND - 1, SECOND)]
+
+    assert GREETS_PER_S_MAX == 4
+    assert asked == [
+        *(Greet(0xA1, sequence) for sequence in (1, 2, 3, 4)),
+        Reject(Reason.ECHO),
+        Reject(Reason.ECHO),
+        Greet(0xA1, 7),
+    ]
 
 
 def test_new_boot_ids_cost_two_derivations_a_second_at_most() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -11,7 +11,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
-from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, Reject, receiver_of
+from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, Reason, Reject, receiver_of
 from haptera.wire.seal import Greet, Opened, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
@@ -19,28 +19,37 @@ from haptera.wire.updates import Codec
 # One drain: so many datagrams or so long; then the loop has its turn.
 DRAIN_DATAGRAMS_MAX: Final = 2_000
 DRAIN_NS_MAX: Final = 5_000_000
+_DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
-RECEIVE_BYTES: Final = 4 << 20
+# A small datagram is charged about 1 kB of this: room for a burst of some 10,000 hellos.
+RECEIVE_BYTES: Final = 16 << 20
+# Linux has it, Python's socket module does not: more than rmem_max, where we may.
+_SO_RCVBUFFORCE: Final = 33
 
 Address = tuple[str, int]
 # A peer's address or process on record changed: its name, the address, its boot-id.
-Moved = Callable[[str, Address, int | None], None]
+Moved = Callable[[str, Address, int], None]
 
 
 @dataclass(slots=True)
 class _Link:
-    """One peer: its session, where it is reached, and what it said last."""
+    """One peer: its session, where it is reached, and what was last said on either side.
+
+    `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
+    """
 
     name: str
     session: Session
     address: Address
+    boot: int | None
     schema: int | None = None
-    body: bytes | None = None
+    heard: bytes | None = None
+    told: bytes | None = None
 
 
 class Udp:
-    """Sessions over one bound socket. `counts` says what was refused, and why."""
+    """Sessions over one bound socket. `counts` says what was refused or not sent, and why."""
 
     @classmethod
     def bind(cls, host: str, port: int) -> Self:
@@ -63,10 +72,12 @@ class Udp:
 
     def __init__(self, bound: socket.socket) -> None:
         bound.settimeout(0)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        _make_room(bound)
         self._socket = bound
         self._links: dict[int, _Link] = {}
         self._by_name: dict[str, _Link] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self.counts: Counter[str] = Counter()
 
     @property
@@ -75,23 +86,34 @@ class Udp:
         return port
 
     def start(self, codec: Codec, deliver: Callable[[list[Event]], None], moved: Moved) -> None:
-        """Listen from now on; needs a running loop."""
+        """Listen from now on; needs a running loop.
+
+        `deliver` gets one list for each drain; `moved` what our next process needs to know.
+        """
         self._codec, self._deliver, self._moved = codec, deliver, moved
         self._loop = asyncio.get_running_loop()
-        self._listen()
+        self._loop.add_reader(self._socket, self._drain)
 
     def close(self) -> None:
-        if self._socket.fileno() >= 0 and hasattr(self, "_loop"):
-            self._loop.remove_reader(self._socket.fileno())
+        """Hear nothing more, and let go of the port."""
+        if self._rest is not None:
+            self._rest.cancel()
+        if self._loop is not None:
+            self._loop.remove_reader(self._socket)
+            self._loop = None
         self._socket.close()
 
     def add(self, peer: str, session: Session, address: Address) -> None:
         """Hear and reach this peer by this session; an earlier one of it is over."""
-        old = self._by_name.pop(peer, None)
-        if old is not None:
-            self._links.pop(old.session.own_index, None)
-        link = _Link(peer, session, address)
+        self.remove(peer)
+        link = _Link(peer, session, address, session.peer_boot)
         self._by_name[peer] = self._links[session.own_index] = link
+
+    def remove(self, peer: str) -> None:
+        """The peer is no longer ours."""
+        link = self._by_name.pop(peer, None)
+        if link is not None:
+            del self._links[link.session.own_index]
 
     def tell(self, peer: str, message: Message) -> None:
         """Seal and send; what cannot be sent is lost, as datagrams are."""
@@ -99,74 +121,99 @@ class Udp:
         if link is None:
             self.counts["no session"] += 1
             return
-        for body in encode(message, self._codec, link.schema):
+        bodies = encode(message, self._codec, link.schema)
+        link.told = bodies[0]
+        for body in bodies:
             self._send(link.session.seal(body), link.address)
-
-    def _listen(self) -> None:
-        if self._socket.fileno() >= 0:
-            self._loop.add_reader(self._socket.fileno(), self._drain)
 
     def _drain(self) -> None:
         arrived_at = now_ns()
         events: list[Event] = []
-        alive: list[str] = []
-        for _ in range(DRAIN_DATAGRAMS_MAX):
-            try:
-                datagram, address = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
-            except BlockingIOError:
-                break
-            except OSError:  # what an earlier datagram of ours met: nobody listens there
-                continue
-            event = self._open(datagram, address, arrived_at)
-            if isinstance(event, Heard):
-                events.append(event)
-            elif event is not None:
-                alive.append(event)
-            if now_ns() - arrived_at > DRAIN_NS_MAX:
-                break
+        alive: dict[str, None] = {}
+        for datagram, address in self._arrived(arrived_at):
+            said = self._open(datagram, address, arrived_at)
+            if isinstance(said, Heard):
+                alive.pop(said.peer, None)
+                events.append(said)
+            elif said is not None:
+                alive[said] = None
         if alive:
             events.append(Alive(tuple(alive), arrived_at))
         if events:
             self._deliver(events)
-        self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(REST_S, self._listen)
+
+    def _arrived(self, begun_at: int) -> Iterator[tuple[bytes, Address]]:
+        """What waits in the socket; where one drain does not take it all, the loop calls again."""
+        for count in range(1, DRAIN_DATAGRAMS_MAX + 1):
+            try:
+                yield self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
+            except BlockingIOError:
+                self._take_a_rest()
+                return
+            except OSError:  # what an earlier datagram of ours met: nobody listens there
+                self.counts["unreachable"] += 1
+            if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
+                return
+
+    def _take_a_rest(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket)
+        self._rest = loop.call_later(REST_S, loop.add_reader, self._socket, self._drain)
 
     def _open(self, datagram: bytes, address: Address, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
         index = receiver_of(datagram)
         link = None if isinstance(index, Reject) else self._links.get(index)
         if link is None:
-            self.counts["no session"] += 1
+            self.counts[Reason.INDEX] += 1
             return None
         match link.session.open(datagram, now):
             case Opened() as opened:
-                return self._take(link, opened, address, now)
+                self._note(link, opened, address)
+                return self._said(link, opened, now)
             case Greet() as greet:
+                # To the address on record: the datagram may be a recorded one, from anywhere.
                 self._send(link.session.seal_hi(greet), link.address)
             case Reject(reason):
                 self.counts[reason] += 1
         return None
 
-    def _take(self, link: _Link, opened: Opened, address: Address, now: int) -> Heard | str | None:
+    def _note(self, link: _Link, opened: Opened, address: Address) -> None:
+        """Where the peer now is, and as which process."""
         if opened.new_boot:
-            link.body = None
-        if opened.new_boot or (address != link.address and not opened.late):
-            link.address = address
-            self._moved(link.name, address, opened.boot)
+            link.heard = None
+        here = link.address if opened.late else address[:2]
+        if (here, opened.boot) != (link.address, link.boot):
+            link.address, link.boot = here, opened.boot
+            self._moved(link.name, here, opened.boot)
+
+    def _said(self, link: _Link, opened: Opened, now: int) -> Heard | str | None:
         if opened.type is DatagramType.HI:
+            # It could not take up what it was told; told again, it can. The rest is not
+            # repeated: what it lacks of that the next hellos show.
+            if link.told is not None:
+                self._send(link.session.seal(link.told), link.address)
             return None
-        if opened.body == link.body:
+        if opened.body == link.heard:
             return link.name
         message = decode(opened.body, self._codec)
         if isinstance(message, Reject):
             self.counts[message.reason] += 1
             return None
-        if not opened.late:
-            link.body, link.schema = opened.body, message.schema
+        if opened.late and not message.updates and link.heard is not None:
+            return link.name  # a hello that a later one overtook: nothing in it is news
+        link.heard, link.schema = opened.body, message.schema
         return Heard(link.name, opened.boot, message, now)
 
     def _send(self, datagram: bytes, address: Address) -> None:
         try:
             self._socket.sendto(datagram, address)
-        except OSError:
+        except OSError:  # no buffer, no route, nobody there: lost, and repaired by the next hello
             self.counts["not sent"] += 1
+
+
+def _make_room(bound: socket.socket) -> None:
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BYTES)
+    except PermissionError:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)

@@ -9,7 +9,6 @@ new boot-id, which no packet from before holds. The short list of retired boot-i
 process that is *not* dead (a cloned disk), and spares us deriving keys for replays.
 """
 
-from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from struct import Struct
@@ -38,7 +37,7 @@ from haptera.wire.window import Window
 
 SECRET_BYTES: Final = 32
 DERIVATIONS_PER_S_MAX: Final = 2
-GREETS_EVERY_NS: Final = 100_000_000
+GREETS_PER_S_MAX: Final = 4
 RETIRED_MAX: Final = 16
 _SECOND_NS: Final = 1_000_000_000
 
@@ -47,6 +46,8 @@ _ECHO: Final = Struct(">QQ")
 # Direction, suite, key epoch, sender boot-id, incarnation; then the node's and cluster's UUIDs.
 _INFO: Final = Struct(">cBBQQ")
 _INFO_LABEL: Final = b"haptera datagram 1"
+_UP: Final = b"u"
+_DOWN: Final = b"d"
 
 _Cipher = ChaCha20Poly1305 | AESGCM
 
@@ -108,8 +109,41 @@ class _Peer:
     window: Window
 
 
+class _Budget:
+    """At most so many in any second."""
+
+    __slots__ = ("_most", "_times")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._times: tuple[int, ...] = ()
+
+    def take(self, now: int) -> bool:
+        """Whether there is one left, which is then taken."""
+        if len(self._times) == self._most and now - self._times[0] < _SECOND_NS:
+            return False
+        self._times = (*self._times, now)[-self._most :]
+        return True
+
+
 class Session:
     """One end of a session, for as long as this process lives; sequences start at 1."""
+
+    __slots__ = (
+        "_agreement",
+        "_candidate",
+        "_cipher",
+        "_derivations",
+        "_greets",
+        "_own_boot",
+        "_peer",
+        "_peer_index",
+        "_receive_direction",
+        "_retired",
+        "_sent",
+        "_sent_at_last_accepted",
+        "own_index",
+    )
 
     def __init__(
         self, agreement: Agreement, role: Role, own_boot: int, peer_boot: int | None = None
@@ -120,16 +154,16 @@ class Session:
         self.own_index = agreement.child_index if upward else agreement.parent_index
         self._peer_index = agreement.parent_index if upward else agreement.child_index
         self._agreement = agreement
-        self._send_direction, self._receive_direction = (b"u", b"d") if upward else (b"d", b"u")
+        self._receive_direction = _DOWN if upward else _UP
         self._own_boot = own_boot
-        self._cipher = _derive(agreement, self._send_direction, own_boot)
+        self._cipher = _derive(agreement, _UP if upward else _DOWN, own_boot)
         self._sent = 0
         self._sent_at_last_accepted = 0
         self._peer = None if peer_boot is None else self._peer_of(peer_boot)
         self._candidate: _Peer | None = None
-        self._retired: deque[int] = deque(maxlen=RETIRED_MAX)
-        self._derived_at: deque[int] = deque(maxlen=DERIVATIONS_PER_S_MAX)
-        self._greeted_at: int | None = None
+        self._retired: tuple[int, ...] = ()
+        self._derivations = _Budget(DERIVATIONS_PER_S_MAX)
+        self._greets = _Budget(GREETS_PER_S_MAX)
 
     @property
     def peer_boot(self) -> int | None:
@@ -171,10 +205,8 @@ class Session:
             return Reject(Reason.RETIRED)
         if header.boot == 0 or header.sequence == 0:
             return Reject(Reason.FORGED)
-        times = self._derived_at
-        if len(times) == DERIVATIONS_PER_S_MAX and now - times[0] < _SECOND_NS:
+        if not self._derivations.take(now):
             return Reject(Reason.BUDGET)
-        times.append(now)
         return self._peer_of(header.boot)
 
     def _judged(
@@ -190,7 +222,9 @@ class Session:
         if not self._fits(peer, boot, sequence):
             if peer is not self._peer:
                 self._candidate = peer
-            return self._greeting(header, now)
+            if not self._greets.take(now):
+                return Reject(Reason.ECHO)
+            return Greet(header.boot, header.sequence)
         return self._accepted(peer, header, plain[_ECHO.size :])
 
     def _fits(self, peer: _Peer, boot: int, sequence: int) -> bool:
@@ -198,16 +232,10 @@ class Session:
         heard_since = 0 if peer is self._peer else self._sent_at_last_accepted
         return boot == self._own_boot and heard_since < sequence <= self._sent
 
-    def _greeting(self, header: Header, now: int) -> Greet | Reject:
-        if self._greeted_at is not None and now - self._greeted_at < GREETS_EVERY_NS:
-            return Reject(Reason.ECHO)
-        self._greeted_at = now
-        return Greet(header.boot, header.sequence)
-
     def _accepted(self, peer: _Peer, header: Header, body: bytes) -> Opened:
         if peer is not self._peer:
             if self._peer is not None:
-                self._retired.append(self._peer.boot)
+                self._retired = (*self._retired, self._peer.boot)[-RETIRED_MAX:]
             self._peer = peer
             self._candidate = None
         window = peer.window

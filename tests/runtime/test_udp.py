@@ -1,0 +1,397 @@
+"""Sealed datagrams between real sockets: what reaches the engine, and what never does."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from haptera.kinds import KINDS
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.events import Alive, Event, Heard
+from haptera.model.messages import DesiredUpdate, Mark, Message
+from haptera.runtime.udp import DRAIN_DATAGRAMS_MAX, Address, Udp
+from haptera.wire.frame import Reason
+from haptera.wire.seal import Agreement, Role, Session
+from haptera.wire.sync import encode
+from haptera.wire.updates import Codec
+
+pytestmark = pytest.mark.net
+
+HOST = "127.0.0.1"
+DEADLINE_S = 10.0
+CODEC = Codec(KINDS.values(), schema=77)
+HELLO = Message(1, 0, 77, Mark(1, 1, 1), Mark(0, 0, 0))
+CHANGED = msgspec.structs.replace(HELLO, desired=Mark(1, 2, 2))
+PARENT, CHILD = Role.PARENT, Role.CHILD
+
+
+@dataclass
+class End:
+    """One process: a socket, its sessions, and all that they told of."""
+
+    udp: Udp
+    boot: int
+    address: Address
+    events: list[Event] = field(default_factory=list)
+    moved: list[tuple[str, Address, int]] = field(default_factory=list)
+    sessions: dict[str, Session] = field(default_factory=dict)
+
+    def know(
+        self, peer: str, role: Role, address: Address, saved: int | None = None, *, number: int = 0
+    ) -> None:
+        """Have a session with this peer, one of those that `number` tells apart."""
+        agreement = Agreement(
+            bytes([number] * 32), UUID(int=1), UUID(int=2), 1, 10 + number, 1000 + number
+        )
+        self.sessions[peer] = Session(agreement, role, self.boot, saved)
+        self.udp.add(peer, self.sessions[peer], address)
+
+    @property
+    def heard(self) -> list[Message]:
+        return [event.message for event in self.events if isinstance(event, Heard)]
+
+    @property
+    def alive(self) -> list[tuple[str, ...]]:
+        return [event.peers for event in self.events if isinstance(event, Alive)]
+
+
+class Stage:
+    """Processes on loopback, all closed in the end."""
+
+    def __init__(self) -> None:
+        self.ends: list[End] = []
+
+    def end(self, boot: int, port: int = 0) -> End:
+        udp = Udp.bind(HOST, port)
+        end = End(udp, boot, (HOST, udp.port))
+        udp.start(CODEC, end.events.extend, lambda *what: end.moved.append(what))
+        self.ends.append(end)
+        return end
+
+    def pair(self) -> tuple[End, End]:
+        """A parent and a child that were just enrolled."""
+        parent, child = self.end(0xB1), self.end(0xA1)
+        parent.know("n01", PARENT, child.address)
+        child.know("parent", CHILD, parent.address)
+        return parent, child
+
+
+def staged(play: Callable[[Stage], Awaitable[None]]) -> None:
+    """Run a play with a loop, and let go of all sockets after it."""
+
+    async def run() -> None:
+        stage = Stage()
+        try:
+            await play(stage)
+        finally:
+            for end in stage.ends:
+                end.udp.close()
+
+    asyncio.run(run())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110  # what is waited for may come from any socket
+            await asyncio.sleep(0.001)
+
+
+async def meet(parent: End, child: End) -> None:
+    """Both have heard a hello of the other."""
+    child.udp.tell("parent", HELLO)
+    await until(lambda: parent.heard == [HELLO])
+    parent.udp.tell("n01", HELLO)
+    await until(lambda: child.heard == [HELLO])
+
+
+def stranger() -> socket.socket:
+    """A socket that no session knows."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.bind((HOST, 0))
+    made.settimeout(0)
+    return made
+
+
+def assert_got_nothing(receiver: socket.socket) -> None:
+    with pytest.raises(BlockingIOError):
+        receiver.recv(2000)
+
+
+def test_the_first_hello_is_heard_though_it_takes_a_hi_first() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+
+        child.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.events) > 0)
+
+        (event,) = parent.events
+        assert isinstance(event, Heard)
+        assert (event.peer, event.boot, event.message) == ("n01", 0xA1, HELLO)
+        assert parent.moved == [("n01", child.address, 0xA1)]
+        assert child.moved == [("parent", parent.address, 0xB1)]
+
+    staged(play)
+
+
+def test_a_hello_that_says_the_same_again_is_not_read_again() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+
+        child.udp.tell("parent", HELLO)
+        await until(lambda: parent.alive == [("n01",)])
+        child.udp.tell("parent", CHANGED)
+        await until(lambda: len(parent.heard) == 2)
+
+        assert parent.heard == [HELLO, CHANGED]
+        assert parent.alive == [("n01",)]
+
+    staged(play)
+
+
+def test_unchanged_hellos_of_one_drain_are_one_event() -> None:
+    async def play(stage: Stage) -> None:
+        parent = stage.end(0xB1)
+        names = [f"n{number:02}" for number in range(20)]
+        children = [stage.end(0xA00 + number) for number in range(20)]
+        for number, child in enumerate(children):
+            parent.know(names[number], PARENT, child.address, number=number)
+            child.know("parent", CHILD, parent.address, number=number)
+            child.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 20)
+
+        # All are sent before the loop, and so the parent, has its turn.
+        for child in [*children, *children]:
+            child.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.alive) > 0)
+
+        assert [sorted(peers) for peers in parent.alive] == [names]
+
+    staged(play)
+
+
+def test_what_changed_in_a_drain_is_told_in_order() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        parent.events.clear()
+
+        for message in (HELLO, CHANGED, HELLO, HELLO):
+            child.udp.tell("parent", message)
+        await until(lambda: len(parent.events) == 3)
+
+        assert parent.heard == [CHANGED, HELLO]
+        assert parent.alive == [("n01",)]
+
+    staged(play)
+
+
+def test_who_says_something_new_is_not_also_said_to_be_as_before() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        parent.events.clear()
+
+        for message in (HELLO, CHANGED):
+            child.udp.tell("parent", message)
+        await until(lambda: parent.heard == [CHANGED])
+
+        assert parent.alive == []
+
+    staged(play)
+
+
+def test_a_hello_that_was_overtaken_is_no_news() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        with stranger() as slow:
+            overtaken = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])
+            child.udp.tell("parent", CHANGED)
+            await until(lambda: parent.heard == [HELLO, CHANGED])
+            slow.sendto(overtaken, parent.address)
+            await until(lambda: parent.alive == [("n01",)])
+
+        assert parent.heard == [HELLO, CHANGED]
+        assert parent.moved == [("n01", child.address, 0xA1)]
+
+    staged(play)
+
+
+def test_all_datagrams_of_a_message_arrive() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        updates = tuple(
+            DesiredUpdate(EntityId("service", f"s{at}", "n01"), at, {"command": "x" * 400}, {})
+            for at in range(5)
+        )
+
+        parent.udp.tell("n01", msgspec.structs.replace(HELLO, updates=updates))
+        await until(lambda: len(child.heard) == 4)
+
+        assert tuple(one for message in child.heard for one in message.updates) == updates
+
+    staged(play)
+
+
+@pytest.mark.parametrize("saved", [0xB1, None])
+def test_a_restarted_child_is_heard_at_its_first_hello(saved: int | None) -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        child.udp.close()
+        again = stage.end(0xA2, child.address[1])
+        again.know("parent", CHILD, parent.address, saved)
+
+        again.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 2)
+
+        assert parent.moved[-1] == ("n01", child.address, 0xA2)
+        assert [event.boot for event in parent.events if isinstance(event, Heard)] == [0xA1, 0xA2]
+
+    staged(play)
+
+
+def test_a_restarted_parent_hears_the_next_hello_of_its_child() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        parent.udp.close()
+        again = stage.end(0xB2, parent.address[1])
+        again.know("n01", PARENT, child.address, saved=0xA1)
+
+        child.udp.tell("parent", HELLO)
+        await until(lambda: again.heard == [HELLO])
+
+        assert again.moved == []  # nothing that was not saved
+        assert child.moved[-1] == ("parent", parent.address, 0xB2)
+
+    staged(play)
+
+
+def test_a_peer_is_followed_to_where_it_was_accepted_from() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        elsewhere = stage.end(child.boot)
+        elsewhere.udp.add("parent", child.sessions["parent"], parent.address)
+
+        elsewhere.udp.tell("parent", CHANGED)
+        await until(lambda: parent.heard == [HELLO, CHANGED])
+        parent.udp.tell("n01", CHANGED)
+        await until(lambda: elsewhere.heard == [CHANGED])
+
+        assert parent.moved[-1] == ("n01", elsewhere.address, 0xA1)
+
+    staged(play)
+
+
+def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        moved = list(parent.moved)
+        sealed = child.sessions["parent"].seal(encode(CHANGED, CODEC, 77)[0])
+        forged = sealed[:-1] + bytes([sealed[-1] ^ 1])
+        with stranger() as attacker:
+            for datagram in (b"", b"x" * 24, b"x" * 1300, sealed + b"x" * 1200, forged):
+                attacker.sendto(datagram, parent.address)
+            child.udp.tell("parent", HELLO)
+            await until(lambda: len(parent.alive) > 0)
+            assert_got_nothing(attacker)
+
+        assert (parent.moved, parent.heard) == (moved, [HELLO])
+        assert parent.udp.counts == {Reason.INDEX: 3, Reason.LENGTH: 1, Reason.FORGED: 1}
+
+    staged(play)
+
+
+def test_a_recorded_datagram_is_answered_to_the_address_on_record_only() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        recorded = child.sessions["parent"].seal(encode(CHANGED, CODEC, 77)[0])
+        parent.udp.close()
+        again = stage.end(0xB2, parent.address[1])
+        again.know("n01", PARENT, child.address, saved=0xA1)
+        with stranger() as attacker:
+            attacker.sendto(recorded, again.address)
+            # The `hi` goes to the child, which so finds its parent's new process.
+            await until(lambda: len(again.heard) > 0)
+            assert_got_nothing(attacker)
+
+        assert again.heard == [HELLO]
+        assert again.moved == []
+
+    staged(play)
+
+
+def test_nobody_listening_there_stops_nothing() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        gone = stage.end(0xA2)
+        gone.udp.close()
+        parent.know("n02", PARENT, gone.address, number=1)
+        parent.know("n03", PARENT, ("127.0.0.1", 0), number=2)  # cannot even be sent to
+
+        for peer in ("n02", "n03", "n04"):
+            parent.udp.tell(peer, HELLO)
+        child.udp.tell("parent", CHANGED)
+        await until(lambda: parent.heard == [HELLO, CHANGED])
+
+        assert parent.udp.counts["not sent"] == 1
+        assert parent.udp.counts["no session"] == 1
+
+    staged(play)
+
+
+def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        with stranger() as noisy:
+            for _ in range(DRAIN_DATAGRAMS_MAX + 100):
+                noisy.sendto(b"x" * 64, parent.address)
+        child.udp.tell("parent", CHANGED)
+
+        await until(lambda: parent.heard == [HELLO, CHANGED])
+        assert parent.udp.counts[Reason.INDEX] == DRAIN_DATAGRAMS_MAX + 100
+
+    staged(play)
+
+
+def test_a_new_session_ends_the_one_before_it() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        old = child.sessions["parent"]
+        parent.know("n01", PARENT, child.address, number=1)
+        child.know("parent", CHILD, parent.address, number=1)
+        with stranger() as late:
+            late.sendto(old.seal(encode(CHANGED, CODEC, 77)[0]), parent.address)
+        child.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 2)
+
+        assert parent.heard == [HELLO, HELLO]
+        assert parent.udp.counts[Reason.INDEX] == 1
+        parent.udp.remove("n01")
+        child.udp.tell("parent", HELLO)
+        await until(lambda: parent.udp.counts[Reason.INDEX] == 2)
+
+    staged(play)
+
+
+def test_a_port_in_use_is_told() -> None:
+    with stranger() as holder:
+        host, port = holder.getsockname()
+        with pytest.raises(HapteraError, match="in use") as caught:
+            Udp.bind(host, port)
+
+    assert caught.value.where == f"{host}:{port}/udp"
