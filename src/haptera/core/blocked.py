@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from haptera.core.knowledge import Domain, excluded, unmet, unsourced
 from haptera.core.word import Move
 from haptera.model.chain import Reason, ReasonKind
-from haptera.model.parts import Look
+from haptera.model.parts import ANY, Look
 
 States = tuple[int, ...]
 
@@ -80,8 +80,10 @@ def _hurdles(domain: Domain, move: Move) -> Iterator[Hurdle]:
         yield Hurdle(part.at, own, f"{part.path} expects the {part.at} known or remembered")
         return
     for change in part.changes:
-        text = f"{part.path} starts from {_named(change.variable, change.sources)}"
-        yield Hurdle(change.variable, unsourced(change, fields), text, change.sources)
+        others = tuple(one for one in fields[change.variable].values if one != change.target)
+        sources = others if change.sources == (ANY,) else change.sources
+        text = f"{part.path} starts from {_named(change.variable, sources)}"
+        yield Hurdle(change.variable, unsourced(change, fields), text, sources)
 
 
 def _named(name: str, values: Iterable[str]) -> str:

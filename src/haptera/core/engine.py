@@ -13,7 +13,7 @@ from haptera.core.look import Looks
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
-from haptera.core.side import Side
+from haptera.core.side import PARENT, Side
 from haptera.core.supervise import Supervisor
 from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Links
@@ -59,7 +59,7 @@ class Engine:
         self.calls = Calls(self.timers)
         self.supervisor = Supervisor(catalog.modules(side.context), self.timers)
         self.proposals = Proposals(self.table, catalog.kinds)
-        self.looks = Looks(side, self.timers, self.calls, self.supervisor)
+        self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
         self.decisions = Decisions(
             side, catalog, self.table, self.timers, self.looks, self.acts, self.supervisor
@@ -224,19 +224,25 @@ class Engine:
         if self.side.node is not None:
             for name, value in own_values():
                 if self._knowable(turn, row, name, value):
-                    hear_self(turn, row, name, value)
+                    hear_self(turn, row, name, value, self._incarnation(row.id))
             return
         peer = self.links.get(row.id.name)
         if peer is None:
             return
         if peer.tier is Tier.LOST:
             lose(turn, row)
-        elif peer.heard_at is not None and self._knowable(turn, row, agent.name, Agent.UP):
-            hear(turn, row, peer.heard_at)
+        elif self._knowable(turn, row, agent.name, Agent.UP):
+            hear(turn, row, peer)
 
     def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
         place = self.decisions.place(turn, row)
         return place.domain.knowable(place.state, name, value)
+
+    def _incarnation(self, entity: EntityId) -> int:
+        """The boot of its node, as far as it is known here; 0 before the first."""
+        name = PARENT if self.side.node is not None else entity.node
+        peer = None if name is None else self.links.get(name)
+        return 0 if peer is None else peer.incarnation
 
     def _forgive_pause(self, now: int) -> None:
         """Where this process was stopped or starved, nobody else was silent for so long."""

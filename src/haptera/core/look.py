@@ -1,5 +1,7 @@
 """What is looked at, when, and what a reading does to what is believed."""
 
+from collections.abc import Callable
+
 from haptera.core.calls import Calls, Pending
 from haptera.core.knowledge import Domain
 from haptera.core.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
@@ -10,6 +12,7 @@ from haptera.core.sync.presence import HEAR
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.effects import Work
+from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Look
 from haptera.model.schema import Applied
@@ -18,10 +21,21 @@ READING_BYTES_MAX = 64
 
 
 class Looks:
-    """Keeps every look whose conditions hold as fresh as it is declared to be."""
+    """Keeps every look whose conditions hold as fresh as it is declared to be.
 
-    def __init__(self, side: Side, timers: Timers, calls: Calls, supervisor: Supervisor) -> None:
+    `incarnation` tells in which boot of its node an entity is looked at.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        timers: Timers,
+        calls: Calls,
+        supervisor: Supervisor,
+        incarnation: Callable[[EntityId], int],
+    ) -> None:
         self._side = side
+        self._incarnation = incarnation
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
@@ -89,7 +103,7 @@ class Looks:
 
     def _learn(self, turn: Turn, row: Row, look: Look, value: str, at: int) -> None:
         row.looks[look.path].failed_until = 0
-        fact = Fact(value, look.module, Method.READ, at, 0)
+        fact = Fact(value, look.module, Method.READ, at, self._incarnation(row.id))
         turn.dirty.add(row.id)
         if row.learn(look.at, fact):
             turn.changed.add(row.id)

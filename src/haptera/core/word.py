@@ -54,8 +54,11 @@ class Field:
         """
         bits = 0
         for value in values:
-            bits |= self.lowest << self.values.index(value) >> 1
-        return bits & self.known
+            if value not in self.values:
+                raise ValueError(f"{value!r} is no value of {self.name}")
+            if number := self.values.index(value):
+                bits |= self.lowest << number - 1
+        return bits
 
     def lacking(self, values: Iterable[str]) -> int:
         """The states in which nothing is known, where the values name the unknown."""

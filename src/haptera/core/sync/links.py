@@ -56,7 +56,7 @@ class Links:
         elif self._their_mark(message).epoch != self._incoming.mark(node).epoch:
             self._incoming.unconfirm(node, self._their_mark(message).epoch)
         for update in message.updates:
-            self._incoming.merge(turn, update, event.arrived_at)
+            self._incoming.merge(turn, update, event)
         self._compare(turn, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
         self._alive(turn, peer, event.arrived_at)

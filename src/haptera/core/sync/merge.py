@@ -7,6 +7,7 @@ from haptera.core.rows.table import Table
 from haptera.core.sync.delta import mark_digest
 from haptera.core.turn import Turn
 from haptera.model.changes import Desired
+from haptera.model.events import Heard
 from haptera.model.facts import Fact
 from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Update
 
@@ -21,7 +22,7 @@ class Incoming(Protocol):
     def mark(self, node: str) -> Mark:
         """How far the layer is held, confirmed entities only."""
 
-    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
         """Take one entity over, if it is news."""
 
     def unconfirm(self, node: str, epoch: int) -> None:
@@ -42,7 +43,7 @@ class ObservedIn:
         versions = {row.id: row.version for row in self._table.on(node) if row.version}
         return Mark(0, max(versions.values(), default=0), mark_digest(versions))
 
-    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
         assert isinstance(update, ObservedUpdate)
         row = self._table.get(update.entity)
         if row is None or update.version <= row.version:
@@ -56,8 +57,8 @@ class ObservedIn:
             row.remembered.pop(name, None)
         for name, seen in update.values.items():
             if not self._mine(row.id.kind, name) and row.kind.variable(name) is not None:
-                at = arrived_at - seen.age_ms * MS
-                fact = Fact(seen.value, seen.by, seen.method, at, 0)
+                at = heard.arrived_at - seen.age_ms * MS
+                fact = Fact(seen.value, seen.by, seen.method, at, heard.message.incarnation)
                 (row.reported if seen.known else row.remembered)[name] = fact
         turn.touch(row.id)
 
@@ -90,7 +91,7 @@ class DesiredIn:
         last = max(self._table.revision, *versions.values(), 0)
         return Mark(self.epoch, last, mark_digest(versions))
 
-    def merge(self, turn: Turn, update: Update, arrived_at: int) -> None:
+    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
         assert isinstance(update, DesiredUpdate)
         row = self._table.get(update.entity)
         if update.version <= (0 if row is None else row.revision):

@@ -1,6 +1,7 @@
 """The look that no module serves: whether a node's agent is there, told by its hellos."""
 
 from haptera.core.rows.row import Row
+from haptera.core.sync.peers import Peer
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, Power, agent, power
 from haptera.model.facts import Fact, Method
@@ -23,14 +24,15 @@ HEAR = Look(
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 
-def hear(turn: Turn, row: Row, heard_at: int) -> None:
-    """Believe a node's agent up: it was heard.
+def hear(turn: Turn, row: Row, peer: Peer) -> None:
+    """Believe a node's agent up, if it was heard.
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
-    if heard_at > row.forgotten_at.get(agent.name, -1):
+    if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
         row.looks.pop(HEAR.path, None)
-        _learn(turn, row, agent.name, Agent.UP, heard_at)
+        fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
+        _learn(turn, row, agent.name, fact)
 
 
 def own_values() -> tuple[tuple[str, str], ...]:
@@ -39,10 +41,10 @@ def own_values() -> tuple[tuple[str, str], ...]:
     return (*required, (agent.name, Agent.UP))
 
 
-def hear_self(turn: Turn, row: Row, name: str, value: str) -> None:
+def hear_self(turn: Turn, row: Row, name: str, value: str, incarnation: int) -> None:
     """On its own side such a value is known, and does not age."""
     if name not in row.known:
-        _learn(turn, row, name, value, turn.now)
+        _learn(turn, row, name, Fact(value, MODULE, Method.READ, turn.now, incarnation))
 
 
 def lose(turn: Turn, row: Row) -> None:
@@ -51,6 +53,6 @@ def lose(turn: Turn, row: Row) -> None:
         turn.touch(row.id)
 
 
-def _learn(turn: Turn, row: Row, name: str, value: str, at: int) -> None:
-    if row.learn(name, Fact(value, MODULE, Method.READ, at, 0)):
+def _learn(turn: Turn, row: Row, name: str, fact: Fact) -> None:
+    if row.learn(name, fact):
         turn.touch(row.id)
