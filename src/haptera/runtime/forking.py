@@ -72,7 +72,6 @@ def fork_zygote(preload: Collection[str]) -> "ZygoteClient":
 def _be_copy(control: int, preload: Collection[str], starter: int) -> NoReturn:
     try:
         os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         close_others([control])
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         be_zygote(control, preload, starter=starter)

@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, BinaryIO, Final
 
 from haptera.model.effects import Call, Cancel
@@ -15,6 +14,7 @@ from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, 
 from haptera.runtime import clock
 from haptera.runtime.forking import Child, LoopZygote
 from haptera.runtime.ipc import Frame, FrameLink
+from haptera.runtime.zygote import resolve
 from haptera.sdk.host import serve
 from haptera.sdk.target import Boot
 
@@ -175,7 +175,7 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module, until its link is closed: a fork target."""
     name = f"module {arguments['name']}"
     Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
-    module = resolve_name(arguments["place"])
+    module = resolve(arguments["place"])
     link = socket.socket(fileno=descriptors[0])
     run_dir = Path(arguments["run_dir"])
     asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir))

@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Collection
 from importlib import import_module
-from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -95,6 +94,7 @@ def be_zygote(control: int, preload: Collection[str], *, starter: int) -> NoRetu
     """Import, freeze, and serve until the starter is gone; never returns."""
     gc.disable()
     die_with(starter)
+    _reset_signals()
     for name in preload:
         import_module(name)
     if len(os.listdir("/proc/self/task")) > 1:
@@ -253,7 +253,7 @@ def _live(request: Fork, descriptors: list[int], parent: int) -> NoReturn:
     status = 1
     try:
         _settle(request, descriptors, parent)
-        resolve_name(request.target)(request.arguments, descriptors)
+        resolve(request.target)(request.arguments, descriptors)
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -266,12 +266,9 @@ def _live(request: Fork, descriptors: list[int], parent: int) -> NoReturn:
 
 
 def _settle(request: Fork, descriptors: list[int], parent: int) -> None:
-    """Be as a process that was just started: signals, descriptors, output, garbage collector."""
+    """Be as a process that was just started; the signals are so in the zygote already."""
     if not request.survives:
         die_with(parent)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, _fresh(number))
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if request.output:
         output = descriptors.pop()
         os.dup2(output, 1)
@@ -282,8 +279,20 @@ def _settle(request: Fork, descriptors: list[int], parent: int) -> None:
     gc.enable()
 
 
+def resolve(target: str) -> Any:
+    """What "package.module:name" names; `pkgutil.resolve_name` compiles a pattern in each fork."""
+    place, _, name = target.partition(":")
+    return getattr(import_module(place), name)
+
+
+def _reset_signals() -> None:
+    """Take and ignore signals as a Python process that was just started; all forks inherit it."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, _fresh(number))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def _fresh(number: int) -> Any:
-    """What a Python process that was just started does with this signal."""
     if number == signal.SIGINT:
         return signal.default_int_handler
     return signal.SIG_IGN if number in (signal.SIGPIPE, signal.SIGXFSZ) else signal.SIG_DFL
