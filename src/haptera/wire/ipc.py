@@ -46,8 +46,10 @@ class Frames:
         start = 0
         while not self._broken and (end := self._end_of_frame(start)) is not None:
             content = _decode(bytes(self._buffer[start + _LENGTH.size : end]))
-            self._broken = content is None
-            whole.append(content or {})
+            if content is None:
+                self._broken = True
+                break
+            whole.append(content)
             start = end
         if self._broken:
             self._buffer.clear()
