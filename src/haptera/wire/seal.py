@@ -5,8 +5,9 @@ Pure: boot-ids, secrets and `now` are handed in, bytes come out.
 Old processes never return. A process that is dead can echo only sequences that we had sent while
 it lived; when its successor is taken up we note how far we have sent, and take up nobody who echoes
 no more than that. So no list of all old boot-ids is needed. Nor is one after our own restart: then
-each echo must name our new boot-id, which no datagram from before holds. The short list of retired boot-ids is against a
-process that is *not* dead (a cloned disk), and spares us deriving keys for replays.
+each echo must name our new boot-id, which no datagram from before holds. The short list of retired
+boot-ids is against a process that is *not* dead (a cloned disk), and spares us deriving keys for
+replays.
 """
 
 from dataclasses import dataclass, field
