@@ -1,0 +1,147 @@
+"""Where there is no chain, the reason names the variable, the value and what stands in the way."""
+
+from typing import Any
+
+from haptera.core.knowledge import compile_class
+from haptera.core.planner import plan
+from haptera.core.problem import Problem, check
+from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
+from haptera.model.parts import Change, Condition, Look, Step
+
+VALUES = ("unknown", "1", "2")
+VARIABLES = {"a": VALUES, "b": VALUES, "node.agent": ("unknown", "up"), "node.power": VALUES}
+
+
+def conditions(values: dict[str, str]) -> tuple[Condition, ...]:
+    return tuple(Condition(name, (value,)) for name, value in values.items())
+
+
+def look(at: str, *outcomes: str, **requires: str) -> Look:
+    needs = conditions({name.replace("_", "."): value for name, value in requires.items()})
+    return Look("m", f"look_{at}", "k", at, outcomes, needs)
+
+
+def step(name: str, variable: str, source: str, target: str, **more: Any) -> Step:
+    change = Change(variable, (source,), target)
+    return Step("m", name, "k", (change,), **{one: conditions(two) for one, two in more.items()})
+
+
+def ask(
+    *parts: Look | Step, desired: dict[str, str], barred: tuple[str, ...] = (), **observed: str
+) -> Chain | NoChain:
+    looks = tuple(part for part in parts if isinstance(part, Look))
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    problem = Problem(VARIABLES, {"platform": None}, looks, steps)
+    check(problem)
+    domain = compile_class(problem)
+    start = domain.start({name.replace("_", "."): one for name, one in observed.items()}, {})
+    return plan(domain, start, desired, barred=frozenset(barred))
+
+
+def why(*parts: Look | Step, desired: dict[str, str], **observed: str) -> Reason:
+    answer = ask(*parts, desired=desired, **observed)
+    assert isinstance(answer, NoChain)
+    return answer.reason
+
+
+UP = step("up", "a", "1", "2")
+
+
+def test_a_goal_that_no_look_of_the_class_can_find_is_unknowable() -> None:
+    reason = why(UP, look("a", "1", platform="x"), desired={"a": "2"}, a="1")
+    assert reason == Reason(
+        ReasonKind.UNKNOWABLE_GOAL,
+        "a",
+        "a=2 can never be known: no look that could find it can be open",
+    )
+
+
+def test_values_that_cannot_be_known_together_are_named() -> None:
+    reason = why(look("a", "1", "2", b="1"), look("b", "1", "2"), desired={"a": "2", "b": "2"})
+    assert reason == Reason(
+        ReasonKind.UNKNOWABLE_GOAL, "a", "a=2 cannot be known together with b=2"
+    )
+
+
+def test_a_value_that_nothing_leads_to_is_named() -> None:
+    assert why(UP, desired={"a": "1"}, a="2") == Reason(
+        ReasonKind.NO_STEP, "a", "nothing leads to a=1"
+    )
+
+
+def test_a_part_for_other_classes_is_named_with_the_attribute_that_keeps_it_out() -> None:
+    other = step("down", "a", "2", "1", requires={"platform": "x"})
+    assert why(UP, other, desired={"a": "1"}, a="2") == Reason(
+        ReasonKind.NO_STEP,
+        "a",
+        "nothing leads to a=1 where platform is not given: m.down is for others",
+    )
+
+
+def test_a_chain_that_lacks_only_a_borrowed_value_waits_for_it() -> None:
+    up = step("up", "a", "1", "2", requires={"node.agent": "up"})
+    reason = why(up, desired={"a": "2"}, a="1", node_power="1")
+    waits_for = (("node.agent", "up"),)
+    assert reason == Reason(ReasonKind.WAITS, "node.agent", "waits for node.agent=up", waits_for)
+
+
+def test_a_chain_waits_for_no_more_borrowed_values_than_it_lacks() -> None:
+    needed = {"node.agent": "up", "node.power": "2"}
+    up = step("up", "a", "1", "2", requires=needed)
+    reason = why(up, desired={"a": "2"}, a="1", node_power="1")
+    assert reason.text == "waits for node.agent=up and node.power=2"
+    reason = why(up, desired={"a": "2"}, a="1", node_power="2")
+    assert reason.text == "waits for node.agent=up"
+
+
+def test_what_a_step_requires_and_nothing_brings_about_is_named() -> None:
+    up = step("up", "a", "1", "2", requires={"b": "2"})
+    reason = why(up, step("other", "b", "2", "1"), desired={"a": "2"}, a="1", b="1")
+    assert reason == Reason(ReasonKind.BLOCKED, "b", "no way to a=2: m.up requires b=2")
+
+
+def test_the_condition_at_the_bottom_is_named() -> None:
+    up = step("up", "a", "1", "2", requires={"b": "2"})
+    raise_b = step("raise_b", "b", "1", "2", excludes={"node.power": "1"})
+    open_power = step("open_power", "node.power", "2", "1")
+    parts = (up, raise_b, open_power)
+    reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
+    assert reason == Reason(
+        ReasonKind.BLOCKED, "node.power", "no way to a=2: m.raise_b is excluded by node.power=1"
+    )
+
+
+def test_a_look_that_could_only_find_another_value_is_named() -> None:
+    parts = (look("a", "1", "2"), step("down", "a", "2", "1"))
+    reason = why(*parts, desired={"a": "2"}, a="1")
+    assert reason == Reason(
+        ReasonKind.BLOCKED, "a", "no way to a=2: m.look_a expects the a known or remembered"
+    )
+
+
+def test_values_within_reach_but_never_together_are_named() -> None:
+    parts = (
+        step("a_up", "a", "1", "2", requires={"b": "1"}),
+        step("b_up", "b", "1", "2", requires={"a": "1"}),
+    )
+    assert why(*parts, desired={"a": "2", "b": "2"}, a="1", b="1") == Reason(
+        ReasonKind.BLOCKED, "a", "a=2 and b=2 are each within reach, but not all at once"
+    )
+
+
+def test_with_every_way_tried_in_vain_there_is_no_progress() -> None:
+    answer = ask(UP, desired={"a": "2"}, barred=("m.up",), a="1")
+    assert isinstance(answer, NoChain)
+    assert answer.reason == Reason(
+        ReasonKind.NO_PROGRESS,
+        "a",
+        "every chain begins with a part that was tried from here in vain, as m.up",
+    )
+
+
+def test_a_search_over_its_budget_proves_nothing() -> None:
+    domain = compile_class(Problem(VARIABLES, {}, (), (UP,)))
+    answer = plan(domain, domain.start({"a": "1"}, {}), {"a": "2"}, budget=1)
+    assert answer == NoChain(
+        Reason(ReasonKind.BUDGET, None, "gave up after looking at 1 states"), 1
+    )
