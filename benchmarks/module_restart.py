@@ -129,7 +129,7 @@ def is_module(pid: int) -> bool:
 async def measure(rounds: int, run_dir: Path) -> list[tuple[int, ...]]:
     restarts = Restarts(run_dir)
     await restarts.begin()
-    measured = []
+    measured: list[tuple[int, ...]] = []
     for number in range(rounds + ROUNDS_WARM):
         took = *await restarts.restart_ns(), exec_ns(run_dir), bare_ns()
         if number >= ROUNDS_WARM:

@@ -1,14 +1,12 @@
 """Stays with one service to its end and writes down how that ended; a program of its own.
 
-    python -I -S keeper.py DIGEST COMMAND...
-
-runs in the service's directory, with the service's environment, and ends once the service runs
-or cannot run. The process that it leaves behind is the keeper. It has no parent-death signal and
-no tie to the module, the agent or the zygote; these come and go, and find it in `state`.
+`main` runs in the service's directory, with the service's environment, and ends once the service
+runs or cannot run. The process that it leaves behind is the keeper. It has no parent-death signal
+and no tie to the module, the agent or the zygote; these come and go, and find it in `state`.
 
 Executed rather than forked from the module, because it is there for as long as the service: as a
-copy it would hold on to the module's memory, and this interpreter, without site packages or
-asyncio, costs 3 MB of its own. It therefore imports next to nothing, and nothing of haptera.
+copy it would hold on to the module's memory, and an interpreter without site packages or asyncio
+costs 3 MB of its own. It therefore imports next to nothing, and nothing of haptera.
 """
 
 import fcntl
@@ -18,10 +16,20 @@ import sys
 
 ALREADY_RUNS = 75
 NOT_EXECUTED = 127
+COMM_BYTES_MAX = 15
+# Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
+PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
 
 
+def command_line(digest: str, command: list[str]) -> list[str]:
+    """What to execute so that the command is kept."""
+    place = os.path.dirname(__file__)
+    return [sys.executable, "-I", "-S", "-c", PROGRAM, place, digest, *command]
+
+
 def main() -> None:
+    """Keep the command in `sys.argv`, after the digest of what it was started for."""
     digest, command = sys.argv[1], sys.argv[2:]
     # Put there by this interpreter; the service gets what the module gave.
     os.environ.pop("LC_CTYPE", None)
@@ -82,6 +90,7 @@ def _leave(fault: str) -> None:
 
 def _keep(digest: str, command: list[str], report: int) -> None:
     os.setsid()
+    _rename(f"keeper {os.path.basename(os.getcwd())}")
     for name in (STATUS, STOP):
         if os.path.exists(name):
             os.unlink(name)
@@ -90,10 +99,13 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     # Before the service does anything: one that nobody has written down must not run.
     _write(STATE, f"boot {boot_id()}\nservice {service}\nkeeper {keeper}\ndigest {digest}\n")
     os.write(gate, b"go")
+    os.close(gate)
     os.write(report, _read_all(fault).encode())
+    os.close(report)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2, report):
+    for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
+    os.close(nowhere)
     _write(STATUS, f"{_await_end(pid)}\n")
 
 
@@ -148,6 +160,12 @@ def _write(path: str, text: str) -> None:
     os.replace(draft, path)
 
 
+def _rename(name: str) -> None:
+    """Show this name in ps, where all keepers look alike otherwise."""
+    with open("/proc/self/comm", "wb") as file:
+        file.write(name.encode()[:COMM_BYTES_MAX])
+
+
 def _text(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -156,7 +174,3 @@ def _text(path: str) -> str:
 def _read_all(descriptor: int) -> str:
     with os.fdopen(descriptor, "rb") as file:
         return file.read().decode(errors="replace")
-
-
-if __name__ == "__main__":
-    main()

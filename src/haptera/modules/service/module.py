@@ -4,10 +4,8 @@ import asyncio
 import os
 import shlex
 import signal
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from haptera.kinds import node, service
@@ -25,7 +23,6 @@ KEEPER_ENDS_WITHIN_S: Final = 1
 # How often a service that does not run is looked at for a start.
 WATCH_STOPPED_EVERY_S: Final = 0.2
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
-KEEPER: Final = Path(keeper.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ async def start(one: Service) -> None:
     await keeper_settled(one.home)
     one.home.make()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(KEEPER), one.target.digest, *command),
+        *keeper.command_line(one.target.digest, command),
         cwd=one.home.path,
         env=environment(one.target),
         stdin=asyncio.subprocess.DEVNULL,
