@@ -7,6 +7,7 @@ from collections import Counter, deque
 import msgspec
 
 from haptera.model.changes import (
+    Cause,
     Declare,
     Desired,
     SetDesired,
@@ -86,9 +87,9 @@ class FakeBackend:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
         if self.refusals:
-            return Reply(1, None, self.refusals.pop(0))
+            return Reply(1, None, self.refusals.pop(0), Cause.STORAGE)
         if if_revision is not None and if_revision != self._revision:
-            return Reply(1, None, f"made for revision {if_revision}, but what is desired changed")
+            return Reply(1, None, "what is desired changed", Cause.STALE)
         self.write(*changes)
         return Reply(1, self._revision)
 

@@ -6,6 +6,7 @@ from haptera.core.limits import MS, S
 from haptera.core.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import (
+    Cause,
     CloseIntent,
     Declare,
     Desired,
@@ -177,5 +178,5 @@ def test_a_proposal_that_cannot_be_meant_is_refused_before_it_is_written() -> No
     engine.handle([Ticked()], S)
 
     assert told(engine, S, Proposed(5, (SetDesired(OTHER, "power", "on", "site"),))) == [
-        Reply(5, None, "node:n02 is not declared")
+        Reply(5, None, "node:n02 is not declared", Cause.INVALID)
     ]

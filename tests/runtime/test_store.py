@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from haptera.core.sync.admission import Reason
 from haptera.model.changes import (
+    Cause,
     Change,
     CloseIntent,
     Declare,
@@ -137,7 +138,7 @@ def test_what_was_written_is_there_after_a_restart(path: Path) -> None:
 def test_a_write_that_is_refused_changes_nothing(path: Path) -> None:
     with opened(path) as one:
         refused = one.write(Declare(N01, {}, "site"), SetDesired(WEB, "run", "running", "site"))
-        assert refused == Unwritten(1, "service:web@n01 is not declared")
+        assert refused == Unwritten(1, "service:web@n01 is not declared", Cause.INVALID)
         assert one.store.load().entities == []
         assert one.write() == Written(2, 0)
 
@@ -162,7 +163,9 @@ def test_a_write_made_for_an_older_revision_is_refused_and_says_so(path: Path) -
         assert one.write(Declare(WEB, {}, "site"), if_revision=1) == Written(2, 2)
         stale = one.write(Undeclare(WEB), if_revision=1)
         assert stale == Unwritten(
-            3, "made for revision 1, but what is desired changed since, at 2; read it again"
+            3,
+            "made for revision 1, but what is desired changed since, at 2; read it again",
+            Cause.STALE,
         )
 
 
@@ -397,7 +400,7 @@ def test_a_token_is_handed_out_once_and_stored_as_a_hash_only(path: Path) -> Non
 def test_an_intent_that_enrols_needs_a_declared_node(path: Path) -> None:
     with opened(path) as one:
         refused = one.write(OpenIntent(BOOT))
-        assert refused == Unwritten(1, "intent i1: node:n01 is on no declared node")
+        assert refused == Unwritten(1, "intent i1: node:n01 is on no declared node", Cause.INVALID)
         assert one.store.load().intents == []
 
 

@@ -7,12 +7,11 @@ from typing import Final
 
 from haptera.api.backend import Backend
 from haptera.api.problems import ProblemError
-from haptera.model.changes import Change
+from haptera.model.changes import Cause, Change
+from haptera.model.effects import Reply
 
 ATTEMPTS_MAX: Final = 3
 WRITTEN_WITHIN_S: Final = 30.0
-# How the store begins its answer to a write that was made for an older revision.
-_STALE: Final = "made for revision"
 
 
 async def write(
@@ -25,20 +24,21 @@ async def write(
     With `if_revision`, only if nothing that is desired changed since that revision.
 
     Raises:
-        ProblemError: something did (412), or it could not be written (507).
+        ProblemError: something did (412), it cannot be (409), or be written (507).
     """
     for _ in range(ATTEMPTS_MAX):
         seen = backend.revision() if if_revision is None else if_revision
         changes = await make()
         if not changes:
             return seen, ()
-        refusal = await _propose(backend, changes, seen)
-        if isinstance(refusal, int):
-            return refusal, changes
-        if not refusal.startswith(_STALE):
+        reply = await _propose(backend, changes, seen)
+        if reply.revision is not None:
+            return reply.revision, changes
+        if reply.cause is not Cause.STALE:
+            invalid = reply.cause is Cause.INVALID
             raise ProblemError(
-                HTTPStatus.INSUFFICIENT_STORAGE,
-                f"nothing was written: {refusal}",
+                HTTPStatus.CONFLICT if invalid else HTTPStatus.INSUFFICIENT_STORAGE,
+                f"nothing was written: {reply.refusal}",
                 do="see to what it says, then try again",
             )
         if if_revision is not None:
@@ -50,15 +50,13 @@ async def write(
     )
 
 
-async def _propose(backend: Backend, changes: tuple[Change, ...], seen: int) -> int | str:
-    """The revision that holds the changes, or why none does."""
+async def _propose(backend: Backend, changes: tuple[Change, ...], seen: int) -> Reply:
     try:
         async with asyncio.timeout(WRITTEN_WITHIN_S):
-            reply = await backend.propose(changes, seen)
+            return await backend.propose(changes, seen)
     except TimeoutError:
         raise ProblemError(
             HTTPStatus.INSUFFICIENT_STORAGE,
             f"not written within {WRITTEN_WITHIN_S:.0f} s; it may be later",
             do="look at the state before you try again",
         ) from None
-    return reply.refusal or "no reason is known" if reply.revision is None else reply.revision

@@ -194,8 +194,8 @@ class Engine:
                     turn.touch(changed)
             case Unwritten(_, text) if row is not None:
                 self.acts.unwritten(turn, row, text)
-            case Unwritten(ticket, text):
-                self.proposals.unwritten(turn, ticket, text)
+            case Unwritten():
+                self.proposals.unwritten(turn, event)
 
     def _asked(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:

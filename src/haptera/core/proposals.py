@@ -5,12 +5,12 @@ from itertools import count
 
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
-from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.desirable import check_desired
 from haptera.model.effects import Reply, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.events import Proposed
+from haptera.model.events import Proposed, Unwritten
 from haptera.model.schema import Kind
 
 
@@ -38,7 +38,7 @@ class Proposals:
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written, unless it cannot be meant."""
         if problem := self._problem(event.changes):
-            turn.effects.append(Reply(event.ticket, None, problem))
+            turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
         ticket = self.ticket(None)
         self._proposed[ticket] = event
@@ -57,10 +57,10 @@ class Proposals:
         ]
         return [(entity, number) for entity, number in changed if entity is not None]
 
-    def unwritten(self, turn: Turn, ticket: int, text: str) -> None:
-        event = self._proposed.pop(ticket, None)
+    def unwritten(self, turn: Turn, refused: Unwritten) -> None:
+        event = self._proposed.pop(refused.ticket, None)
         if event is not None:
-            turn.effects.append(Reply(event.ticket, None, text))
+            turn.effects.append(Reply(event.ticket, None, refused.text, refused.cause))
 
     def _problem(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""

@@ -14,7 +14,7 @@ from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import MS
 from haptera.core.side import PARENT, Side
-from haptera.daemon.parts import bundled_catalog, codec_of
+from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
 from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context
@@ -111,7 +111,7 @@ class _Agent:
         self._journal = Journal(Path(settings.directory), lambda done: self._deliver([done]))
         boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._boot = boot
-        self._udp = Udp.bind(settings.address, 0)
+        self._udp = Udp.bind(settings.address, HELLO_PORT)
 
     def close(self) -> None:
         self._udp.close()

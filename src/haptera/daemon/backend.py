@@ -8,7 +8,7 @@ from typing import Final
 from haptera.core.engine import Engine
 from haptera.core.preview import preview
 from haptera.core.query import summary, view
-from haptera.model.changes import Change, StoredEntity
+from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.events import Asked, Event, Proposed
@@ -73,7 +73,8 @@ class EngineBackend:
             async with asyncio.timeout(PROPOSAL_WITHIN_S):
                 return await reply
         except TimeoutError:
-            return Reply(ticket, None, "the disk does not answer; it may be written yet")
+            text = "the disk does not answer; it may be written yet"
+            return Reply(ticket, None, text, Cause.STORAGE)
         finally:
             self._replies.pop(ticket, None)
 

@@ -21,7 +21,7 @@ from haptera.core.limits import MS
 from haptera.core.side import Side
 from haptera.daemon.backend import EngineBackend
 from haptera.daemon.client import write_client
-from haptera.daemon.parts import bundled_catalog, codec_of
+from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
 from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
@@ -43,7 +43,6 @@ from haptera.sdk import Boot
 from haptera.wire.seal import Role, Session
 
 API_PORT: Final = 4270
-HELLO_PORT: Final = 4271
 HELLO_MS: Final = 5_000
 BOOT_ID_BITS: Final = 63
 

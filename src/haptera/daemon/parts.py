@@ -1,12 +1,17 @@
 """What both daemons are made of alike."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from haptera.core.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.packing import schema_digest
 from haptera.modules import load
 from haptera.wire.updates import Codec
+
+# Both sides listen here for datagrams: a restarted agent must be where its parent last heard it.
+# A parent takes claims at the same number, over TCP.
+HELLO_PORT: Final = 4271
 
 
 def bundled_catalog(modules: Iterable[str]) -> Catalog:

@@ -1,5 +1,6 @@
 """What is written durably, as values; one `Write` holds some, committed together or not at all."""
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -46,6 +47,14 @@ class CloseIntent(msgspec.Struct, frozen=True, gc=False, tag="close"):
     """The outcome of this intent was read, or it never began."""
 
     id: str
+
+
+class Cause(StrEnum):
+    """Why a write was refused; nothing of it holds."""
+
+    INVALID = "invalid"  # it names what is not there, or cannot be
+    STALE = "stale"  # what is desired has changed since the revision that it was made for
+    STORAGE = "storage"  # it could not be made durable: a full disk
 
 
 Change = Declare | Undeclare | SetDesired | UnsetDesired | OpenIntent | CloseIntent

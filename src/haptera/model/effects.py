@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from haptera.model.changes import Change, StoredEntity
+from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 
@@ -60,6 +60,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     revision: int | None
     refusal: str | None = None
+    cause: Cause | None = None
 
 
 class Tell(msgspec.Struct, frozen=True, gc=False):

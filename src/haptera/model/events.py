@@ -2,7 +2,7 @@
 
 import msgspec
 
-from haptera.model.changes import Change
+from haptera.model.changes import Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 
@@ -27,6 +27,7 @@ class Unwritten(msgspec.Struct, frozen=True, gc=False):
 
     ticket: int
     text: str
+    cause: Cause = Cause.STORAGE
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):

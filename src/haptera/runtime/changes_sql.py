@@ -23,7 +23,7 @@ from haptera.model.effects import Write
 from haptera.model.entity import node_id, parse_entity
 from haptera.model.intent import Intent
 from haptera.runtime.tokens import TOKEN_TTL_S, mint
-from haptera.runtime.writer import RefusalError
+from haptera.runtime.writer import RefusalError, StaleError
 
 HISTORY_ROWS_MAX: Final = 100_000
 
@@ -43,7 +43,7 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
     ).fetchone()
     expected = write.if_revision
     if expected is not None and not desired_revision <= expected <= revision:
-        raise RefusalError(
+        raise StaleError(
             f"made for revision {expected}, but what is desired changed since, at"
             f" {desired_revision}; read it again"
         )

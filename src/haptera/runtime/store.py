@@ -88,7 +88,7 @@ class Store:
         work = partial(changes_sql.apply, write=write, wall_s=self._wall_s())
         refusal = self._writer.put(Job(work, partial(self._submitted, write)))
         if refusal is not None:
-            self._deliver(Unwritten(write.ticket, refusal.text))
+            self._deliver(Unwritten(write.ticket, refusal.text, refusal.cause))
 
     def token_for(self, intent_id: str) -> str | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
@@ -143,7 +143,7 @@ class Store:
     def _submitted(self, write: Write, result: Applied | Failure) -> None:
         """In the writer's thread: tokens are there before anybody hears of their intents."""
         if isinstance(result, Failure):
-            self._deliver(Unwritten(write.ticket, result.text))
+            self._deliver(Unwritten(write.ticket, result.text, result.cause))
             return
         self._minted.update(result.minted)
         for change in write.changes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from haptera.model.changes import Cause
 from haptera.model.errors import HapteraError
 
 WRITES_QUEUED_MAX: Final = 10_000
@@ -31,11 +32,16 @@ class RefusalError(Exception):
     """Raised by a job that finds that it must not be done; nothing of it holds."""
 
 
+class StaleError(RefusalError):
+    """Raised by a job that was made for what is no longer so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a job was not done; nothing of it holds."""
 
     text: str
+    cause: Cause = Cause.STORAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,8 @@ class Writer:
             result = job.work(self._connection)
         except (RefusalError, HapteraError, OverflowError, UnicodeError) as refusal:
             self._connection.execute("ROLLBACK TO job")
-            result = Failure(str(refusal))
+            stale = isinstance(refusal, StaleError)
+            result = Failure(str(refusal), Cause.STALE if stale else Cause.INVALID)
         self._connection.execute("RELEASE job")
         return result
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from haptera.model.changes import (
+    Cause,
     Change,
     CloseIntent,
     Declare,
@@ -71,7 +72,8 @@ class Disk:
         if self.full:
             done(Unwritten(write.ticket, "state.db: disk is full; nothing was changed"))
         elif write.if_revision not in (None, self.revision):
-            done(Unwritten(write.ticket, f"revision is {self.revision} by now"))
+            text = f"revision is {self.revision} by now"
+            done(Unwritten(write.ticket, text, Cause.STALE))
         else:
             for change in write.changes:
                 self._apply(change)
