@@ -1,4 +1,5 @@
 import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -198,6 +199,18 @@ def test_two_starts_at_once_start_one(web: Callable[..., Service]) -> None:
 
     pids = (one.home.path / "started").read_text().split()
     assert pids == [str(record_of(one).service.pid)]
+
+
+def test_nothing_is_started_while_another_keeper_is_about_to(
+    web: Callable[..., Service],
+) -> None:
+    one = web()
+    one.home.make()
+    with (one.home.path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asyncio.run(start(one))
+
+    assert asyncio.run(look_run(one)) is Run.STOPPED
 
 
 def test_a_command_that_is_nowhere_fails_with_its_name(web: Callable[..., Service]) -> None:

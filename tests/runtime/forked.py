@@ -13,6 +13,9 @@ from haptera.kinds.node import Busy, Power
 from haptera.runtime.forking import ZygoteClient
 from haptera.sdk import Module, Target
 
+# Open in a zygote that imports this; no process that it forks may have it.
+_held = os.open(os.devnull, os.O_RDONLY)
+
 
 def say(arguments: dict[str, Any], descriptors: list[int]) -> None:
     os.write(descriptors[0], str(arguments["text"]).encode())

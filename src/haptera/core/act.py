@@ -64,6 +64,13 @@ class Acts:
         for change in step.changes:
             row.forget(change.variable, now)
 
+    def retire(self, turn: Turn, row: Row) -> None:
+        """The entity is gone: what was meant for it is over, whatever came of it."""
+        if row.stepping is not None:
+            if row.stepping.call is not None:
+                self._calls.cancel(turn, row.stepping.call)
+            self.close(turn, row.stepping.intent)
+
     def close(self, turn: Turn, intent: Intent) -> None:
         """This intent is over, or its entity or module is gone: nobody waits for its outcome."""
         turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id),)))

@@ -89,6 +89,9 @@ class Engine:
         for key in self.timers.due(now):
             self._wake(turn, key)
         self._decide_all(turn)
+        for row in self.table.take_removed():
+            self.looks.retire(turn, row)
+            self.acts.retire(turn, row)
         self._tell(turn)
         if turn.changed:
             turn.effects.append(Publish(tuple(sorted(turn.changed, key=str))))

@@ -101,6 +101,11 @@ class Looks:
         """The module's process is gone: look again as soon as there is one."""
         row.looks.pop(pending.part.path, None)
 
+    def retire(self, turn: Turn, row: Row) -> None:
+        """The entity is gone: nobody looks at it any more."""
+        for looking in row.looks.values():
+            self._end(turn, looking)
+
     def _learn(self, turn: Turn, row: Row, look: Look, value: str, at: int) -> None:
         row.looks[look.path].failed_until = 0
         fact = Fact(value, look.module, Method.READ, at, self._incarnation(row.id))

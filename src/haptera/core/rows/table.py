@@ -26,6 +26,7 @@ class Table:
         self._kinds = kinds
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
+        self._removed: list[Row] = []
         self.revision = 0
 
     def __iter__(self) -> Iterator[Row]:
@@ -52,8 +53,15 @@ class Table:
         return row
 
     def remove(self, entity: EntityId) -> None:
-        if self._rows.pop(entity, None) is not None:
+        row = self._rows.pop(entity, None)
+        if row is not None:
             del self._on_node[entity.node][entity]
+            self._removed.append(row)
+
+    def take_removed(self) -> list[Row]:
+        """The rows that are gone since this was last asked."""
+        removed, self._removed = self._removed, []
+        return removed
 
     def load(self, stored: StoredEntity) -> Row:
         row = self.make(stored.entity)

@@ -38,12 +38,6 @@ class Links:
         self._timers.set(("hello", name), now + phase_ns(name, hello_ns))
         self._timers.set(("tier", name), now + SUSPECT_AFTER * hello_ns // 10)
 
-    def leave(self, name: str) -> None:
-        """The neighbour is no longer ours."""
-        self._peers.pop(name, None)
-        for what in ("hello", "tier", "tell"):
-            self._timers.drop((what, name))
-
     def heard(self, turn: Turn, event: Heard) -> None:
         """Take over what a neighbour says, and answer where it lacks something."""
         peer = self._peers.get(event.peer)
