@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -86,14 +87,19 @@ def test_another_process_asks_over_a_channel_and_hears_of_its_own_only(
 
 def test_processes_end_with_their_zygote_unless_they_are_to_survive() -> None:
     zygote = exec_zygote([HERE])
-    tied = zygote.fork(f"{HERE}:wait", {})
-    survivor = zygote.fork(f"{HERE}:wait", {}, survives=True)
+    children = [
+        zygote.fork(f"{HERE}:wait", {}),
+        zygote.fork(f"{HERE}:wait", {}, survives=True),
+    ]
     zygote.close()
-
-    await_end(tied)
-    assert not readable([survivor.pidfd], 0)
-    signal.pidfd_send_signal(survivor.pidfd, signal.SIGKILL)
-    await_end(survivor)
+    try:
+        assert readable([children[0].pidfd], WAIT_S)
+        assert not readable([children[1].pidfd], 0)
+    finally:
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+        await_end(*children)
 
 
 def test_a_zygote_ends_with_its_starter(tmp_path: Path) -> None:
