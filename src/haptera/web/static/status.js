@@ -172,7 +172,7 @@ function buildRacks(nodes) {
     const grid = make("div", { classes: "cells" }, ...racks.get(rack));
     const columns = Math.min(10, Math.max(2, Math.ceil(Math.sqrt(racks.get(rack).length))));
     grid.style.setProperty("--columns", columns);
-    return make("div", { classes: "rack" }, make("h2", { textContent: rack ? `rack ${rack}` : "no rack" }), grid);
+    return make("div", { classes: "rack" }, make("h2", { textContent: rack || "no rack" }), grid);
   });
   at("racks").replaceChildren(...sections);
   if (cells.size) (cells.get(chosen) ?? cells.values().next().value).tabIndex = 0;
