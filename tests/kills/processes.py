@@ -68,18 +68,14 @@ def all_of(mark: str, directory: Path) -> list[Process]:
 def send(process: Process, number: signal.Signals) -> bool:
     """Send a signal to this very process; whether it was there to get it."""
     with _opened(process) as pidfd:
-        if pidfd is None:
-            return False
-        signal.pidfd_send_signal(pidfd, number)
-        return True
+        return pidfd is not None and _sent(pidfd, number)
 
 
 def kill(process: Process) -> bool:
     """Kill -9, and wait until it is dead; whether it lived until then."""
     with _opened(process) as pidfd:
-        if pidfd is None:
+        if pidfd is None or not _sent(pidfd, signal.SIGKILL):
             return False
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         ended, _, _ = select.select([pidfd], [], [], END_WITHIN_S)
         assert ended, f"{process} survives SIGKILL"
         return True
@@ -117,6 +113,14 @@ def _opened(process: Process) -> Iterator[int | None]:
         yield pidfd if now is not None and now.started == process.started else None
     finally:
         os.close(pidfd)
+
+
+def _sent(pidfd: int, number: signal.Signals) -> bool:
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _has(pid: int, mark: str) -> bool:

@@ -1,6 +1,7 @@
 import asyncio
 import fcntl
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -36,10 +37,11 @@ from haptera.wire.ipc import Frames, encode_frame
 pytestmark = pytest.mark.net
 
 WAIT_S = 20
-SLEEP = f"{sys.executable} -I -S -c 'import signal; signal.pause()'"
+PYTHON = shlex.quote(sys.executable)
+SLEEP = f"{PYTHON} -I -S -c 'import signal; signal.pause()'"
 # Says when it would hear a SIGTERM, and does not.
 DEAF = (
-    f"{sys.executable} -I -c 'import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    f"{PYTHON} -I -c 'import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
     ' open("deaf", "w").close(); signal.pause()\''
 )
 
