@@ -1,11 +1,13 @@
 """`haptera serve`: a parent, from its state file to its API."""
 
 import asyncio
+import logging
 import secrets
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -21,6 +23,7 @@ from haptera.core.limits import MS
 from haptera.core.side import Side
 from haptera.daemon.backend import EngineBackend
 from haptera.daemon.client import write_client
+from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
 from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.errors import HapteraError
@@ -46,6 +49,8 @@ API_PORT: Final = 4270
 HELLO_MS: Final = 5_000
 BOOT_ID_BITS: Final = 63
 
+_log = logging.getLogger(__name__)
+
 
 class Settings(msgspec.Struct, frozen=True):
     """One parent: where its files are, where it is reached, what it is called, what it runs.
@@ -58,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True):
     directory: str
     address: str
     client: str
-    name: str = "cluster"
+    name: str
     cluster: str | None = None
     modules: tuple[str, ...] = ("labnode", "service")
     hello_ms: int = HELLO_MS
@@ -74,14 +79,33 @@ def serve(directory: Path, site: Path | None, address: str) -> None:
         HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
     """
     check_loopback(address)
+    cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
     root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
-    settings = Settings(str(root / "parent"), address, str(root / "client.json"))
+    run(
+        Settings(
+            str(root / "parent"),
+            address,
+            str(root / "client.json"),
+            cluster.name,
+            modules=cluster.modules,
+            site=None if site is None else str(site),
+        )
+    )
+
+
+def _cluster(home: Path, site: Path | None) -> Cluster:
+    """The cluster of the site file, or else the one that was served here before."""
     if site is not None:
         wanted = load_site(site, constants_of(site))
-        settings = msgspec.structs.replace(
-            settings, name=wanted.cluster, modules=wanted.modules, site=str(site)
+        return Cluster(wanted.cluster, wanted.modules)
+    known = read_cluster(home)
+    if known is None:
+        raise HapteraError(
+            "no cluster was served here yet",
+            where=str(home),
+            do="name a site file with --site, or another directory with --dir",
         )
-    run(settings)
+    return known
 
 
 def constants_of(site: Path) -> dict[str, str]:
@@ -92,7 +116,11 @@ def constants_of(site: Path) -> dict[str, str]:
 def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     """Be a parent: a fork target."""
     zygote = fork_zygote(PRELOAD)
-    run(msgspec.convert(dict(arguments), Settings), zygote)
+    try:
+        run(msgspec.convert(dict(arguments), Settings), zygote)
+    except HapteraError as error:
+        _log.error("%s", error)  # noqa: TRY400  not a fault of ours: one line says it all
+        sys.exit(1)
 
 
 def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
@@ -102,9 +130,17 @@ def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
         HapteraError: a port is in use, the state file cannot be used…; nothing has changed.
     """
     log_to_stderr()
+    check_cluster(Path(settings.directory), settings.name)
     first = [zygote] if zygote is not None else []
     starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
-    asyncio.run(_Parent(settings, starting).run())
+    try:
+        asyncio.run(_Parent(settings, starting).run())
+    except OSError as error:
+        raise HapteraError(
+            f"cannot be used: {error.strerror or error}",
+            where=error.filename or settings.directory,
+            do="see to the disk, then start again",
+        ) from error
 
 
 class _Parent:
@@ -137,6 +173,7 @@ class _Parent:
             loop.call_soon_threadsafe(self._deliver, [done])
 
         self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
+        keep_cluster(self._home, Cluster(settings.name, settings.modules))
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._claims = listen_for_claims(settings.address, HELLO_PORT)
         self._api = listen(settings.address, settings.api_port)
@@ -178,25 +215,32 @@ class _Parent:
                 tasks.create_task(enrolment.serve(self._claims)),
                 tasks.create_task(Server(app, self._api).run()),
             ]
-            await self._apply_site()
-            await stopped.wait()
+            _log.info("serves the API at %s; client file: %s", url, settings.client)
+            wrong = await self._apply_site()
+            if wrong is None:
+                await stopped.wait()
             for task in running:
                 task.cancel()
+        if wrong is not None:
+            raise wrong
 
-    async def _apply_site(self) -> None:
+    async def _apply_site(self) -> HapteraError | None:
+        """Apply the site file that was named, if any; what is wrong with it, if anything."""
         if self._settings.site is None:
-            return
+            return None
         site = Path(self._settings.site)
-        changes = site_changes(
-            read_text(site),
-            str(site),
-            constants_of(site),
-            self._backend.stored(),
-            self._settings.name,
-        )
+        try:
+            changes = site_changes(
+                read_text(site),
+                str(site),
+                constants_of(site),
+                self._backend.stored(),
+                self._settings.name,
+            )
+        except HapteraError as error:
+            return error
         reply = await self._backend.propose(changes, None)
-        if reply.refusal is not None:
-            raise HapteraError(reply.refusal, where=str(site))
+        return None if reply.refusal is None else HapteraError(reply.refusal, where=str(site))
 
     def _close(self) -> None:
         self._processes.close()
@@ -255,7 +299,11 @@ def check_loopback(address: str) -> None:
     Raises:
         HapteraError: it is not of this machine only.
     """
-    if not address.startswith("127."):
+    try:
+        local = IPv4Address(address).is_loopback
+    except AddressValueError:
+        local = False
+    if not local:
         raise HapteraError(
             "the API has no TLS yet, so it is served on this machine only",
             where=f"--listen {address}",
