@@ -30,6 +30,7 @@ class Server:
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                log_level="warning",
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

@@ -119,7 +119,7 @@ def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     try:
         run(msgspec.convert(dict(arguments), Settings), zygote)
     except HapteraError as error:
-        _log.error("%s", error)  # noqa: TRY400  not a fault of ours: one line says it all
+        _log.error("%s", error)
         sys.exit(1)
 
 

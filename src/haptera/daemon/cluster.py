@@ -1,0 +1,56 @@
+"""Which cluster a directory is of, so that no other cluster's site file takes it over."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.model.errors import ConflictError, HapteraError
+from haptera.runtime.private import write_durable
+
+FILE: Final = "cluster.json"
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What a parent's first start was told, and later ones hold to."""
+
+    name: str
+    modules: tuple[str, ...]
+
+
+def read_cluster(home: Path) -> Cluster | None:
+    """The cluster of a parent's directory; None before its first start.
+
+    Raises:
+        HapteraError: the file that should hold it holds something else.
+    """
+    place = home / FILE
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=Cluster)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise HapteraError(
+            f"names no cluster: {error}", where=str(place), do="restore it from a backup"
+        ) from None
+
+
+def check_cluster(home: Path, name: str) -> None:
+    """Refuse a directory that is of another cluster.
+
+    Raises:
+        HapteraError: it is.
+    """
+    known = read_cluster(home)
+    if known is not None and known.name != name:
+        raise ConflictError(
+            f"is of cluster {known.name}, not {name}",
+            where=str(home),
+            do="give each cluster a directory of its own (--dir)",
+        )
+
+
+def keep_cluster(home: Path, cluster: Cluster) -> None:
+    """Have the next start know it."""
+    if read_cluster(home) != cluster:
+        write_durable(home / FILE, msgspec.json.encode(cluster))
