@@ -12,8 +12,10 @@ import click
 
 from haptera.api.shapes import Applied, SiteBody
 from haptera.cli import live
-from haptera.cli.client import Client, UnreachableError, find_client
+from haptera.cli.client import Client, find_client
+from haptera.cli.words import printable
 from haptera.config.site import Site, load_site, read_text
+from haptera.daemon.cluster import check_cluster
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
 from haptera.lab.supervisor import open_lab
@@ -26,6 +28,8 @@ HELLO_MS: Final = 1_000
 # How long the parent may take until it serves, and how often it is asked.
 READY_WITHIN_S: Final = 30.0
 ASK_EVERY_S: Final = 0.05
+# A parent that ended this often before it served will not come up.
+STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
 INTERRUPTED: Final = 0
 
@@ -36,6 +40,7 @@ def run(*, directory: Path, site: Path, once: bool) -> int:
     Raises:
         HapteraError: the site file is wrong, another lab runs here…; nothing was started.
     """
+    read_text(site)  # A name mistyped must leave nothing behind.
     places = Places(directory.resolve())
     cluster = open_cluster(places)
     constants = {
@@ -44,6 +49,7 @@ def run(*, directory: Path, site: Path, once: bool) -> int:
         "site": str(site.resolve().parent),
     }
     wanted = load_site(site, constants)
+    check_cluster(places.parent, wanted.cluster)
     attributes = {
         one.entity.name: one.attributes for one in wanted.entities if one.entity.kind == "node"
     }
@@ -72,14 +78,20 @@ async def _run(config: LabConfig, site: Path, *, once: bool) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    # The old file names the tokens and, perhaps, the address of a parent that is gone.
-    config.places.client.unlink(missing_ok=True)
+    before = _content(config.places.client)
     async with open_lab(config):
-        client = await _ready(config)
-        await asyncio.to_thread(_apply, client, site)
-        click.echo(f"status page: {client.page}")
-        work = _check(config, site) if once else _show(client)
-        return await _until(stopped, work)
+        try:
+            return await _until(stopped, _work(config, site, before, once=once))
+        except HapteraError as error:
+            wrong = error  # The lab ends first, and orderly.
+    raise wrong
+
+
+async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bool) -> int:
+    client = await _ready(config, before)
+    await asyncio.to_thread(_apply, client, site)
+    click.echo(f"status page: {client.page}")
+    return await (_check(config, site) if once else _show(client))
 
 
 async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, int]) -> int:
@@ -96,24 +108,37 @@ async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, int]) -> int:
     return INTERRUPTED
 
 
-async def _ready(config: LabConfig) -> Client:
+async def _ready(config: LabConfig, before: bytes | None) -> Client:
     """The client of the lab's own parent, once that has made the file for it.
 
+    The file from `before` names a parent that is gone.
+
     Raises:
-        HapteraError: it has not within its time; its log says why.
+        HapteraError: it has not within its time, or it dies again and again; its log says why.
     """
-    try:
+    places = config.places
+    started: set[bytes | None] = set()
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(READY_WITHIN_S):
-            while True:
-                with contextlib.suppress(UnreachableError):
-                    return find_client(config.places.client, config.directory)[0]
+            while len(started) <= STARTS_MAX:
+                if _content(places.client) != before:
+                    return find_client(places.client, config.directory)[0]
+                started.add(_content(places.parent / "parent.pid"))
                 await asyncio.sleep(ASK_EVERY_S)
-    except TimeoutError:
-        raise HapteraError(
-            f"the parent does not serve after {READY_WITHIN_S:g} s",
-            where=str(config.places.parent / "serve.log"),
-            do="see there what it says",
-        ) from None
+    log = places.parent / "serve.log"
+    last = (_content(log) or b"").decode(errors="replace").splitlines()[-1:]
+    raise HapteraError(
+        f"the parent does not come up: {printable(last[0]) if last else 'it says nothing'}",
+        where=str(log),
+        do="mend what it says, then start the lab again",
+    )
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _apply(client: Client, site: Path) -> None:
