@@ -89,7 +89,9 @@ class EntityRoutes:
         view = self.backend.entity(entity)
         if view is None:
             raise ProblemError(
-                HTTPStatus.NOT_FOUND, f"there is no {entity}", do="see GET /v1/entities"
+                HTTPStatus.NOT_FOUND,
+                f"there is no {entity}",
+                do="see which there are: haptera status, or GET /v1/entities",
             )
         return view
 

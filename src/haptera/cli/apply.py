@@ -22,7 +22,10 @@ from haptera.config.tree import SITE_BYTES_MAX
 @output_option
 @click.pass_context
 def apply(ctx: click.Context, file: str, dry_run: bool, output: str) -> None:
-    """Make the site FILE (- for standard input) what the cluster should be."""
+    """Make a site file what the cluster should be.
+
+    FILE is its path, or - for standard input.
+    """
     answer = _send(the_client(ctx), file, dry_run=dry_run)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
@@ -41,7 +44,10 @@ def apply(ctx: click.Context, file: str, dry_run: bool, output: str) -> None:
 @output_option
 @click.pass_context
 def plan(ctx: click.Context, file: str, output: str) -> None:
-    """Show which chains would run if the site FILE (- for standard input) were applied."""
+    """Show what would run if a site file were applied.
+
+    FILE is its path, or - for standard input.
+    """
     answer = _send(the_client(ctx), file, dry_run=True)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)

@@ -10,6 +10,8 @@ from haptera.cli.groups import grouped
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import COLOURS, details, duration, printable, sentence, values
+from haptera.model.errors import HapteraError
+from haptera.model.nodeset import fold, members
 from haptera.model.views import Condition, EntityView
 
 _SETTLED = (Condition.CONVERGED, Condition.IDLE)
@@ -37,7 +39,10 @@ def status(ctx: click.Context, nodeset: str | None, check: bool, output: str) ->
 @output_option
 @click.pass_context
 def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
-    """Say of ENTITY, or of all on NODESET that is not as desired, what it stands at."""
+    """Say why something is not as desired.
+
+    Of ENTITY, or of all on NODESET, or of everything.
+    """
     client = the_client(ctx)
     if selection is not None and ":" in selection:
         views = [client.get(f"/v1/entities/{selection}", EntityView)]
@@ -61,7 +66,10 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
 @output_option
 @click.pass_context
 def get(ctx: click.Context, what: str, output: str) -> None:
-    """Show one ENTITY (node:NAME, service:NAME@NODE), or all of a KIND."""
+    """Show one entity, or all of a kind.
+
+    ENTITY is node:NAME or service:NAME@NODE, KIND is node or service.
+    """
     client = the_client(ctx)
     if ":" in what:
         view = client.get(f"/v1/entities/{what}", EntityView)
@@ -72,8 +80,20 @@ def get(ctx: click.Context, what: str, output: str) -> None:
 
 
 def _entities(client: Client, nodeset: str | None) -> Entities:
-    query = None if nodeset is None else {"nodes": nodeset}
-    return client.get("/v1/entities", Entities, query)
+    """All entities, or those of the nodes asked for, each of which must be there.
+
+    Raises:
+        HapteraError: one is not: a check of a node that nobody declared must not pass.
+    """
+    if nodeset is None:
+        return client.get("/v1/entities", Entities)
+    answer = client.get("/v1/entities", Entities, {"nodes": nodeset})
+    there = {view.node for view in answer.entities}
+    if missing := [one.name for one in members(nodeset) if one.name not in there]:
+        raise HapteraError(
+            f"no such node: {fold(missing)}", do="see which there are: haptera status"
+        )
+    return answer
 
 
 def _print_status(views: Sequence[EntityView]) -> None:

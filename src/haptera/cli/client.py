@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Final, TypeVar
@@ -109,7 +110,9 @@ def find_client(given: Path | None, start: Path) -> tuple[Client, str | None]:
         file = msgspec.json.decode(text, type=ClientFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HapteraError(
-            str(error), where=str(path), do='write {"url": "http://…", "token": "…"}'
+            f"is no client file: {error}",
+            where=str(path),
+            do='write {"url": "http://…", "token": "…"}',
         ) from None
     if urlsplit(file.url).scheme not in ("http", "https"):
         raise HapteraError(f"{file.url!r} is no URL", where=str(path), do="begin with http://")
@@ -119,7 +122,9 @@ def find_client(given: Path | None, start: Path) -> tuple[Client, str | None]:
 
 
 def unreachable(url: str, error: Exception) -> UnreachableError:
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    # By its number: what asyncio puts in words names the address once more.
+    number = error.errno if isinstance(error, OSError) else None
+    words = os.strerror(number) if number is not None and number > 0 else str(error)
     return UnreachableError(
         f"cannot reach the parent: {words or type(error).__name__}",
         where=url,
@@ -133,6 +138,9 @@ def problem_error(answer: bytes, url: str, status: int) -> HapteraError:
         view = msgspec.json.decode(answer, type=ProblemView)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return HapteraError(f"answered {status} without a reason", where=url, do="see its log")
+    if status == HTTPStatus.UNAUTHORIZED:
+        advice = "use the client file that this parent wrote last, .haptera/client.json"
+        return HapteraError(view.what, where=url, do=advice)
     errors = [HapteraError(one.what, where=one.where, do=one.do) for one in view.errors]
     return InputError(errors or [HapteraError(view.what, where=view.where, do=view.do)])
 

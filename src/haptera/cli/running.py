@@ -9,15 +9,26 @@ import click
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _dir_option = click.option(
-    "--dir", "directory", type=_FOLDER, default=Path(), help="Where .haptera/ with all state is."
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    default=Path(),
+    show_default="here",
+    help="Where .haptera/ with all state is.",
 )
 
 
 @click.command()
 @_dir_option
-@click.option("--site", type=_FILE, help="A site file to apply at the start.")
 @click.option(
-    "--listen", metavar="ADDRESS", default="127.0.0.1", help="The loopback address to serve on."
+    "--site", type=_FILE, help="A site file to apply at the start; the first start needs one."
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The loopback address to serve on.",
 )
 def serve(directory: Path, site: Path | None, listen: str) -> int:
     """Run a parent: the engine, its store and its API."""
@@ -29,7 +40,12 @@ def serve(directory: Path, site: Path | None, listen: str) -> int:
 
 @click.command()
 @click.option(
-    "--dir", "directory", type=_FOLDER, default=Path("/run/haptera"), help="Its run directory."
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    default=Path("/run/haptera"),
+    show_default=True,
+    help="Its run directory.",
 )
 @click.option("--address", required=True, help="The node's own address.")
 @click.option(
@@ -51,7 +67,10 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
 @click.option("--site", type=_FILE, required=True, help="The site file to make so.")
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
 def lab(directory: Path, site: Path, once: bool) -> int:
-    """Run a virtual cluster on this machine: a parent, and a process tree for each node."""
+    """Run a virtual cluster on this machine.
+
+    A parent, and a process tree for each node; until Ctrl-C.
+    """
     from haptera.cli import lab as cluster
 
     return cluster.run(directory=directory, site=site, once=once)

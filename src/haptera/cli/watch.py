@@ -34,11 +34,16 @@ def watch(ctx: click.Context, output: str) -> None:
 
 async def _watch(client: Client, output: Format) -> None:
     lines: dict[str, str] = {}
+    told: str | None = None
     async with aclosing(follow(client)) as stream:
         async for news in stream:
             if isinstance(news, Broken):
-                print_error(news.error)
+                # Tried again and again, told once.
+                if told != str(news.error):
+                    told = str(news.error)
+                    print_error(news.error)
                 continue
+            told = None
             for view in news.event.entities:
                 line = _line(view)
                 # What only grew older is no news.
