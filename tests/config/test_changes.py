@@ -90,7 +90,7 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
 
 
 def test_a_site_file_of_another_cluster_changes_nothing():
-    with pytest.raises(ConflictError, match="this is the cluster quick, not other"):
+    with pytest.raises(ConflictError, match="of cluster other; here is cluster quick"):
         site_changes("cluster: other", "site.yaml", {}, [], "quick")
     assert site_changes("cluster: quick\nnodes: {n1: }", "site.yaml", {}, [], "quick") == (
         Declare(N1, {}, "site"),

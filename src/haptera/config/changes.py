@@ -34,7 +34,7 @@ def site_changes(
     site = parse_site(text, file, constants)
     if site.cluster != cluster:
         raise ConflictError(
-            f"this is the cluster {cluster}, not {site.cluster}",
+            f"this is a site file of cluster {site.cluster}; here is cluster {cluster}",
             where=file,
             do="apply it to its own cluster, or correct its name",
         )

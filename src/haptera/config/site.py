@@ -25,6 +25,7 @@ from haptera.model.entity import EntityId, check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import Member, fold, members
 from haptera.model.schema import Kind
+from haptera.modules import BUNDLED
 
 # All node-sets of one file together: what one file may make the parent work through.
 EXPANDED_MAX = 500_000
@@ -159,7 +160,7 @@ class _Parts:
         with self._errors.at(tree.place):
             if not isinstance(tree, Series):
                 raise HapteraError("modules is a list", do="write `modules: [service]`")
-            return tuple(check_name(_leaf(item).text) for item in tree.items)
+            return tuple(_module(_leaf(item).text) for item in tree.items)
         return ()
 
     def lab(self) -> Mapping[str, object]:
@@ -283,6 +284,12 @@ def _selector(text: str) -> tuple[Kind, str | None, str]:
     if (kind is node.kind) == bool(at):
         raise HapteraError(f"{text!r} selects nothing", do="write NODESET or SERVICE@NODESET")
     return (kind, check_name(rest), right) if at else (kind, None, rest)
+
+
+def _module(name: str) -> str:
+    if name not in BUNDLED:
+        raise HapteraError(f"there is no module {name!r}", do=nearest(name, BUNDLED))
+    return name
 
 
 def _leaf(tree: Tree) -> Leaf:

@@ -111,7 +111,10 @@ def read_tree(text: str, file: str, errors: Errors) -> Tree:
         node = _Composer(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         place = _place(file, error.problem_mark or error.context_mark)
-        what = " ".join(part for part in (error.context, error.problem) if part)
+        begin = error.context_mark
+        since = "" if begin is None else f" (line {begin.line + 1})"
+        context = "" if error.context is None else f"{error.context}{since}: "
+        what = f"{context}{error.problem}"
         raise HapteraError(what, where=str(place), do="mend the YAML") from None
     except yaml.YAMLError as error:
         what = str(error).partition("\n")[0]
