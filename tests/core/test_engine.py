@@ -14,9 +14,8 @@ from haptera.model.changes import (
     SetDesired,
     Stored,
     StoredEntity,
-    Undeclare,
 )
-from haptera.model.effects import Call, Cancel, Effect, Publish, Reply, Start, Work, Write
+from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Write
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.intent import Intent
@@ -172,21 +171,6 @@ def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
     row = engine.table.get(OTHER)
     assert row is not None
     assert (row.revision, row.desired) == (5, {"power": Desired("on", "site")})
-
-
-def test_what_is_under_way_on_an_entity_ends_with_it() -> None:
-    engine = parent(stored(desired={"power": "on"}))
-    told(engine, S, Ready("bmc"))
-    told(engine, S, Answered(1, "off", S))
-    told(engine, S, Written(1, 4))
-    told(engine, S, Proposed(9, (Undeclare(NODE),)))
-
-    assert told(engine, 2 * S, Written(2, 5)) == [
-        Reply(9, 5),
-        Cancel(2, "bmc"),
-        Write(3, (CloseIntent("a1-1"),)),
-    ]
-    assert told(engine, 2 * S, Ended(2)) == []
 
 
 def test_a_proposal_that_cannot_be_meant_is_refused_before_it_is_written() -> None:

@@ -20,8 +20,8 @@ from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.parts import Change, Step
 
-# Hands out the number under which the answer to a write comes back for this entity.
-Tickets = Callable[[EntityId | None], int]
+# Hands out the number under which the answer to a write comes back for this intent.
+Tickets = Callable[[Intent | None], int]
 
 
 class Acts:
@@ -35,6 +35,7 @@ class Acts:
         self._calls = calls
         self._looks = looks
         self._tickets = tickets
+        self._left: dict[EntityId, tuple[Intent, Step]] = {}
         self._count = 0
 
     def begin(self, turn: Turn, row: Row, step: Step, start: int) -> None:
@@ -50,29 +51,53 @@ class Acts:
             step.enrols,
         )
         row.stepping = Stepping(intent, step, start, _settled_at(intent, step))
-        turn.effects.append(Write(self._tickets(row.id), (OpenIntent(intent),)))
+        turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
 
-    def resume(self, row: Row, intent: Intent, step: Step, now: int) -> None:
-        """An intent that an earlier process left: its outcome is unknown until it is read."""
+    def leave(self, turn: Turn, intent: Intent, step: Step) -> None:
+        """This step may have been begun, and nobody follows it: its entity will, if it is there.
+
+        Intents are left oldest first. An entity has one, unless the disk refused to close it.
+        """
         if intent.kernel_boot != self._side.kernel_boot:
             # The clock has begun anew since: count from now, which is the safe side.
-            intent = msgspec.structs.replace(intent, began_at=now)
+            intent = msgspec.structs.replace(intent, began_at=turn.now)
+        if (older := self._left.get(intent.entity)) is not None:
+            self.close(turn, older[0])
+        self._left[intent.entity] = intent, step
+        self._timers.set(("left", intent.entity), _settled_at(intent, step))
+
+    def take_up(self, row: Row, now: int) -> None:
+        """Follow the step that was left on this entity: its outcome is unknown until it is read."""
+        if row.id not in self._left:
+            return
+        intent, step = self._left.pop(row.id)
+        self._timers.drop(("left", row.id))
         row.stepping = Stepping(
             intent, step, None, _settled_at(intent, step), Phase.READING,
-            error=f"{step.path}: was under way when its process ended",
+            error=f"{step.path}: was left under way",
         )  # fmt: skip
         for change in step.changes:
             row.forget(change.variable, now)
 
+    def give_up(self, turn: Turn, entity: EntityId) -> None:
+        """The entity did not come back, and the step that was left on it has no effect any more."""
+        intent, _ = self._left.pop(entity)
+        self.close(turn, intent)
+
     def retire(self, turn: Turn, row: Row) -> None:
-        """The entity is gone: what was meant for it is over, whatever came of it."""
-        if row.stepping is not None:
-            if row.stepping.call is not None:
-                self._calls.cancel(turn, row.stepping.call)
-            self.close(turn, row.stepping.intent)
+        """The entity is gone; a step that was called may yet take effect, and is not forgotten."""
+        stepping = row.stepping
+        if stepping is None:
+            return
+        if stepping.call is not None:
+            self._calls.cancel(turn, stepping.call)
+        if stepping.phase in (Phase.CALLED, Phase.READING):
+            self.leave(turn, stepping.intent, stepping.step)
+        else:
+            self.close(turn, stepping.intent)
 
     def close(self, turn: Turn, intent: Intent) -> None:
-        """This intent is over, or its entity or module is gone: nobody waits for its outcome."""
+        """This intent is over, or its module is gone: nobody waits for its outcome."""
         turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id),)))
 
     def written(self, row: Row) -> None:

@@ -76,6 +76,7 @@ class Decisions:
 
     def decide(self, turn: Turn, row: Row) -> None:
         """Bring one entity a part further, as far as this side can."""
+        self._acts.take_up(row, turn.now)
         place = self.place(turn, row)
         self._acts.review(turn, row, place.domain, place.state)
         condition, why = self._stand(turn, place)

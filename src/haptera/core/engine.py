@@ -43,6 +43,7 @@ from haptera.model.events import (
     Unwritten,
     Written,
 )
+from haptera.model.intent import Intent
 
 
 class Engine:
@@ -86,12 +87,10 @@ class Engine:
         self._forgive_pause(now)
         for event in batch:
             self._take(turn, event)
+            self._retire(turn)
         for key in self.timers.due(now):
             self._wake(turn, key)
         self._decide_all(turn)
-        for row in self.table.take_removed():
-            self.looks.retire(turn, row)
-            self.acts.retire(turn, row)
         self._tell(turn)
         if turn.changed:
             turn.effects.append(Publish(tuple(sorted(turn.changed, key=str))))
@@ -115,12 +114,13 @@ class Engine:
         for entity in stored.entities:
             self._begin.touch(self.table.load(entity).id)
         for intent in stored.intents:
-            row = self.table.get(intent.entity)
             step = self.catalog.step(intent.module, intent.step)
-            if row is None or step is None:
+            if step is None:
                 self.acts.close(self._begin, intent)
             else:
-                self.acts.resume(row, intent, step, now)
+                self.acts.leave(self._begin, intent, step)
+        for row in self.table:
+            self.acts.take_up(row, now)
         for name, incarnation in stored.incarnations.items():
             self.links.join(now, name, incarnation)
         if self.side.node is not None:
@@ -156,6 +156,12 @@ class Engine:
             case _:
                 assert_never(event)
 
+    def _retire(self, turn: Turn) -> None:
+        """End what is under way on what is gone, before a later event is taken for its answer."""
+        for row in self.table.take_removed():
+            self.looks.retire(turn, row)
+            self.acts.retire(turn, row)
+
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
             case ("hello", str(name)):
@@ -168,6 +174,8 @@ class Engine:
                 self.supervisor.start(turn, module)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
+            case ("left", EntityId() as entity):
+                self.acts.give_up(turn, entity)
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
             case _:
@@ -185,8 +193,7 @@ class Engine:
 
     def _stored(self, turn: Turn, event: Written | Unwritten) -> None:
         """A write is done or refused: an intent's entity goes on, or a proposal is answered."""
-        entity = self.proposals.meant_for(event.ticket)
-        row = None if entity is None else self.table.get(entity)
+        row = self._stepping(self.proposals.take_intent(event.ticket))
         match event:
             case Written() if row is not None:
                 self.acts.written(row)
@@ -199,6 +206,11 @@ class Engine:
                 self.acts.unwritten(turn, row, text)
             case Unwritten():
                 self.proposals.unwritten(turn, event)
+
+    def _stepping(self, intent: Intent | None) -> Row | None:
+        """The row that has this intent; None where it is gone, or was made anew since."""
+        row = None if intent is None else self.table.get(intent.entity)
+        return row if row and row.stepping and row.stepping.intent is intent else None
 
     def _asked(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:

@@ -11,6 +11,7 @@ from haptera.model.effects import Reply, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Unwritten
+from haptera.model.intent import Intent
 from haptera.model.schema import Kind
 
 
@@ -22,18 +23,18 @@ class Proposals:
         self._kinds = kinds
         self._tickets = count(1)
         self._proposed: dict[int, Proposed] = {}
-        self._meant: dict[int, EntityId] = {}
+        self._intents: dict[int, Intent] = {}
 
-    def ticket(self, entity: EntityId | None) -> int:
-        """A number for a write; its answer is for this entity, or for nobody."""
+    def ticket(self, intent: Intent | None) -> int:
+        """A number for a write; its answer lets this intent go on, or nothing."""
         ticket = next(self._tickets)
-        if entity is not None:
-            self._meant[ticket] = entity
+        if intent is not None:
+            self._intents[ticket] = intent
         return ticket
 
-    def meant_for(self, ticket: int) -> EntityId | None:
-        """The entity whose intent this ticket wrote; asked once."""
-        return self._meant.pop(ticket, None)
+    def take_intent(self, ticket: int) -> Intent | None:
+        """The intent that was written under this ticket; asked once."""
+        return self._intents.pop(ticket, None)
 
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written, unless it cannot be meant."""
