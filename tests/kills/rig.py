@@ -140,6 +140,9 @@ class Lab:
         """Whether the BMC was ever sent this command, once it has read all that it was sent."""
         for _ in range(2):
             assert self._ask_bmc(node, "/faults", {}) == 200
+        return self.was_sent(node, command)
+
+    def was_sent(self, node: str, command: str) -> bool:
         rows = checker.read_rows(self.commands(node))
         return any("verdict" in row and row["command"] == command for row in rows)
 
@@ -157,6 +160,14 @@ class Lab:
         query = "SELECT id FROM intents WHERE entity = ?"
         row = self._state.execute(query, (f"node:{node}",)).fetchone()
         return None if row is None else str(row[0])
+
+    def agent_means_something(self, node: str) -> bool:
+        """Whether the node's agent has an open intent, by its journal."""
+        file = self.root / "nodes" / node / "run" / "intents.json"
+        try:
+            return bool(json.loads(file.read_text())["open"])
+        except FileNotFoundError:
+            return False
 
     def unhealed(self, api: Api) -> list[str]:
         """All that is not as desired: by the API, by HTTP, and by the kernel's account."""
@@ -212,16 +223,20 @@ class Lab:
             return connection.getresponse().status
 
 
-def stop_process(process: Process) -> bool:
-    """SIGSTOP, and wait until it stands still; whether it lived to."""
-    if not send(process, signal.SIGSTOP):
-        return False
-    wait_for("it stands still", lambda: _stands_still(process), ASK_WITHIN_S)
-    return True
+@contextmanager
+def stopped(process: Process) -> Iterator[None]:
+    """SIGSTOP, and go on in the end; one that has ended meanwhile stands still too."""
+    send(process, signal.SIGSTOP)
+    try:
+        wait_for("it stands still", lambda: _stands_still(process), ASK_WITHIN_S)
+        yield
+    finally:
+        send(process, signal.SIGCONT)
 
 
-def go_on(process: Process) -> None:
-    send(process, signal.SIGCONT)
+def is_at_work(module: Process) -> bool:
+    """Whether the module has begun to start something, or is no more."""
+    return read_process(module.pid) is None or bool(descendants(module.pid))
 
 
 def _stands_still(process: Process) -> bool:

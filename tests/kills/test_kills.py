@@ -3,14 +3,16 @@ import random
 import sys
 import time
 from collections import Counter
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.kills import checker
 from tests.kills.processes import Process, kill, wait_for
-from tests.kills.rig import NODES, STEP_WITHIN_S, Lab, go_on, stop_process
+from tests.kills.rig import NODES, STEP_WITHIN_S, Lab, is_at_work, stopped
 from tests.kills.writer import Api, Writer
 
 # Another seed orders the kills and their victims anew: HAPTERA_KILL_SEED=5 pytest tests/kills
@@ -18,28 +20,43 @@ SEED = int(os.environ.get("HAPTERA_KILL_SEED", "1"))
 HEAL_WITHIN_S = 90
 # A kill lands at any moment of what was set going before it.
 PAUSE_S_MAX = 0.6
-# Killed while an intent is durable and its command not sent, the module standing still.
-BETWEEN = ["parent"] * 5 + ["labnode"] * 4 + ["parent's zygote"] * 3
+# Killed while an intent is durable and its effect not begun, the module standing still.
+BETWEEN = (
+    ["parent"] * 4
+    + ["labnode"] * 3
+    + ["parent's zygote"] * 3
+    + ["agent"] * 2
+    + ["agent's zygote"]
+    + ["service"]
+)
 # Killed at any other moment, while chains are under way.
 PLAIN = (
     ["parent"] * 3
     + ["labnode"] * 2
     + ["parent's zygote"]
-    + ["agent"] * 4
-    + ["agent's zygote"] * 2
-    + ["service"] * 3
-    + ["keeper"] * 3
+    + ["agent"] * 3
+    + ["agent's zygote"]
+    + ["service"] * 2
+    + ["keeper"] * 4
 )
+KILLS = 30
+# Not killed: the module goes on when its step's time is over, and must not act any more.
+STALLS = 2
+STALL_S = 2.2
 ON_A_NODE = {"agent", "agent's zygote", "service", "keeper"}
 
 
 class Killer:
-    """Goes through the kills in a seeded order; `done` counts them."""
+    """Goes through the kills in a seeded order; `done` counts them.
+
+    `dropped` are nodes with the ids of commands that were meant, and may no longer be sent.
+    """
 
     def __init__(self, lab: Lab, rng: random.Random) -> None:
         self._lab = lab
         self._rng = rng
         self.done: Counter[str] = Counter()
+        self.dropped: list[tuple[str, str]] = []
         self.too_late = 0
 
     def __str__(self) -> str:
@@ -47,49 +64,79 @@ class Killer:
         return f"{self.done.total()} kills ({kinds}), {self.too_late} came too late"
 
     def kill_all(self) -> None:
-        schedule = [(kind, True) for kind in BETWEEN] + [(kind, False) for kind in PLAIN]
+        schedule: list[tuple[str, Callable[[], bool]]] = [
+            *((f"{kind} between", partial(self._kill_between, kind)) for kind in BETWEEN),
+            *((kind, partial(self._kill_plainly, kind)) for kind in PLAIN),
+            *[("", self._stall)] * STALLS,
+        ]
         self._rng.shuffle(schedule)
-        for kind, between in schedule:
-            if between:
-                while not self._kill_between(kind):
-                    self.too_late += 1
-                self.done[f"{kind} between"] += 1
-            else:
-                while not self._kill_plainly(kind):
-                    pass
-                self.done[kind] += 1
+        for name, attempt in schedule:
+            while not attempt():
+                self.too_late += 1
+            self.done.update([name] if name else [])
 
     def _kill_between(self, kind: str) -> bool:
-        """Kill after an intent is durable and before its command is sent; False: it was sent."""
+        """Kill after an intent is durable and before its effect begins; False: it had begun."""
         node = self._settled_node()
+        if kind in ON_A_NODE:
+            victim = self._on_node(kind, node)
+            with self._service_stopped(node) as begun:
+                return not begun and kill(victim)
         parent = self._lab.parent()
-        module = self._lab.module(parent, "labnode")
         victim = self._on_parent(kind, parent)
+        with self._labnode_stopped(parent, node) as begun:
+            return not begun and kill(victim)
+
+    def _stall(self) -> bool:
+        with self._labnode_stopped(self._lab.parent(), self._settled_node()) as begun:
+            time.sleep(0 if begun else STALL_S)
+            return not begun
+
+    @contextmanager
+    def _labnode_stopped(self, parent: Process, node: str) -> Iterator[bool]:
+        """The node is without power, the intent is durable; whether its command has been sent."""
+        module = self._lab.module(parent, "labnode")
         self._lab.cut(node)
         intent = self._await_intent(node)
-        if not stop_process(module):
-            return False
-        try:
-            return not self._lab.taken(node, intent) and kill(victim)
-        finally:
-            go_on(module)
+        with stopped(module):
+            begun = self._lab.taken(node, intent)
+            if not begun:
+                self.dropped.append((node, intent))
+            yield begun
+
+    @contextmanager
+    def _service_stopped(self, node: str) -> Iterator[bool]:
+        """A service was killed, the agent's intent is durable; whether a start has begun."""
+        module = self._lab.module(self._lab.agent(node), "service")
+        kill(self._service(node))
+        self._await(lambda: self._lab.agent_means_something(node))
+        with stopped(module):
+            still = self._lab.agent_means_something(node)
+            yield not still or self._lab.service(node) is not None or is_at_work(module)
 
     def _await_intent(self, node: str) -> str:
-        """As soon as it is there: its command follows within milliseconds."""
+        self._await(lambda: self._lab.intent(node) is not None)
+        return self._lab.intent(node) or ""
+
+    def _await(self, come: Callable[[], bool]) -> None:
+        """Without a pause: the effect follows its intent within milliseconds."""
         deadline = time.monotonic() + STEP_WITHIN_S
-        while (intent := self._lab.intent(node)) is None:
-            assert time.monotonic() < deadline, f"no intent for {node}"
-        return intent
+        while not come():
+            assert time.monotonic() < deadline, "there is no intent"
 
     def _kill_plainly(self, kind: str) -> bool:
         """Kill while something heals; False: the victim was gone already."""
+        node = self._settled_node()
         if kind in ON_A_NODE:
-            victim = self._on_node(kind, self._settled_node())
+            victim = self._on_node(kind, node)
+            # Else the writes alone give the agent work, now and then.
+            if self._rng.random() < 0.5:
+                kill(self._service(node))
         else:
-            self._lab.cut(self._settled_node())
             victim = self._on_parent(kind, self._lab.parent())
+            self._lab.cut(node)
         time.sleep(self._rng.uniform(0, PAUSE_S_MAX))
-        return victim is not None and kill(victim)
+        return kill(victim)
 
     def _on_parent(self, kind: str, parent: Process) -> Process:
         match kind:
@@ -100,22 +147,20 @@ class Killer:
             case _:
                 return parent
 
-    def _on_node(self, kind: str, node: str) -> Process | None:
-        """The victim; every other time its service is killed first, so that it has work to do."""
+    def _on_node(self, kind: str, node: str) -> Process:
+        if kind == "keeper":
+            return wait_for("a keeper lives", lambda: self._lab.keeper(node), STEP_WITHIN_S)
         agent = self._lab.agent(node)
-        service = wait_for("there is a service", lambda: self._lab.service(node), STEP_WITHIN_S)
         match kind:
-            case "agent":
-                victim: Process | None = agent
-            case "agent's zygote":
-                victim = self._lab.zygote(agent, "service")
             case "service":
-                victim = self._lab.module(agent, "service")
+                return self._lab.module(agent, "service")
+            case "agent's zygote":
+                return self._lab.zygote(agent, "service")
             case _:
-                victim = self._lab.keeper(node)
-        if kind != "keeper" and self._rng.random() < 0.5:
-            kill(service)
-        return victim
+                return agent
+
+    def _service(self, node: str) -> Process:
+        return wait_for("a service lives", lambda: self._lab.service(node), STEP_WITHIN_S)
 
     def _settled_node(self) -> str:
         """Any node that has power and nothing under way; the others go on healing meanwhile."""
@@ -146,9 +191,10 @@ def test_thirty_kills_lose_no_write_and_send_nothing_twice(
         took_s = time.monotonic() - begun
         sys.stdout.write(f"\nseed {SEED}: {killer}; {writer}; {took_s:.0f} s; left: {left}\n")
     found = checker.check(writes, lab.state, {node: lab.commands(node) for node in NODES})
+    found += [f"late: {one}" for one in killer.dropped if lab.was_sent(*one)]
     assert (left, found, writer.refused) == ([], [], []), f"seed {SEED}"
     assert (status, survivors) == (0, []), f"seed {SEED}"
-    assert (killer.done.total(), writer.unanswered > 0) == (30, True), f"seed {SEED}"
+    assert (killer.done.total(), writer.unanswered > 0) == (KILLS, True), f"seed {SEED}"
 
 
 def _await_healed(lab: Lab, api: Api) -> list[str]:
