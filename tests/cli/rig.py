@@ -1,0 +1,87 @@
+"""What tests of the real command line share: typing commands, and a real parent to type them to."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+from tests.lab.rig import WAIT_S_MAX, wait_for
+
+ADDRESS, OTHER = "127.99.41.1", "127.99.41.2"
+SITE = """\
+cluster: small
+nodes: {"n[1-2]": {rack: "1"}}
+desired: {"n[1-2]": {power: on}}
+modules: [service]
+"""
+DESIRED = {"node:n1": "on", "node:n2": "on"}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "haptera", *map(str, arguments)]
+
+
+def environment(client=None):
+    kept = {name: text for name, text in os.environ.items() if name != "HAPTERA_CLIENT"}
+    return kept if client is None else {**kept, "HAPTERA_CLIENT": str(client)}
+
+
+def typed(*arguments, folder, client=None, given=""):
+    """What a command answers: its exit code, its output, its errors."""
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(client),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S_MAX,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def told(what, where=None, do=None):
+    lines = [f"error: {what}", *(f"  {line}" for line in (where, do) if line is not None)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def client_of(home):
+    return home / ".haptera" / "client.json"
+
+
+@contextmanager
+def served(home, *options, address=ADDRESS):
+    """A parent with this directory; it must end well when it is interrupted."""
+    client = client_of(home)
+    before = client.read_bytes() if client.exists() else None
+    log = home / "serve.out"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command("serve", "--dir", home, "--listen", address, *options), stderr=out
+        )
+    try:
+        wait_for(lambda: client.exists() and client.read_bytes() != before)
+        wait_for(lambda: typed("status", folder=home, client=client)[0] == 0)
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(WAIT_S_MAX)
+    assert (code, "Traceback" in log.read_text()) == (0, False)
+
+
+def desired(home):
+    code, out, _ = typed("get", "node", "-o", "json", folder=home, client=client_of(home))
+    assert code == 0
+    return {view["entity"]: view["desired"]["power"]["value"] for view in json.loads(out)}
+
+
+@contextmanager
+def held(address, port, sort=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, sort) as one:
+        one.bind((address, port))
+        if sort is socket.SOCK_STREAM:
+            one.listen()
+        yield

@@ -1,0 +1,223 @@
+"""Bad input as a user meets it: the real command line, the real parent, the whole output."""
+
+import json
+import signal
+import subprocess
+from contextlib import suppress
+
+import pytest
+
+from tests.cli.rig import (
+    ADDRESS,
+    DESIRED,
+    OTHER,
+    SITE,
+    client_of,
+    command,
+    desired,
+    environment,
+    served,
+    told,
+    typed,
+)
+from tests.lab.rig import wait_for
+
+pytestmark = [pytest.mark.net, pytest.mark.slow]
+
+PAGE = f"http://{ADDRESS}:4270"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """The directory of a parent that runs for all tests of this file that name it."""
+    home = tmp_path_factory.mktemp("served")
+    (home / "site.yaml").write_text(SITE)
+    with served(home, "--site", home / "site.yaml"):
+        wait_for(lambda: desired(home) == DESIRED)
+        yield home
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        pytest.param(
+            'cluster: small\nnodes:\n  n1: {rack: "1"\ndesired: {}\n',
+            told(
+                "while parsing a flow mapping (line 3): expected ',' or '}', but got '<scalar>'",
+                "site.yaml:4:1",
+                "mend the YAML",
+            ),
+            id="broken YAML",
+        ),
+        pytest.param(
+            SITE.replace("power", "powr"),
+            told(
+                "a node has no variable 'powr'",
+                "site.yaml:3:28",
+                "did you mean power? there are agent, busy, power",
+            ),
+            id="an unknown variable",
+        ),
+        pytest.param(
+            SITE.replace("power: on", "power: onn"),
+            told(
+                "node.power cannot be 'onn'",
+                "site.yaml:3:29",
+                "did you mean on? there are hung, off, on",
+            ),
+            id="an unknown value",
+        ),
+        pytest.param(
+            SITE.replace('nodes: {"n[1-2]"', 'nodes: {"n[1-2"'),
+            told(
+                "node-set 'n[1-2', character 2: a bracket that is not closed",
+                "site.yaml:2:9",
+                "write a ]",
+            )
+            + told("no such node: n[1-2]", "site.yaml:3:11", "declare it under `nodes`"),
+            id="a bad node-set",
+        ),
+        pytest.param(
+            SITE.replace("[service]", "[servise]"),
+            told(
+                "there is no module 'servise'",
+                "site.yaml:4:10",
+                "did you mean service? there are labnode, service",
+            ),
+            id="an unknown module",
+        ),
+        pytest.param(
+            SITE.replace("small", "other").replace("n[1-2]", "m[1-2]"),
+            told(
+                "this is a site file of cluster other; here is cluster small",
+                "site.yaml",
+                "apply it to its own cluster, or correct its name",
+            ),
+            id="another cluster",
+        ),
+    ],
+)
+def test_a_wrong_site_file_is_refused_whole(home, tmp_path, text, errors):
+    (tmp_path / "site.yaml").write_text(text)
+    client = client_of(home)
+    for name in ("apply", "plan"):
+        assert typed(name, "site.yaml", folder=tmp_path, client=client) == (1, "", errors)
+    from_input = errors.replace("site.yaml", "standard input")
+    assert typed("apply", "-", folder=tmp_path, client=client, given=text) == (1, "", from_input)
+    assert desired(home) == DESIRED
+
+
+SEE = "see which there are: haptera status"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "errors"),
+    [
+        (
+            ("apply", "none.yaml"),
+            told("cannot be read: No such file or directory", "none.yaml", "name a site file"),
+        ),
+        (
+            ("status", "n[1"),
+            told("a bracket that is not closed", "node-set 'n[1', character 2", "write a ]"),
+        ),
+        (("status", "--check", "n[2-4]"), told("no such node: n[3-4]", None, SEE)),
+        (("why", "n7"), told("no such node: n7", None, SEE)),
+        (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
+        (
+            ("get", "nod"),
+            told(
+                "there is no kind 'nod'", "the query", "did you mean node? there are node, service"
+            ),
+        ),
+    ],
+)
+def test_what_is_not_there_is_told(home, tmp_path, arguments, errors):
+    assert typed(*arguments, folder=tmp_path, client=client_of(home)) == (1, "", errors)
+
+
+def test_a_wrong_token_is_refused(home, tmp_path):
+    client = tmp_path / "client.json"
+    client.write_text(json.dumps({"url": PAGE, "token": "wrong"}))
+    client.chmod(0o600)
+    errors = told(
+        "no valid token",
+        PAGE,
+        "use the client file that this parent wrote last, .haptera/client.json",
+    )
+    site = home / "site.yaml"
+    for arguments in (("status",), ("apply", site), ("watch",)):
+        assert typed(*arguments, folder=tmp_path, client=client) == (1, "", errors)
+
+
+def test_a_token_that_only_reads_writes_nothing(home, tmp_path):
+    client = tmp_path / "client.json"
+    page = json.loads(client_of(home).read_bytes())["page"]
+    client.write_text(json.dumps({"url": PAGE, "token": page.partition("=")[2]}))
+    client.chmod(0o600)
+    assert typed("status", "n1", folder=tmp_path, client=client)[0] == 0
+    assert typed("apply", home / "site.yaml", folder=tmp_path, client=client) == (
+        1,
+        "",
+        told(
+            "this needs a token of scope write, page's allows read",
+            None,
+            "use a token that allows write",
+        ),
+    )
+
+
+def test_without_a_client_file_one_is_told_how_to_get_one(tmp_path):
+    assert typed("status", folder=tmp_path) == (
+        3,
+        "",
+        told(
+            "no .haptera/client.json here or in a folder above",
+            tmp_path,
+            "start a lab with `haptera lab`, or name a file with --client or $HAPTERA_CLIENT",
+        ),
+    )
+    assert typed("status", folder=tmp_path, client="none.json") == (
+        3,
+        "",
+        told("no client file: No such file or directory", "none.json", "name one with --client"),
+    )
+
+
+def test_a_parent_that_does_not_run_is_told(tmp_path):
+    client = tmp_path / "client.json"
+    client.write_text(json.dumps({"url": f"http://{OTHER}:4270", "token": "any"}))
+    client.chmod(0o600)
+    (tmp_path / "site.yaml").write_text(SITE)
+    errors = told(
+        "cannot reach the parent: Connection refused",
+        f"http://{OTHER}:4270",
+        "see that it runs, and that the client file names its address",
+    )
+    for arguments in (("status",), ("apply", "site.yaml")):
+        assert typed(*arguments, folder=tmp_path, client=client) == (3, "", errors)
+
+
+def test_watch_says_once_that_nobody_answers_and_waits(tmp_path):
+    client = tmp_path / "client.json"
+    client.write_text(json.dumps({"url": f"http://{OTHER}:4270", "token": "any"}))
+    client.chmod(0o600)
+    with subprocess.Popen(
+        command("watch"), env=environment(client), stderr=subprocess.PIPE, text=True
+    ) as process:
+        first = process.stderr.readline()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # several tries
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert (process.returncode, (first + rest).count("error:")) == (0, 1)
+    assert first == "error: cannot reach the parent: Connection refused\n"
+
+
+def test_a_directory_in_use_names_who_uses_it(home):
+    code, out, errors = typed("serve", "--dir", home, "--listen", OTHER, folder=home)
+    assert (code, out) == (1, "")
+    what, where, do = errors.splitlines()
+    assert what.startswith("error: is in use by process ")
+    assert where == f"  {home}/.haptera/parent/state.db"
+    assert do == "  stop that process, or use another directory"

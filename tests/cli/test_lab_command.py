@@ -1,0 +1,153 @@
+"""`haptera lab` as a user meets it: why it does not start, and what Ctrl-C leaves."""
+
+import os
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from haptera.lab.layout import octet
+from tests.cli.rig import command, environment, held, told, typed
+from tests.lab.rig import WAIT_S_MAX, wait_for
+
+pytestmark = [pytest.mark.net, pytest.mark.slow]
+
+SITE = """\
+cluster: tiny
+nodes:
+  n[1-2]: {platform: labnode, address: "127.{x}.1.{n}", bmc: "127.{x}.2.{n}:4280"}
+services:
+  idle: {command: '"{python}" -c "import time; time.sleep(1000)"'}
+desired:
+  n[1-2]: {power: on, agent: up}
+  idle@n[1-2]: {run: running}
+lab: {delay_ms: 10}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    return tmp_path
+
+
+def lab(folder, site="site.yaml"):
+    return typed("lab", "--dir", folder, "--site", site, folder=folder)
+
+
+@contextmanager
+def running(folder):
+    """A lab that has converged; interrupted, it says that all is well and leaves nothing."""
+    with subprocess.Popen(
+        command("lab", "--dir", folder, "--site", "site.yaml"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            page = process.stdout.readline()
+            wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=WAIT_S_MAX)
+    assert page.startswith(f"status page: http://127.{octet(cluster(folder))}.0.1:4270/#token=")
+    assert (process.returncode, errors, marked(folder)) == (0, "", [])
+
+
+def cluster(folder):
+    return UUID((folder / ".haptera" / "lab" / "cluster").read_text().strip())
+
+
+def marked(folder):
+    """All that runs with this lab's mark, or with a file of its directory open as its log."""
+    marks = (f"HAPTERA_LAB={cluster(folder)}", str(folder))
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+            told += b"".join(os.fsencode(os.readlink(process / "fd" / fd)) for fd in "12")
+        except OSError:
+            continue  # gone, or another user's
+        if int(process.name) != os.getpid() and any(mark.encode() in told for mark in marks):
+            found.append(process.name)
+    return found
+
+
+def test_ctrl_c_leaves_nothing_running_and_the_next_lab_is_the_same_cluster(folder):
+    with running(folder):
+        first = cluster(folder)
+        assert marked(folder) != []
+    with running(folder):
+        assert cluster(folder) == first
+
+
+def test_a_second_lab_in_the_same_directory_is_refused_and_disturbs_nothing(folder):
+    with running(folder) as one:
+        client = (folder / ".haptera" / "client.json").read_bytes()
+        errors = told(
+            f"is in use by process {one.pid}",
+            folder / ".haptera" / "lab" / "lab",
+            "stop that process, or use another directory",
+        )
+        assert lab(folder) == (1, "", errors)
+        assert (folder / ".haptera" / "client.json").read_bytes() == client
+        assert typed("status", "--check", folder=folder)[0] == 0
+
+
+def test_a_site_file_of_another_cluster_is_refused(folder):
+    with running(folder):
+        pass
+    (folder / "other.yaml").write_text(SITE.replace("tiny", "other"))
+    assert lab(folder, "other.yaml") == (
+        1,
+        "",
+        told(
+            "is of cluster tiny, not other",
+            folder / ".haptera" / "parent",
+            "give each cluster a directory of its own (--dir)",
+        ),
+    )
+
+
+def test_a_site_file_that_is_not_there_leaves_no_trace(folder):
+    assert lab(folder, "none.yaml") == (
+        1,
+        "",
+        told("cannot be read: No such file or directory", "none.yaml", "name a site file"),
+    )
+    assert [path.name for path in folder.iterdir()] == ["site.yaml"]
+
+
+@pytest.fixture
+def drawn(folder):
+    """A directory with a cluster drawn, and its octet; no lab has run there."""
+    assert lab(folder, os.devnull)[0] == 1  # an empty site file is refused once it is drawn
+    return octet(cluster(folder))
+
+
+def test_a_bmcs_port_in_use_is_named(folder, drawn):
+    with held(f"127.{drawn}.2.2", 4280):
+        code, out, errors = lab(folder)
+    assert (code, out) == (1, "")
+    assert errors.startswith("error: cannot listen: Address already in use")
+    assert errors.endswith(
+        f"  BMC of n2 at 127.{drawn}.2.2:4280\n"
+        "  stop what uses it (ss -ltnp), or delete .haptera to begin with other addresses\n"
+    )
+
+
+def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
+    with held(f"127.{drawn}.0.1", 4270):
+        code, out, errors = lab(folder)
+    assert (code, out, marked(folder)) == (1, "", [])
+    what, where, do = errors.splitlines()
+    assert what.startswith("error: the parent does not come up: ")
+    assert f"127.{drawn}.0.1:4270/tcp: cannot listen: Address already in use" in what
+    assert where == f"  {folder}/.haptera/parent/serve.log"
+    assert do == "  mend what it says, then start the lab again"

@@ -1,0 +1,189 @@
+"""`haptera serve` as a user meets it: why it does not start, and what a restart keeps."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.rig import DESIRED, OTHER, SITE, client_of, desired, held, served, told, typed
+from tests.lab.rig import wait_for
+
+pytestmark = [pytest.mark.net, pytest.mark.slow]
+
+
+def refused_to_serve(home, *options, address=OTHER):
+    (home / "site.yaml").write_text(SITE)
+    site = ("--site", home / "site.yaml")
+    return typed("serve", "--dir", home, "--listen", address, *site, *options, folder=home)
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    stop = "stop what uses it, or give another address or port"
+    with held(OTHER, 4270):
+        assert refused_to_serve(tmp_path) == (
+            1,
+            "",
+            told(
+                "cannot listen: Address already in use",
+                f"{OTHER}:4270/tcp",
+                "choose another address with --listen, or end what listens there",
+            ),
+        )
+    with held(OTHER, 4271, socket.SOCK_DGRAM):
+        assert refused_to_serve(tmp_path) == (
+            1,
+            "",
+            told("cannot be listened on: Address already in use", f"{OTHER}:4271/udp", stop),
+        )
+    with held(OTHER, 4271):
+        code, out, errors = refused_to_serve(tmp_path)
+    assert (code, out) == (1, "")
+    assert errors.startswith("error: cannot be listened on: Address already in use")
+    assert errors.endswith(f"  {stop}\n")
+    assert not client_of(tmp_path).exists()
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "0.0.0.0", "127.foo", "localhost"])
+def test_an_address_that_others_could_reach_is_refused(tmp_path, address):
+    assert refused_to_serve(tmp_path, address=address) == (
+        1,
+        "",
+        told(
+            "the API has no TLS yet, so it is served on this machine only",
+            f"--listen {address}",
+            "give a loopback address, 127.0.0.1 say",
+        ),
+    )
+    assert not (tmp_path / ".haptera").exists()
+
+
+def test_a_first_start_needs_a_site_file(tmp_path):
+    assert typed("serve", "--dir", tmp_path, folder=tmp_path) == (
+        1,
+        "",
+        told(
+            "no cluster was served here yet",
+            tmp_path / ".haptera" / "parent",
+            "name a site file with --site, or another directory with --dir",
+        ),
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_desired_survives_a_restart_and_no_other_cluster_takes_the_directory(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    other = tmp_path / "other.yaml"
+    other.write_text("cluster: other\n")
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        wait_for(lambda: desired(tmp_path) == DESIRED)
+    assert typed(
+        "serve", "--dir", tmp_path, "--listen", OTHER, "--site", other, folder=tmp_path
+    ) == (
+        1,
+        "",
+        told(
+            "is of cluster small, not other",
+            tmp_path / ".haptera" / "parent",
+            "give each cluster a directory of its own (--dir)",
+        ),
+    )
+    with served(tmp_path, address=OTHER):
+        assert desired(tmp_path) == DESIRED
+        client = client_of(tmp_path)
+        assert typed("apply", "site.yaml", folder=tmp_path, client=client) == (
+            0,
+            "0 changes written (revision 4)\n",
+            "",
+        )
+
+
+def test_a_state_file_from_a_newer_version_is_left_as_it_was(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        pass
+    file = tmp_path / ".haptera" / "parent" / "state.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = file.read_bytes()
+    assert refused_to_serve(tmp_path) == (
+        1,
+        "",
+        told(
+            "is of version 99, this haptera knows up to 1; nothing was changed",
+            file,
+            "start the newer haptera, or restore a backup from before the upgrade",
+        ),
+    )
+    assert file.read_bytes() == before
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A directory on a file system of its own that is soon full."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk takes root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "none", str(disk)]
+    if (done := subprocess.run(mount, capture_output=True, text=True)).returncode:
+        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    file = disk / "fill"
+    with file.open("wb", buffering=0) as out, suppress(OSError):
+        while True:
+            out.write(bytes(1024))
+    return file
+
+
+def test_a_full_disk_refuses_whole_and_is_usable_again(small_disk, tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "big.yaml").write_text(SITE.replace("n[1-2]", "n[1-400]"))
+    client = client_of(small_disk)
+    with served(small_disk, "--site", tmp_path / "site.yaml", address=OTHER):
+        wait_for(lambda: desired(small_disk) == DESIRED)
+        filler = fill(small_disk)
+        assert typed("apply", "big.yaml", folder=tmp_path, client=client) == (
+            1,
+            "",
+            told(
+                "nothing was written: state.db: disk is full; nothing was changed",
+                None,
+                "see to what it says, then try again",
+            ),
+        )
+        assert desired(small_disk) == DESIRED
+        filler.unlink()
+        assert typed("apply", "big.yaml", folder=tmp_path, client=client)[:2] == (
+            0,
+            "796 changes (398 declare, 398 set) written (revision 800)\n",
+        )
+
+
+def test_a_parent_does_not_start_on_a_full_disk(small_disk, tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    site = ("--site", tmp_path / "site.yaml")
+    filler = fill(small_disk)
+    code, out, errors = typed(
+        "serve", "--dir", small_disk, "--listen", OTHER, *site, folder=small_disk
+    )
+    assert (code, out, errors) == (
+        1,
+        "",
+        told(
+            "cannot be used: No space left on device",
+            small_disk / ".haptera" / "parent",
+            "see to the disk, then start again",
+        ),
+    )
+    filler.unlink()
+    with served(small_disk, *site, address=OTHER):
+        wait_for(lambda: desired(small_disk) == DESIRED)
