@@ -136,6 +136,10 @@ class Lab:
         order = {"power": "off", "command": f"{checker.BY_HAND}{self._hand}"}
         assert self._ask_bmc(node, "/power", order) == 202
 
+    def set_delay(self, node: str, delay_ms: int) -> None:
+        """From now on the node's commands have their effect so much later."""
+        assert self._ask_bmc(node, "/faults", {"delay_ms": delay_ms}) == 200
+
     def taken(self, node: str, command: str) -> bool:
         """Whether the BMC was ever sent this command, once it has read all that it was sent."""
         for _ in range(2):

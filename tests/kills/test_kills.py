@@ -20,6 +20,8 @@ SEED = int(os.environ.get("HAPTERA_KILL_SEED", "1"))
 HEAL_WITHIN_S = 90
 # A kill lands at any moment of what was set going before it.
 PAUSE_S_MAX = 0.6
+# From a command to its effect; all within the two seconds that labnode's steps declare.
+QUICK_MS, SLOW_MS = 200, 1_700
 # Killed while an intent is durable and its effect not begun, the module standing still.
 BETWEEN = (
     ["parent"] * 4
@@ -96,6 +98,7 @@ class Killer:
     def _labnode_stopped(self, parent: Process, node: str) -> Iterator[bool]:
         """The node is without power, the intent is durable; whether its command has been sent."""
         module = self._lab.module(parent, "labnode")
+        self._lab.set_delay(node, QUICK_MS)
         self._lab.cut(node)
         intent = self._await_intent(node)
         with stopped(module):
@@ -134,7 +137,10 @@ class Killer:
                 kill(self._service(node))
         else:
             victim = self._on_parent(kind, self._lab.parent())
+            self._lab.set_delay(node, QUICK_MS)
             self._lab.cut(node)
+            # Long enough for the command to be in flight still when the next process is there.
+            self._lab.set_delay(node, SLOW_MS)
         time.sleep(self._rng.uniform(0, PAUSE_S_MAX))
         return kill(victim)
 
