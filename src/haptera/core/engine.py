@@ -19,7 +19,7 @@ from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import hear, hear_self, lose, own_values
+from haptera.core.sync.presence import hear, hear_self, lose, own_values, stop_waiting
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, agent
@@ -161,6 +161,8 @@ class Engine:
         for row in self.table.take_removed():
             self.looks.retire(turn, row)
             self.acts.retire(turn, row)
+            if row.kind.name == "node":
+                turn.dirty.update(one.id for one in self.table.on(row.id.name))
 
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
@@ -242,11 +244,11 @@ class Engine:
                     hear_self(turn, row, name, value, self._incarnation(row.id))
             return
         peer = self.links.get(row.id.name)
-        if peer is None:
-            return
-        if peer.tier is Tier.LOST:
+        if not self._knowable(turn, row, agent.name, Agent.UP):
+            stop_waiting(row)
+        elif peer is not None and peer.tier is Tier.LOST:
             lose(turn, row)
-        elif self._knowable(turn, row, agent.name, Agent.UP):
+        elif peer is not None:
             hear(turn, row, peer)
 
     def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:

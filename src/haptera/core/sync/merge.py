@@ -55,6 +55,7 @@ class ObservedIn:
         for name in theirs:
             row.known.pop(name, None)
             row.remembered.pop(name, None)
+        row.reported.clear()
         for name, seen in update.values.items():
             if not self._mine(row.id.kind, name) and row.kind.variable(name) is not None:
                 at = heard.arrived_at - seen.age_ms * MS

@@ -30,9 +30,14 @@ def hear(turn: Turn, row: Row, peer: Peer) -> None:
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
     if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
-        row.looks.pop(HEAR.path, None)
+        stop_waiting(row)
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
         _learn(turn, row, agent.name, fact)
+
+
+def stop_waiting(row: Row) -> None:
+    """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
+    row.looks.pop(HEAR.path, None)
 
 
 def own_values() -> tuple[tuple[str, str], ...]:

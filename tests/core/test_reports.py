@@ -1,0 +1,77 @@
+"""What a parent makes of its nodes' reports: it believes no more than the node does."""
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.rows.row import Row
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Answered, Enrolled, Heard, Proposed, Ready, Sighted, Written
+from haptera.model.facts import Method
+from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
+from haptera.model.parts import Context
+from haptera.model.views import Condition
+from haptera.modules import load
+
+NODE, WEB = node_id("n01"), EntityId("service", "web", "n01")
+
+
+def parent() -> Engine:
+    """A parent of one enrolled node that is on, with a service that should run."""
+    modules = [load(name).manifest() for name in ("labnode", "service")]
+    desired = {name: Desired(value, "site") for name, value in (("power", "on"), ("agent", "up"))}
+    entities = [
+        StoredEntity(NODE, {"platform": "labnode"}, "site", desired, 1),
+        StoredEntity(WEB, {}, "site", {"run": Desired("running", "site")}, 2),
+    ]
+    side = Side(Context.PARENT, None, 0xA1, "boot", S)
+    engine = Engine(side, Catalog(KINDS, modules), Stored(7, 2, entities, [], {}), 0, S)
+    engine.handle([Ready("labnode"), Enrolled("n01", 1)], S)
+    engine.handle([Answered(2, "on", S)], S)
+    return engine
+
+
+def says(version: int, *, known: bool) -> Heard:
+    """The node's agent tells of a running service: that it knows, or that it remembers."""
+    seen = SeenValue("running", known, Method.READ, 0, "service")
+    update = ObservedUpdate(WEB, version, {"run": seen})
+    message = Message(1, 0, 0, Mark(), Mark(0, version, version), updates=(update,))
+    return Heard("n01", 77, message, version * S)
+
+
+def web(engine: Engine) -> Row:
+    row = engine.table.get(WEB)
+    assert row is not None
+    return row
+
+
+def test_what_a_node_only_remembers_its_parent_does_not_know() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    assert web(engine).condition is Condition.CONVERGED
+
+    engine.handle([says(3, known=False)], 3 * S)
+    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
+    assert web(engine).condition is Condition.WAITING
+
+
+def test_what_ran_on_a_node_is_remembered_when_the_node_is_no_longer_declared() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    engine.handle([Proposed(9, (Undeclare(NODE),))], 2 * S)
+    engine.handle([Written(1, 3)], 2 * S)
+
+    assert (web(engine).condition, list(web(engine).known)) == (Condition.WAITING, [])
+
+
+def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
+    engine = parent()
+    engine.handle([Sighted(1, "off", 30 * S)], 30 * S)
+    engine.handle([Sighted(1, "on", 40 * S), Written(1, 3)], 40 * S)
+    engine.handle([Sighted(1, "on", 70 * S)], 70 * S)
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.ACTING, "waits to hear from the agent")
