@@ -1,17 +1,48 @@
 """The engine on a bad day: what is late, old, gone or refused makes no step unread or unwritten."""
 
+from dataclasses import replace
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
 from haptera.core.limits import MS, S
+from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
 from haptera.model.effects import Cancel, Reply, Work, Write
-from haptera.model.events import Answered, Ended, Proposed, Ready, Ticked, Written
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Exited,
+    Failed,
+    Proposed,
+    Ready,
+    Sighted,
+    Ticked,
+    Written,
+)
 from haptera.model.intent import Intent
-from tests.core.test_engine import ATTRIBUTES, NODE, call, parent, stored, told
+from haptera.model.parts import Change
+from haptera.model.views import Condition
+from tests.core.test_engine import ATTRIBUTES, BMC, NODE, ON, SIDE, call, parent, stored, told
 
 AGAIN = (
     Undeclare(NODE),
     Declare(NODE, ATTRIBUTES, "site"),
     SetDesired(NODE, "power", "on", "site"),
 )
+
+
+def watching(desired: dict[str, str]) -> Engine:
+    """A parent whose only look is also watched: its call 1."""
+    looks = tuple(replace(look, watched=True) for look in BMC.looks)
+    catalog = Catalog(KINDS, [replace(BMC, looks=looks)])
+    return Engine(SIDE, catalog, stored(desired=desired), 0, S)
+
+
+def booting(desired: dict[str, str]) -> Engine:
+    """A parent whose step should also bring up the agent."""
+    boot = replace(ON, changes=(*ON.changes, Change("agent", ("*",), "up", expected=True)))
+    catalog = Catalog(KINDS, [replace(BMC, steps=(boot,))])
+    return Engine(SIDE, catalog, stored(desired=desired), 0, S)
 
 
 def test_an_intent_that_becomes_durable_after_its_entity_was_made_anew_is_not_acted_on() -> None:
@@ -83,3 +114,96 @@ def test_of_two_intents_that_a_full_disk_left_the_later_one_is_read() -> None:
 
     assert told(engine, 10 * S, Ready("bmc"))[0] == Write(1, (CloseIntent("98-1"),))
     assert told(engine, 10 * S, Answered(1, "off", 10 * S)) == []
+
+
+def power_of(engine: Engine) -> tuple[str | None, str | None]:
+    """What is known of the node's power, and what is remembered."""
+    row = engine.table.get(NODE)
+    assert row is not None
+    known, remembered = row.known.get("power"), row.remembered.get("power")
+    return (
+        None if known is None else known.value,
+        None if remembered is None else remembered.value,
+    )
+
+
+def test_a_report_that_is_older_than_what_is_known_changes_nothing() -> None:
+    engine = watching(desired={"power": "on"})
+    told(engine, S, Ready("bmc"))
+    told(engine, 3 * S, Answered(2, "on", 2 * S))
+
+    assert told(engine, 4 * S, Sighted(1, "off", S)) == []
+    assert power_of(engine) == ("on", None)
+
+
+def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
+    engine = watching(desired={"power": "on"})
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(2, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Ended(3))
+    told(engine, 2 * S, Answered(4, "off", 2 * S))
+
+    # The stream may be slow: what it tells at 5 s may be how it was before the step.
+    assert told(engine, 5 * S, Sighted(1, "off", 5 * S)) == [
+        call(5, Work.LOOK, "look", 6 * S)
+    ]  # fmt: skip
+    assert told(engine, 5 * S, Answered(5, "on", 5 * S)) == [Write(2, (CloseIntent("a1-1"),))]
+
+
+def test_what_nobody_can_look_at_any_more_is_remembered_in_the_end() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    told(engine, 2 * S, Exited("bmc", "was killed"))
+    while (due := engine.deadline()) is not None and due <= 32 * S:
+        told(engine, due, Ticked())
+
+    assert power_of(engine) == (None, "on")
+
+
+def test_after_a_long_pause_nothing_is_done_on_what_was_read_before_it() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, 2 * S, Proposed(9, (SetDesired(NODE, "power", "on", "site"),)))
+
+    assert told(engine, 92 * S, Written(1, 4)) == [Reply(9, 4), call(2, Work.LOOK, "look", 93 * S)]
+
+
+def test_a_step_that_had_no_effect_is_not_taken_again_at_once() -> None:
+    engine = booting({"power": "on", "agent": "up"})
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Ended(2))
+    told(engine, 2 * S, Answered(3, "off", 2 * S))
+    told(engine, 5 * S, Ticked())
+
+    assert told(engine, 5 * S, Answered(4, "off", 5 * S)) == [Write(2, (CloseIntent("a1-1"),))]
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.why == "bmc.switch_on: returned, but power is off"
+
+
+def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+
+    assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1"),))]
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.why == "bmc.switch_on: too late to begin when its intent was durable"
+
+
+def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Failed(1, "no route to host"))
+    told(engine, 3 * S, Ticked())
+    told(engine, 3 * S, Answered(2, "off", 3 * S))
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.ACTING, "bmc.switch_on: is about to run")

@@ -91,7 +91,7 @@ class Acts:
             return
         if stepping.call is not None:
             self._calls.cancel(turn, stepping.call)
-        if stepping.phase in (Phase.CALLED, Phase.READING):
+        if stepping.begun:
             self.leave(turn, stepping.intent, stepping.step)
         else:
             self.close(turn, stepping.intent)
@@ -107,24 +107,31 @@ class Acts:
         assert stepping.phase is Phase.WRITING
         stepping.phase = Phase.WRITTEN
 
-    def go(self, turn: Turn, row: Row, node: Row | None) -> None:
-        """Act on a durable intent, unless a change under way has made another plan."""
+    def go(self, turn: Turn, row: Row, node: Row | None) -> bool:
+        """Act on a durable intent; False if another plan was made meanwhile, or it is too late."""
         stepping = row.stepping
         if stepping is None or stepping.phase is not Phase.WRITTEN:
-            return
-        deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
-        if _first_step(row) is not stepping.step or deadline_at <= turn.now:
+            return True
+        if _first_step(row) is not stepping.step:
             self._close(turn, row)
-            return
+            return False
+        deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
+        if deadline_at <= turn.now:
+            text = "too late to begin when its intent was durable"
+            self._bar(turn, row, stepping.start, f"{stepping.step.path}: {text}")
+            self._close(turn, row)
+            return False
         stepping.phase = Phase.CALLED
         stepping.call = self._calls.ask(
             turn, row, node, stepping.step, Work.STEP,
             deadline_at=deadline_at, intent=stepping.intent,
         )  # fmt: skip
+        return True
 
     def unwritten(self, turn: Turn, row: Row, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
-        self._bar(turn, row, text)
+        assert row.stepping is not None
+        self._bar(turn, row, row.stepping.start, text)
         row.stepping = None
         turn.touch(row.id)
 
@@ -142,7 +149,7 @@ class Acts:
         assert stepping is not None
         stepping.error = f"{stepping.step.path}: {text}"
         if refused:
-            self._bar(turn, row, stepping.error)
+            self._bar(turn, row, stepping.start, stepping.error)
             self._close(turn, row)
             return
         for change in stepping.step.changes:
@@ -170,12 +177,14 @@ class Acts:
             return
         due = _results(stepping.step)
         if all(_found(row, change, stepping.intent.began_at) for change in due):
-            row.error = None
+            row.error = row.failing = None
             self._close(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
         ):
-            self._bar(turn, row, stepping.error or _without_effect(row, stepping.step, due))
+            start = None if stepping.start is None else state
+            error = stepping.error or _without_effect(row, stepping.step, due)
+            self._bar(turn, row, start, error)
             self._close(turn, row)
         else:
             self._read_again(turn, row, stepping, domain)
@@ -207,13 +216,13 @@ class Acts:
             self._looks.want(row, look, turn.now if never_read else again_at)
         self._timers.soonest(("decide", row.id), again_at)
 
-    def _bar(self, turn: Turn, row: Row, error: str) -> None:
+    def _bar(self, turn: Turn, row: Row, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""
-        stepping = row.stepping
-        assert stepping is not None
-        row.error = error
-        if stepping.start is not None:
-            row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
+        assert row.stepping is not None
+        path = row.stepping.step.path
+        row.fail(path, error)
+        if start is not None:
+            row.bar(start, path, turn.now + BACKOFF_NS, turn.now)
 
     def _close(self, turn: Turn, row: Row) -> None:
         assert row.stepping is not None

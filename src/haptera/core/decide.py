@@ -63,6 +63,7 @@ class Decisions:
         node = self._table.node_of(row)
         domain = self._catalog.domain(row, node)
         goal = goal_of(row, domain)
+        self._looks.age(turn, row, domain)
         state = start(row, node, domain, goal)
         known = domain.known(state)
         for name in [name for name in row.reported if name in known and name not in row.known]:
@@ -81,7 +82,7 @@ class Decisions:
         self._acts.review(turn, row, place.domain, place.state)
         condition, why = self._stand(turn, place)
         if condition is Condition.CONVERGED:
-            row.error = None
+            row.error = row.failing = None
         if (condition, why) != (row.condition, row.why):
             if condition is not row.condition:
                 row.since = turn.now
@@ -102,7 +103,8 @@ class Decisions:
         row = place.row
         barred = row.bars(place.state, turn.now)
         row.plan = self._plan(place, barred) if place.goal else None
-        self._acts.go(turn, row, place.node)
+        if not self._acts.go(turn, row, place.node):
+            return row.condition, row.why  # until it is decided on again, still in this turn
         if row.stepping is not None:
             return _at_work(row, _doing(row))
         if row.plan is None:
@@ -160,7 +162,7 @@ class Decisions:
             looking.due_at = turn.now + HEAR.within_ms * MS
         if turn.now >= looking.due_at:
             return Condition.STUCK, f"nothing heard from the agent for {HEAR.within_ms // 1000} s"
-        self._timers.set(("decide", row.id), looking.due_at)
+        self._timers.soonest(("decide", row.id), looking.due_at)
         return Condition.ACTING, "waits to hear from the agent"
 
 

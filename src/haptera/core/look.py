@@ -56,8 +56,23 @@ class Looks:
             if path not in looks:
                 self._end(turn, looking)
         for look in looks.values():
-            self._age(turn, row, look)
             self._keep(turn, row, node, look)
+
+    def age(self, turn: Turn, row: Row, domain: Domain) -> None:
+        """Remember what was read so long ago that looks are overdue, whatever holds them up."""
+        for look in domain.looks:
+            fact = row.known.get(look.at)
+            if fact is None or fact.by != look.module or not self._ages(look, fact):
+                continue
+            dies_at = fact.at + LOOKS_OVERDUE_MAX * look.every_ms * MS + look.within_ms * MS
+            if dies_at <= turn.now:
+                row.forget(look.at, turn.now)
+                turn.changed.add(row.id)
+            else:
+                self._timers.soonest(("look", row.id), dies_at)
+
+    def _ages(self, look: Look, fact: Fact) -> bool:
+        return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
 
     def answered(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
         """A look found this."""
@@ -72,10 +87,16 @@ class Looks:
             self._learn(turn, row, look, value, at)
 
     def sighted(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
-        """A watch reported this unasked; it counts as a look begun when it was seen."""
+        """A watch reported this unasked; it counts as a look begun when it was seen.
+
+        But not for the outcome of a step: it is as old as its stream is slow, so look.
+        """
         look = pending.part
         assert isinstance(look, Look)
-        if not _problem(row, look, value):
+        if row.stepping is not None and row.stepping.begun:
+            self.want(row, look, turn.now)
+            turn.dirty.add(row.id)
+        elif not _problem(row, look, value):
             row.looks[look.path].due_at = turn.now + look.every_ms * MS
             self._learn(turn, row, look, value, at)
 
@@ -86,7 +107,7 @@ class Looks:
         looking = row.looks[look.path]
         looking.call = None
         looking.due_at = looking.failed_until = turn.now + BACKOFF_NS
-        row.error = f"{look.path}: {text}"
+        row.fail(look.path, f"{look.path}: {text}")
         row.forget(look.at, turn.now)
         turn.touch(row.id)
 
@@ -108,6 +129,7 @@ class Looks:
 
     def _learn(self, turn: Turn, row: Row, look: Look, value: str, at: int) -> None:
         row.looks[look.path].failed_until = 0
+        row.succeed(look.path)
         fact = Fact(value, look.module, Method.READ, at, self._incarnation(row.id))
         turn.dirty.add(row.id)
         if row.learn(look.at, fact):
@@ -125,15 +147,6 @@ class Looks:
                 )
             else:
                 self._timers.soonest(("look", row.id), looking.due_at)
-
-    def _age(self, turn: Turn, row: Row, look: Look) -> None:
-        fact = row.known.get(look.at)
-        if fact is None:
-            return
-        dies_at = fact.at + LOOKS_OVERDUE_MAX * look.every_ms * MS + look.within_ms * MS
-        if fact.method is Method.READ and dies_at <= turn.now:
-            row.forget(look.at, turn.now)
-            turn.touch(row.id)
 
     def _end(self, turn: Turn, looking: Looking) -> None:
         for call in (looking.call, looking.watch):

@@ -52,13 +52,19 @@ class Stepping:
     call: int | None = None
     error: str | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether its command may be on its way, or have had its effect."""
+        return self.phase in (Phase.CALLED, Phase.READING)
+
 
 @dataclass(slots=True)
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
     `reported` is the node's last word, good for as long as the node is known to be there;
-    `lent` is what others were last told that they borrow of it, `told` what the parent was.
+    `lent` is what others were last told that they borrow of it, `told` what the parent was;
+    `error` is the last one, in the words of the part whose path `failing` is.
     """
 
     id: EntityId
@@ -80,6 +86,7 @@ class Row:
     since: int = 0
     why: str | None = None
     error: str | None = None
+    failing: str | None = None
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str, str, bool, str], ...] = ()
 
@@ -100,8 +107,10 @@ class Row:
         return Applied.CURRENT if fact.value == self.digest() else Applied.STALE
 
     def learn(self, name: str, fact: Fact) -> bool:
-        """Take a reading; tell whether it says anything new."""
+        """Take a reading, unless a later one is known; tell whether it says anything new."""
         old = self.known.get(name)
+        if old is not None and old.at > fact.at:
+            return False
         self.known[name] = fact
         self.remembered.pop(name, None)
         return old is None or (old.value, old.method) != (fact.value, fact.method)
@@ -125,6 +134,15 @@ class Row:
     def _plain_enum(self, name: str) -> bool:
         variable = self.kind.variable(name)
         return variable is not None and variable.values is not Applied
+
+    def fail(self, path: str, error: str) -> None:
+        """This part failed."""
+        self.failing, self.error = path, error
+
+    def succeed(self, path: str) -> None:
+        """This part worked: if the last error was its own, that is over."""
+        if self.failing == path:
+            self.failing = self.error = None
 
     def bars(self, start: int, now: int) -> frozenset[str]:
         """The parts that failed from this start and whose time to try again has not come."""
