@@ -124,6 +124,22 @@ def test_a_site_file_that_is_not_there_leaves_no_trace(folder):
     assert [path.name for path in folder.iterdir()] == ["site.yaml"]
 
 
+def test_a_check_cut_short_has_not_passed(folder):
+    (folder / "check.sh").write_text("touch begun; sleep 1000\n")
+    with subprocess.Popen(
+        command("lab", "--dir", folder, "--site", "site.yaml", "--once"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for((folder / "begun").exists)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=WAIT_S_MAX)
+    assert (process.returncode, errors, marked(folder)) == (130, "", [])
+
+
 @pytest.fixture
 def drawn(folder):
     """A directory with a cluster drawn, and its octet; no lab has run there."""

@@ -13,6 +13,7 @@ import click
 from haptera.api.shapes import Applied, SiteBody
 from haptera.cli import live
 from haptera.cli.client import Client, find_client
+from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.words import printable
 from haptera.config.site import Site, load_site, read_text
 from haptera.daemon.cluster import check_cluster
@@ -31,7 +32,6 @@ ASK_EVERY_S: Final = 0.05
 # A parent that ended this often before it served will not come up.
 STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
-INTERRUPTED: Final = 0
 
 
 def run(*, directory: Path, site: Path, once: bool) -> int:
@@ -80,11 +80,14 @@ async def _run(config: LabConfig, site: Path, *, once: bool) -> int:
         loop.add_signal_handler(number, stopped.set)
     before = _content(config.places.client)
     async with open_lab(config):
-        try:
-            return await _until(stopped, _work(config, site, before, once=once))
-        except HapteraError as error:
-            wrong = error  # The lab ends first, and orderly.
-    raise wrong
+        outcome = await _until(stopped, _work(config, site, before, once=once))
+    # The lab has ended first, and orderly.
+    if isinstance(outcome, HapteraError):
+        raise outcome
+    # Only a check can be cut short; a lab to look at ends by Ctrl-C.
+    if outcome is None:
+        return INTERRUPTED if once else OK
+    return outcome
 
 
 async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bool) -> int:
@@ -94,18 +97,24 @@ async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bo
     return await (_check(config, site) if once else _show(client))
 
 
-async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, int]) -> int:
-    """The work's result, or what an interrupt makes of it."""
+async def _until(
+    stopped: asyncio.Event, work: Coroutine[Any, Any, int]
+) -> int | HapteraError | None:
+    """The work's result, or what is wrong; None where it was interrupted."""
     working = asyncio.create_task(work)
     waiting = asyncio.create_task(stopped.wait())
     await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    interrupted = not working.done()
     waiting.cancel()
-    if working.done():
-        return working.result()
     working.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await working
-    return INTERRUPTED
+    try:
+        return await working
+    except HapteraError as error:
+        return error
+    except asyncio.CancelledError:
+        if interrupted:
+            return None
+        raise
 
 
 async def _ready(config: LabConfig, before: bytes | None) -> Client:
