@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -46,6 +47,7 @@ KILLS = 30
 STALLS = 2
 STALL_S = 2.2
 ON_A_NODE = {"agent", "agent's zygote", "service", "keeper"}
+Found = TypeVar("Found")
 
 
 class Killer:
@@ -86,26 +88,30 @@ class Killer:
                 return not begun and kill(victim)
         parent = self._lab.parent()
         victim = self._on_parent(kind, parent)
-        with self._labnode_stopped(parent, node) as begun:
-            return not begun and kill(victim)
+        with self._labnode_stopped(parent, node) as unsent:
+            return unsent is not None and kill(victim) and self._drop(node, unsent)
 
     def _stall(self) -> bool:
-        with self._labnode_stopped(self._lab.parent(), self._settled_node()) as begun:
-            time.sleep(0 if begun else STALL_S)
-            return not begun
+        node = self._settled_node()
+        with self._labnode_stopped(self._lab.parent(), node) as unsent:
+            if unsent is None:
+                return False
+            time.sleep(STALL_S)
+            return self._drop(node, unsent)
+
+    def _drop(self, node: str, command: str) -> bool:
+        self.dropped.append((node, command))
+        return True
 
     @contextmanager
-    def _labnode_stopped(self, parent: Process, node: str) -> Iterator[bool]:
-        """The node is without power, the intent is durable; whether its command has been sent."""
+    def _labnode_stopped(self, parent: Process, node: str) -> Iterator[str | None]:
+        """The node is without power; the durable intent, or None if its command was sent."""
         module = self._lab.module(parent, "labnode")
         self._lab.set_delay(node, QUICK_MS)
         self._lab.cut(node)
-        intent = self._await_intent(node)
+        intent = self._await(lambda: self._lab.intent(node))
         with stopped(module):
-            begun = self._lab.taken(node, intent)
-            if not begun:
-                self.dropped.append((node, intent))
-            yield begun
+            yield None if self._lab.taken(node, intent) else intent
 
     @contextmanager
     def _service_stopped(self, node: str) -> Iterator[bool]:
@@ -117,15 +123,12 @@ class Killer:
             still = self._lab.agent_means_something(node)
             yield not still or self._lab.service(node) is not None or is_at_work(module)
 
-    def _await_intent(self, node: str) -> str:
-        self._await(lambda: self._lab.intent(node) is not None)
-        return self._lab.intent(node) or ""
-
-    def _await(self, come: Callable[[], bool]) -> None:
-        """Without a pause: the effect follows its intent within milliseconds."""
+    def _await(self, find: Callable[[], Found | None]) -> Found:
+        """Without a pause, unlike `wait_for`: the effect follows its intent in milliseconds."""
         deadline = time.monotonic() + STEP_WITHIN_S
-        while not come():
+        while not (found := find()):
             assert time.monotonic() < deadline, "there is no intent"
+        return found
 
     def _kill_plainly(self, kind: str) -> bool:
         """Kill while something heals; False: the victim was gone already."""
