@@ -18,6 +18,7 @@ from haptera.lab.layout import LabConfig, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.orders import Faults
 from haptera.model.errors import HapteraError
+from haptera.modules import BUNDLED
 from haptera.runtime.forking import Child, ZygoteClient, exec_zygote
 from haptera.runtime.lock import take
 from haptera.runtime.private import private_directory
@@ -144,7 +145,8 @@ class _Lab:
 
 def _preload(config: LabConfig) -> list[str]:
     """What all processes of a lab need, imported once."""
-    return ["haptera.lab.chassis", *{target.partition(":")[0] for target in config.targets}]
+    places = (*config.targets, *BUNDLED.values())
+    return ["haptera.lab.chassis", *sorted({place.partition(":")[0] for place in places})]
 
 
 def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kept]:

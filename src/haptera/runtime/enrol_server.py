@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -51,8 +52,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), backlog=BACKLOG_MAX)
     except OSError as error:
         raise HapteraError(
-            f"cannot be listened on: {error.strerror}",
-            where=f"{host}:{port}",
+            # The socket module's own text would name the address again.
+            f"cannot be listened on: {os.strerror(error.errno or 0)}",
+            where=f"{host}:{port}/tcp",
             do="stop what uses it, or give another address or port",
         ) from error
     listener.settimeout(0)
