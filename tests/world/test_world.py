@@ -15,7 +15,7 @@ def check_commands(machine: Machine) -> None:
     for first, second in zip(machine.commands, machine.commands[1:], strict=False):
         assert first.done_at is not None
         assert first.done_at <= second.at
-        assert any(first.at < read < second.at for read in machine.reads)
+        assert any(first.at < read.at < second.at for read in machine.reads)
 
 
 def check_promises(history: History) -> None:

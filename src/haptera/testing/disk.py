@@ -38,11 +38,17 @@ class Disk:
         self.intents: dict[str, Intent] = {}
         self.incarnations: dict[str, int] = {}
         self.full = False
+        self.refusing = 0.0
+        self.slow_ms = 20
+        self.paused_until = 0
+        self.opened: dict[str, int] = {}
         self._life = 0
+        self._free_at = 0
 
     def load(self) -> Stored:
         """What a new process finds; the writes under way in the old one are lost."""
         self._life += 1
+        self._free_at = self.paused_until = 0
         return msgspec.convert(
             msgspec.to_builtins(
                 Stored(
@@ -57,9 +63,10 @@ class Disk:
         )
 
     def submit(self, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
-        """Commit after a while, unless the process dies before."""
-        delay_ns = self._clock.rng(f"disk/{self._name}").randrange(1, 20) * MS
-        self._clock.after(delay_ns, self._commit, self._life, write, done)
+        """Commit after a while and in order, unless the process dies before."""
+        delay_ns = self._clock.rng(f"disk/{self._name}").randrange(1, self.slow_ms) * MS
+        self._free_at = max(self._free_at, self._clock.now) + delay_ns
+        self._clock.after(self._free_at - self._clock.now, self._commit, self._life, write, done)
 
     def keep(self, effect: Keep) -> None:
         """Take over an agent's desired layer."""
@@ -69,7 +76,10 @@ class Disk:
     def _commit(self, life: int, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
         if life != self._life:
             return
-        if self.full:
+        if self._clock.now < self.paused_until:
+            self._clock.after(self.paused_until - self._clock.now, self._commit, life, write, done)
+            return
+        if self.full or self._refuses():
             done(Unwritten(write.ticket, "state.db: disk is full; nothing was changed"))
         elif write.if_revision not in (None, self.revision):
             text = f"revision is {self.revision} by now"
@@ -79,10 +89,20 @@ class Disk:
                 self._apply(change)
             done(Written(write.ticket, self.revision))
 
+    def lose(self) -> None:
+        """All of it is gone but the session: an agent's journal does not survive everything."""
+        self.epoch = self.revision = 0
+        self.entities, self.intents = {}, {}
+
+    def _refuses(self) -> bool:
+        refusing = self.refusing
+        return refusing > 0 and self._clock.rng(f"disk/{self._name}").random() < refusing
+
     def _apply(self, change: Change) -> None:
         match change:
             case OpenIntent(intent):
                 self.intents[intent.id] = intent
+                self.opened[intent.id] = self._clock.now
             case CloseIntent(id):
                 self.intents.pop(id, None)
             case Undeclare(entity):

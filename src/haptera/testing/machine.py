@@ -4,22 +4,56 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from haptera.model.effects import Call, Work
-from haptera.model.events import Answered, Ended, Failed
+from haptera.model.events import Answered, Ended, Failed, Sighted
 from haptera.testing.clock import Clock
 
 MS = 1_000_000
+# The latest effect that the module of power declares.
+LATE_MS = 2_000
 
-Answer = Callable[[Answered | Ended | Failed], None]
+Answer = Callable[[Answered | Ended | Failed | Sighted], None]
 
 
 @dataclass
 class Command:
-    """One power command as the BMC's own file has it; `done_at` is None until it took effect."""
+    """One power command as the BMC's own file has it; `done_at` is None until it took effect.
+
+    `before` is how power was when it came in.
+    """
 
     intent: str
     power: str
     at: int
+    before: str
     done_at: int | None = None
+
+
+@dataclass
+class Read:
+    """One look at power: when it was begun, what it told and when; `lied` where that was wrong."""
+
+    at: int
+    value: str
+    told_at: int
+    lied: bool
+
+
+@dataclass
+class Trouble:
+    """How badly a machine behaves, within what its modules declare; shares between 0 and 1.
+
+    `silent` calls are never answered, of those that are done `fatal` ones kill the module before
+    it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie;
+    reports of the watch are `stale`.
+    """
+
+    silent: float = 0.0
+    fatal: float = 0.0
+    idle: float = 0.0
+    slow: float = 0.0
+    failing: float = 0.0
+    lying: float = 0.0
+    stale: float = 0.0
 
 
 @dataclass
@@ -32,17 +66,29 @@ class Machine:
     stopped: Callable[[str], None]
     refuses: str | None = None
     power: str = "off"
+    cuts: int = 0
     commands: list[Command] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
+    starts: list[tuple[str, int]] = field(default_factory=list)
+    trouble: Trouble = field(default_factory=Trouble)
+    reports_off: list[int] = field(default_factory=list)
+    _watch: tuple[int, Answer] | None = None
 
-    def handle(self, call: Call, answer: Answer) -> None:
-        """What the module of this call would do with the real machine."""
+    def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
+        """What the module of this call would do with the real machine; it may die over it."""
         if call.work is Work.WATCH:
+            if call.part == "look_power":
+                self._watch = call.id, answer
+                self._report()
             return
-        delay_ns = self._delay_ns(1, 40)
+        if self._draw(self.trouble.silent):
+            answer = _nobody
+        elif self._draw(self.trouble.fatal):
+            answer = _dying(died)
+        delay_ns = self._delay_ns(1, 3_000 if self._draw(self.trouble.slow) else 40)
         if call.deadline_at is not None and self.clock.now + delay_ns > call.deadline_at:
-            answer(Failed(call.id, "too late to begin"))
+            self.clock.after(delay_ns, answer, Failed(call.id, "too late to begin", refused=True))
             return
         action = {
             "look_power": self._look_power,
@@ -59,13 +105,36 @@ class Machine:
     def cut(self) -> None:
         """All processes of the machine are gone."""
         self.power = "off"
+        self.cuts += 1
         self.services.clear()
         self.stopped(self.name)
+        self._report()
 
     def _look_power(self, call: Call, answer: Answer) -> None:
         at = self.clock.now
-        self.reads.append(at)
-        answer(Answered(call.id, self.power, at))
+        if self._draw(self.trouble.failing):
+            answer(Failed(call.id, "no route to the BMC"))
+            return
+        other = {"on": "off", "off": "on"}[self.power]
+        lies = self._draw(self.trouble.lying)
+        value = other if lies else self.power
+        delay_ns = self._delay_ns(0, 1_500) if self._draw(self.trouble.slow) else 0
+        self.reads.append(Read(at, value, at + delay_ns, lies))
+        self.clock.after(delay_ns, answer, Answered(call.id, value, at))
+
+    def _report(self) -> None:
+        """Tell the watch, sooner or later; the module takes the time when it hears of it."""
+        self.clock.after(self._late_ns(), self._sight, self.power)
+
+    def _sight(self, power: str) -> None:
+        if self._watch is not None:
+            call, answer = self._watch
+            if power == "off":
+                self.reports_off.append(self.clock.now)
+            answer(Sighted(call, power, self.clock.now))
+
+    def _late_ns(self) -> int:
+        return self._delay_ns(500, 8_000) if self._draw(self.trouble.stale) else 2 * MS
 
     def _switch_on(self, call: Call, answer: Answer) -> None:
         self._command(call, answer, "on")
@@ -78,9 +147,10 @@ class Machine:
         if self.refuses is not None:
             answer(Failed(call.id, self.refuses, refused=True))
             return
-        command = Command(call.intent, power, self.clock.now)
+        command = Command(call.intent, power, self.clock.now, self.power)
         self.commands.append(command)
-        self.clock.after(self._delay_ns(100, 1_800), self._effect, command)
+        if not self._draw(self.trouble.idle):
+            self.clock.after(self._delay_ns(100, LATE_MS), self._effect, command)
         answer(Ended(call.id))
 
     def _effect(self, command: Command) -> None:
@@ -89,10 +159,11 @@ class Machine:
             self.cut()
         elif self.power == "off":
             self.power = "on"
-            self.clock.after(self._delay_ns(300, 1_500), self._boot, command)
+            self._report()
+            self.clock.after(self._delay_ns(300, 1_500), self._boot, self.cuts)
 
-    def _boot(self, command: Command) -> None:
-        if self.power == "on" and command is self.commands[-1]:
+    def _boot(self, cuts: int) -> None:
+        if self.power == "on" and cuts == self.cuts:
             self.booted(self.name)
 
     def _look_run(self, call: Call, answer: Answer) -> None:
@@ -107,6 +178,8 @@ class Machine:
             answer(Answered(call.id, digest, self.clock.now))
 
     def _start(self, call: Call, answer: Answer) -> None:
+        assert call.intent is not None
+        self.starts.append((call.intent, self.clock.now))
         self.services[call.entity.name] = call.digest
         answer(Ended(call.id))
 
@@ -114,5 +187,16 @@ class Machine:
         self.services.pop(call.entity.name, None)
         answer(Ended(call.id))
 
+    def _draw(self, share: float) -> bool:
+        return share > 0 and self.clock.rng(f"machine/{self.name}").random() < share
+
     def _delay_ns(self, low_ms: int, high_ms: int) -> int:
         return self.clock.rng(f"machine/{self.name}").randrange(low_ms, high_ms) * MS
+
+
+def _nobody(_: Answered | Ended | Failed | Sighted) -> None:
+    """The answer never arrives."""
+
+
+def _dying(died: Callable[[], None]) -> Answer:
+    return lambda _: died()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from haptera.testing.clock import Clock
 
 MS = 1_000_000
+SOCKET_DATAGRAMS_MAX = 200
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Network:
         self.cut: set[frozenset[str]] = set()
         self._clock = clock
         self._ends: dict[str, Callable[[str, bytes], None]] = {}
+        self._held: dict[str, list[tuple[str, bytes]]] = {}
 
     def attach(self, name: str, receive: Callable[[str, bytes], None]) -> None:
         """Datagrams to this name go to `receive(sender, bytes)` from now on."""
@@ -32,6 +34,16 @@ class Network:
 
     def detach(self, name: str) -> None:
         self._ends.pop(name, None)
+        self._held.pop(name, None)
+
+    def hold(self, name: str) -> None:
+        """Nobody reads this name's socket: what arrives waits there, as much as it holds."""
+        self._held.setdefault(name, [])
+
+    def release(self, name: str) -> None:
+        """Its socket is read again."""
+        for sender, datagram in self._held.pop(name, []):
+            self._deliver(sender, name, datagram)
 
     def send(self, sender: str, receiver: str, datagram: bytes) -> None:
         """Deliver after a while: once, twice or never."""
@@ -44,6 +56,10 @@ class Network:
             self._clock.after(delay_ns, self._deliver, sender, receiver, datagram)
 
     def _deliver(self, sender: str, receiver: str, datagram: bytes) -> None:
+        if (held := self._held.get(receiver)) is not None:
+            if len(held) < SOCKET_DATAGRAMS_MAX:
+                held.append((sender, datagram))
+            return
         receive = self._ends.get(receiver)
         if receive is not None:
             receive(sender, datagram)

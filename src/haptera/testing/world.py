@@ -46,6 +46,8 @@ class Process:
         self.engine: Engine | None = None
         self.radio: Radio | None = None
         self.replies: dict[int, Reply] = {}
+        self.turns = 0
+        self._paused: list[Event] | None = None
         self._life = 0
         self._boots: dict[str, int] = {}
 
@@ -75,7 +77,7 @@ class Process:
     def crash(self) -> None:
         """Gone, with its modules and all that it had not made durable."""
         self._life += 1
-        self.engine = None
+        self.engine = self._paused = None
         self.world.network.detach(self.name)
 
     def deliver(self, events: Iterable[Event]) -> None:
@@ -86,7 +88,11 @@ class Process:
         """One turn of the engine; what was meant for an earlier life is lost."""
         if self.engine is None or life != self._life:
             return
+        if self._paused is not None:
+            self._paused.extend(events)
+            return
         now = self.world.clock.now
+        self.turns += 1
         effects = self.engine.handle(list(events), now)
         self.engine.check()
         for effect in effects:
@@ -94,6 +100,24 @@ class Process:
         deadline = self.engine.deadline()
         if deadline is not None:
             self.world.clock.after(deadline - now, self._tick, self._life, deadline)
+
+    def pause(self, seconds: float) -> None:
+        """Stopped as by SIGSTOP: no turns and no writes, then all that happened meanwhile."""
+        if self.engine is None or self._paused is not None:
+            return
+        self._paused = []
+        delay_ns = int(seconds * S)
+        self.disk.paused_until = self.world.clock.now + delay_ns
+        self.world.network.hold(self.name)
+        self.world.clock.after(delay_ns, self._resume, self._life)
+
+    def _resume(self, life: int) -> None:
+        if life != self._life or self._paused is None:
+            return
+        # The socket is drained into the inbox before the first turn.
+        self.world.network.release(self.name)
+        events, self._paused = self._paused, None
+        self.feed(life, events or [Ticked()])
 
     def lose_module(self, module: str) -> None:
         """The module's process dies."""
@@ -110,7 +134,12 @@ class Process:
                 node = effect.entity.node
                 assert node is not None
                 machine = world.machines[node]
-                machine.handle(effect, lambda answer: self.feed(life, [answer]))
+                module = effect.module
+                machine.handle(
+                    effect,
+                    lambda answer: self.feed(life, [answer]),
+                    lambda: self.feed(life, [Exited(module, "was killed")]),
+                )
             case Write():
                 self.disk.submit(effect, lambda done: self._stored(life, done))
             case Tell(peer, message):
@@ -149,6 +178,7 @@ class World:
         self.parent = Process(self, PARENT, Disk(self.clock, PARENT, 7), None)
         self.agents: dict[str, Process] = {}
         self.incarnations = dict.fromkeys(names, 0)
+        self.disks = [self.parent.disk]
         self._tickets = count(1)
         self.parent.start()
 
@@ -187,11 +217,12 @@ class World:
     def _booted(self, name: str) -> None:
         """A machine has booted: its agent enrols, in a new incarnation, with nothing kept."""
         if self.parent.engine is None:
-            self.clock.after(100 * MS, self._enrol_again, name, self.machines[name].commands[-1])
+            self.clock.after(100 * MS, self._enrol_again, name, self.machines[name].cuts)
             return
         self.incarnations[name] += 1
         self.parent.disk.incarnations[name] = self.incarnations[name]
         disk = Disk(self.clock, name, 0)
+        self.disks.append(disk)
         disk.incarnations = {PARENT: self.incarnations[name]}
         if (old := self.agents.get(name)) is not None:
             old.crash()
@@ -201,9 +232,9 @@ class World:
         self.parent.deliver([Enrolled(name, self.incarnations[name])])
         agent.start()
 
-    def _enrol_again(self, name: str, command: object) -> None:
+    def _enrol_again(self, name: str, cuts: int) -> None:
         machine = self.machines[name]
-        if machine.power == "on" and machine.commands[-1] is command:
+        if machine.power == "on" and machine.cuts == cuts:
             self._booted(name)
 
     def _stopped(self, name: str) -> None:

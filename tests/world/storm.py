@@ -1,0 +1,256 @@
+"""A cluster on which all goes wrong at once, and an oracle that knows nothing of the core."""
+
+from random import Random
+
+from haptera.core.limits import S
+from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.entity import EntityId, node_id
+from haptera.modules import load
+from haptera.testing.machine import LATE_MS, Command, Machine, Read, Trouble
+from haptera.testing.network import Faults
+from haptera.testing.world import Process, World
+from tests.world.history import CALM, web
+
+NODES = ("n01", "n02")
+# Turns that a process may take in a simulated second, from what is sent, asked and answered in it.
+TURNS_A_SECOND_MAX = 250
+CALM_S, SETTLE_S = 15, 90
+PAUSES_S = (1, 3, 10, 90)
+
+Key = tuple[EntityId, str]
+
+
+class Storm:
+    """One seed's mix of faults, and the history that it makes."""
+
+    def __init__(self, seed: int) -> None:
+        manifests = [load(name).manifest() for name in ("labnode", "service")]
+        self.world = World(seed, NODES, manifests, CALM)
+        self.rng = self.world.clock.rng("storm")
+        self.asked: list[tuple[int, Process, tuple[Change, ...]]] = []
+        self.turns_max = 0
+        for name in NODES:
+            self._ask(self._declaring(name))
+        self._run(self.rng.random() * 20)
+        self._brew()
+
+    def unfold(self, steps: int) -> None:
+        for _ in range(steps):
+            self._run(self.rng.random() * self.rng.choice((0.2, 3, 3, 12)))
+            self._happen(self.rng.choice(NODES))
+
+    def calm_down(self) -> bool:
+        """No fault from now on, and all is wished for again: tells whether it comes about."""
+        world = self.world
+        world.network.faults, world.network.cut = CALM, set()
+        for machine in world.machines.values():
+            machine.trouble = Trouble()
+        for disk in world.disks:
+            disk.refusing, disk.slow_ms, disk.full = 0.0, 20, False
+        self._run(max(PAUSES_S) + 5)
+        for name in NODES:
+            self._ask(self._declaring(name))
+        self._run(CALM_S)
+        return world.settle(SETTLE_S)
+
+    def _run(self, seconds: float) -> None:
+        """Let time pass, and count turns."""
+        end = self.world.clock.now + int(seconds * S)
+        while self.world.clock.now < end:
+            processes = [self.world.parent, *self.world.agents.values()]
+            before = [one.turns for one in processes]
+            self.world.clock.run_until(min(end, self.world.clock.now + S))
+            for process, turns in zip(processes, before, strict=True):
+                self.turns_max = max(self.turns_max, process.turns - turns)
+
+    def _brew(self) -> None:
+        """Each seed its own mix, so that no fault hides another in all of them."""
+        rng, world = self.rng, self.world
+        world.network.faults = Faults(
+            some(rng, 0.3), some(rng, 0.1), some(rng, 0.1)
+        )  # loss, copies, late
+        for machine in world.machines.values():
+            machine.trouble = Trouble(
+                silent=some(rng, 0.2),
+                fatal=some(rng, 0.1),
+                idle=some(rng, 0.5),
+                slow=some(rng, 0.3),
+                failing=some(rng, 0.3),
+                lying=some(rng, 0.05),
+                stale=some(rng, 0.8),
+            )
+        world.parent.disk.refusing = some(rng, 0.3)
+        world.parent.disk.slow_ms = rng.choice((20, 20, 500, 3_000))
+        self.agents_refusing = some(rng, 0.3)
+        all_that_happens = (
+            self._kill_parent,
+            self._kill_agent,
+            self._lose_journal,
+            self._cut_power,
+            self._end_services,
+            self._kill_modules,
+            self._cut_off,
+            self._pause_parent,
+            self._pause_agent,
+            self._declare_anew,
+            self._wish_off,
+            self._wish_run,
+            self._wish_port,
+        )
+        self.happenings = rng.sample(all_that_happens, rng.randrange(4, 14))
+
+    def _happen(self, name: str) -> None:
+        happens = self.rng.choice(self.happenings)
+        happens(name)
+
+    def _kill_parent(self, _: str) -> None:
+        if self.world.parent.engine is not None:
+            self.world.crash(self.world.parent)
+
+    def _kill_agent(self, name: str) -> None:
+        agent = self.world.agents.get(name)
+        if agent is not None and agent.engine is not None:
+            self.world.crash(agent)
+
+    def _lose_journal(self, name: str) -> None:
+        if (agent := self.world.agents.get(name)) is not None:
+            agent.disk.refusing = self.agents_refusing
+            agent.disk.lose()
+            self._kill_agent(name)
+
+    def _cut_power(self, name: str) -> None:
+        self.world.machines[name].cut()
+
+    def _end_services(self, name: str) -> None:
+        self.world.machines[name].services.clear()
+
+    def _kill_modules(self, name: str) -> None:
+        self.world.parent.lose_module("labnode")
+        if (agent := self.world.agents.get(name)) is not None:
+            agent.lose_module("service")
+
+    def _cut_off(self, name: str) -> None:
+        pair = frozenset(("parent", name))
+        self.world.network.cut.add(pair)
+        delay_ns = int(self.rng.random() * 8 * S)
+        self.world.clock.after(delay_ns, self.world.network.cut.discard, pair)
+
+    def _pause_parent(self, _: str) -> None:
+        self.world.parent.pause(self.rng.choice(PAUSES_S))
+
+    def _pause_agent(self, name: str) -> None:
+        if (agent := self.world.agents.get(name)) is not None:
+            agent.pause(self.rng.choice(PAUSES_S))
+
+    def _declare_anew(self, name: str) -> None:
+        self._ask(self._undeclaring(name))
+        if self.rng.random() < 0.7:
+            self._ask(self._declaring(name))
+
+    def _wish_off(self, name: str) -> None:
+        node = node_id(name)
+        self._ask((SetDesired(node, "power", "off", "site"), UnsetDesired(node, "agent")))
+
+    def _wish_run(self, name: str) -> None:
+        run = self.rng.choice(("stopped", "running"))
+        self._ask((SetDesired(web(name), "run", run, "site"),))
+
+    def _wish_port(self, name: str) -> None:
+        self._ask((SetDesired(web(name), "port", self.rng.randrange(1000, 9999), "site"),))
+
+    def _ask(self, changes: tuple[Change, ...]) -> None:
+        if self.world.parent.engine is not None:
+            ticket = self.world.propose(changes)
+            self.asked.append((ticket, self.world.parent, changes))
+
+    def _declaring(self, name: str) -> tuple[Change, ...]:
+        node, service = node_id(name), web(name)
+        return (
+            Declare(node, {"platform": "labnode"}, "site"),
+            SetDesired(node, "power", "on", "site"),
+            SetDesired(node, "agent", "up", "site"),
+            Declare(service, {}, "site"),
+            SetDesired(service, "run", "running", "site"),
+            SetDesired(service, "command", "web", "site"),
+        )
+
+    def _undeclaring(self, name: str) -> tuple[Change, ...]:
+        whole = (Undeclare(web(name)), Undeclare(node_id(name)))
+        return self.rng.choice((whole, whole[:1], whole[1:]))
+
+
+def some(rng: Random, most: float) -> float:
+    """None in half of all seeds, else up to `most`."""
+    return rng.choice((0.0, rng.random() * most))
+
+
+def check(storm: Storm) -> None:
+    """What the machines and the disks recorded keeps every promise."""
+    opened = {key: at for disk in storm.world.disks for key, at in disk.opened.items()}
+    for machine in storm.world.machines.values():
+        for command in machine.commands:
+            assert opened[command.intent] <= command.at, "acted before its intent was durable"
+            check_was_off(machine, command)
+        for first, second in zip(machine.commands, machine.commands[1:], strict=False):
+            check_read_between(machine, first, second, opened[first.intent])
+        for intent, at in machine.starts:
+            assert opened[intent] <= at, "started before its intent was durable"
+    check_acknowledged(storm)
+    assert storm.turns_max <= TURNS_A_SECOND_MAX, storm.turns_max
+
+
+def check_was_off(machine: Machine, command: Command) -> None:
+    """Nothing but power told to be off may lead to a command, and that only to switch on."""
+    assert command.power == "on"
+    told = [read for read in machine.reads if read.told_at <= command.at and read.value == "off"]
+    seen = [at for at in machine.reports_off if at <= command.at]
+    assert max([read.at for read in told] + seen, default=0) > command.at - 15 * S
+
+
+def check_read_between(machine: Machine, first: Command, second: Command, opened_at: int) -> None:
+    """The outcome of the first command was read before the second was sent."""
+    assert first.intent != second.intent
+    over_at = first.at + LATE_MS * 1_000_000
+
+    def counts(read: Read) -> bool:
+        found = read.at > opened_at and read.value == first.power
+        return read.told_at <= second.at and (found or read.at >= over_at)
+
+    read = [one for one in machine.reads if counts(one)]
+    assert read, (first, second)
+    if second.at < over_at and first.before == "off" and not any(one.lied for one in read):
+        assert first.done_at is not None
+        assert first.done_at <= second.at
+
+
+def check_acknowledged(storm: Storm) -> None:
+    """The disk holds of each value what was last acknowledged, or what was asked for after it."""
+    allowed: dict[Key, set[str | int | None]] = {}
+    for ticket, parent, changes in storm.asked:
+        reply = parent.replies.get(ticket)
+        sure = reply is not None and reply.revision is not None
+        if reply is not None and reply.revision is None:
+            continue
+        for key, value in effects(changes, set(allowed)):
+            allowed[key] = {value} if sure else allowed.get(key, {None}) | {value}
+    entities = storm.world.parent.disk.entities
+    for (entity, name), values in allowed.items():
+        stored = entities.get(entity)
+        desired = None if stored is None else stored.desired.get(name)
+        assert (None if desired is None else desired.value) in values, (entity, name)
+
+
+def effects(changes: tuple[Change, ...], keys: set[Key]) -> list[tuple[Key, str | int | None]]:
+    """What each key should be after these changes, in their order."""
+    found: list[tuple[Key, str | int | None]] = []
+    for change in changes:
+        match change:
+            case SetDesired(entity, name, value):
+                found.append(((entity, name), value))
+            case UnsetDesired(entity, name):
+                found.append(((entity, name), None))
+            case Undeclare(entity):
+                found += [(key, None) for key in sorted(keys, key=str) if key[0] == entity]
+            case _:
+                pass
+    return found
