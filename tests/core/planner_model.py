@@ -135,7 +135,7 @@ class Model:
     def for_goal(self, goal: Iterable[str]) -> "Model":
         """With only the parts that the goal depends on: none other goes first past a bar."""
         names = set(goal)
-        parts = [(look, {look.at}) for look in self.looks()]
+        parts: list[tuple[Part, set[str]]] = [(look, {look.at}) for look in self.looks()]
         parts += [(step, {one.variable for one in step.changes}) for step in self.steps()]
         for _ in self.problem.variables:
             for part, subjects in parts:

@@ -1,5 +1,7 @@
 """What a class can know is what the plain model says, state by state."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 
@@ -8,6 +10,9 @@ from haptera.core.problem import Problem
 from haptera.model.parts import Condition, Look
 from tests.core.planner_model import Model, State
 from tests.core.strategies import Question, questions
+
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
 
 ABC = dict.fromkeys("abc", ("unknown", "1", "2", "3"))
 
@@ -30,6 +35,17 @@ def test_a_start_is_stripped_as_in_the_plain_model(question: Question) -> None:
     state = domain.start(question.observed, question.remembered)
     assert status(domain, state) == model.start(question.observed, question.remembered)
     assert domain.strip(state) == state
+
+
+@given(questions())
+def test_whatever_is_known_of_all_variables_is_stripped_as_in_the_plain_model(
+    question: Question,
+) -> None:
+    domain, model = compile_class(question.problem), Model(question.problem)
+    variables = question.problem.variables
+    for values in product(*(values[1:] for values in variables.values())):
+        observed = dict(zip(variables, values, strict=True))
+        assert status(domain, domain.start(observed, {})) == model.start(observed, {})
 
 
 @given(questions())

@@ -16,6 +16,9 @@ from haptera.model.parts import Look, Step
 from tests.core.planner_model import Model, State
 from tests.core.strategies import Question, questions
 
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
+
 SHARES_EXAMPLES = 400
 
 

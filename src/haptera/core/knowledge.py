@@ -154,7 +154,7 @@ def _of_class(problem: Problem, parts: Iterable[AnyPart]) -> list[AnyPart]:
 
 def _grounds(problem: Problem, fields: Fields, looks: tuple[Look, ...]) -> tuple[Grounds, ...]:
     looked_at = {look.at for look in problem.looks}
-    order = TopologicalSorter(needs(problem.looks, fields)).static_order()
+    order = TopologicalSorter(needs(problem)).static_order()
     return tuple(_grounds_of(fields[name], fields, looks) for name in order if name in looked_at)
 
 
@@ -219,8 +219,18 @@ def _step_move(step: Step, fields: Fields, grounds: tuple[Grounds, ...]) -> Move
         put=_union(_target(one, fields[one.variable]) for one in step.changes),
         touches=changed,
         reads=changed | _spans(fields, (*step.requires, *step.excludes)),
-        strips=any(changed & (one.known | one.reads) for one in grounds),
+        upsets=_upset(changed, grounds),
     )
+
+
+def _upset(changed: int, grounds: tuple[Grounds, ...]) -> tuple[Grounds, ...]:
+    """The grounds of what is changed, of what rests on that, and so on up."""
+    upset = []
+    for one in grounds:
+        if changed & (one.known | one.reads):
+            upset.append(one)
+            changed |= one.known
+    return tuple(upset)
 
 
 def _target(change: Change, field: Field) -> int:

@@ -58,13 +58,12 @@ def subjects(part: Part) -> tuple[str, ...]:
     return (part.at,) if isinstance(part, Look) else tuple(one.variable for one in part.changes)
 
 
-def needs(looks: Iterable[Look], variables: Iterable[str]) -> dict[str, set[str]]:
+def needs(problem: Problem) -> dict[str, list[str]]:
     """For each variable, those that looks at it require."""
-    graph: dict[str, set[str]] = {name: set() for name in variables}
-    for look in looks:
-        required = {one.name for one in look.requires if one.name in graph}
-        graph.setdefault(look.at, set()).update(required)
-    return graph
+    graph: dict[str, set[str]] = {name: set() for name in problem.variables}
+    for look in problem.looks:
+        graph[look.at].update(one.name for one in look.requires if one.name in graph)
+    return {name: sorted(required) for name, required in graph.items()}
 
 
 def check(problem: Problem) -> None:
@@ -139,11 +138,12 @@ def _part_faults(problem: Problem, part: Part) -> Iterator[HapteraError]:
 
 
 def _outcome_faults(problem: Problem, look: Look) -> Iterator[HapteraError]:
-    fault = _variable_fault(problem, look.at, look.outcomes, f"{look.path} at")
+    place = f"{look.path} {'outcomes' if look.at in problem.variables else 'at'}"
+    fault = _variable_fault(problem, look.at, look.outcomes, place)
     if fault is not None:
         yield fault
     elif problem.variables[look.at][0] in look.outcomes:
-        yield HapteraError(f"a look cannot find {look.at} unknown", where=f"{look.path} outcomes")
+        yield HapteraError(f"a look cannot find {look.at} unknown", where=place)
 
 
 def _change_faults(problem: Problem, step: Step) -> Iterator[HapteraError]:
@@ -207,7 +207,7 @@ def _variable_fault(
 
 def _cycles(problem: Problem) -> Iterator[HapteraError]:
     try:
-        TopologicalSorter(needs(problem.looks, problem.variables)).prepare()
+        TopologicalSorter(needs(problem)).prepare()
     except CycleError as error:
         names = " needs ".join(reversed(error.args[1]))
         yield HapteraError(f"looks need each other in a circle: {names}", where=error.args[1][0])

@@ -8,8 +8,8 @@ from typing import Final
 from haptera.core.knowledge import Domain
 from haptera.core.word import Grounds, Move, strip
 
-# States that one search goes on from before it gives up: some 50 ms.
-EXPANSIONS_MAX: Final = 10_000
+# States that one search goes on from before it gives up: some 50 ms with a dozen variables.
+EXPANSIONS_MAX: Final = 4_000
 
 UNREACHED: Final = float("inf")
 
@@ -23,7 +23,6 @@ class Scope:
     wanted: int
     within: int
     moves: tuple[Move, ...]
-    grounds: tuple[Grounds, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,6 @@ def scope_of(domain: Domain, goal: Mapping[str, str], moves: Sequence[Move]) -> 
         domain.wanted(goal),
         within,
         tuple(move for move in moves if move.touches & within),
-        tuple(one for one in domain.grounds if one.known & within),
     )
 
 
@@ -88,7 +86,7 @@ def search(
     came: Came = {}
     queue = [(0, number, root) for number, root in enumerate(best)]
     pushed = len(queue)
-    table = _table(scope.moves)
+    table = _table(scope)
     opening = [row for row in table if row[-1].part.path not in barred]
     reached: list[int] = []
     while queue:
@@ -100,12 +98,10 @@ def search(
         reached.append(state)
         if state & scope.wanted == scope.wanted:
             return _route(came, state, cost, len(reached))
-        for forbidden, keep, put, more, strips, move in table if cost else opening:
+        for forbidden, keep, put, more, upset, move in table if cost else opening:
             if state & forbidden:
                 continue
-            after = state & keep | put
-            if strips:
-                after = strip(after, scope.grounds)
+            after = strip(state & keep | put, upset)
             if cost + more < best.get(after, UNREACHED):
                 best[after] = cost + more
                 came[after] = (state, move)
@@ -114,12 +110,22 @@ def search(
     return Walled(tuple(reached))
 
 
-Row = tuple[int, int, int, int, bool, Move]
+Row = tuple[int, int, int, int, tuple[Grounds, ...], Move]
 
 
-def _table(moves: Iterable[Move]) -> list[Row]:
+def _table(scope: Scope) -> list[Row]:
     """Moves as plain tuples: the loop over them is where a search spends its time."""
-    return [(one.forbidden, one.keep, one.put, one.part.cost, one.strips, one) for one in moves]
+    return [
+        (
+            move.forbidden,
+            move.keep,
+            move.put,
+            move.part.cost,
+            tuple(one for one in move.upsets if one.known & scope.within),
+            move,
+        )
+        for move in scope.moves
+    ]
 
 
 def _route(came: Came, state: int, cost: int, expanded: int) -> Route:
