@@ -334,7 +334,8 @@ def test_a_parent_that_is_not_there_yet_is_called_again(tmp_path: Path) -> None:
 def test_a_port_in_use_is_told() -> None:
     with contextlib.closing(listen(HOST, 0)) as listener:
         _, port = listener.getsockname()
-        with pytest.raises(HapteraError, match=rf"{HOST}:{port}/tcp: cannot be listened on: .* in use"):
+        refusal = rf"{HOST}:{port}/tcp: cannot be listened on: .* in use"
+        with pytest.raises(HapteraError, match=refusal):
             listen(HOST, port)
 
 
