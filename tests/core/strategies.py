@@ -45,7 +45,7 @@ def questions(draw: DrawFn) -> Question:
     desired = _goal(draw, problem, start, end)
     if _once_in(draw, 2):
         problem = _with_shortcut(draw, problem, start, desired)
-    if _once_in(draw, 5):
+    if _once_in(draw, 3):
         problem = _less_one_step(draw, problem)
     return Question(problem, observed, remembered, desired)
 
@@ -76,7 +76,7 @@ def _looks(draw: DrawFn, variables: Mapping[str, tuple[str, ...]], name: str) ->
         requires = []
         if before and not _once_in(draw, 4):
             requires.append(_condition(draw, variables, draw(st.sampled_from(before))))
-        if _once_in(draw, 10):
+        if _once_in(draw, 6):
             requires.append(Condition("p", ("1",)))
         excludes = []
         others = [one for one in variables if one != name]

@@ -73,6 +73,12 @@ def hold_to_model(question: Question, answer: Chain | NoChain) -> None:
     assert answer.optimal
 
 
+def from_memory(question: Question) -> Question:
+    """The same, with nothing known for sure any more."""
+    memory = {**question.remembered, **question.observed}
+    return replace(question, observed={}, remembered=memory)
+
+
 def part_of(link: Find | Do) -> Look | Step:
     return link.look if isinstance(link, Find) else link.step
 
@@ -85,8 +91,7 @@ def test_an_answer_is_the_plain_models(question: Question) -> None:
 
 @given(questions())
 def test_an_answer_from_memory_alone_is_the_plain_models(question: Question) -> None:
-    memory = {**question.remembered, **question.observed}
-    question = replace(question, observed={}, remembered=memory)
+    question = from_memory(question)
     hold_to_model(question, ask(question))
 
 
@@ -134,6 +139,8 @@ def test_most_examples_have_something_to_plan() -> None:
     @given(questions())
     def count(question: Question) -> None:
         counts.update(["examples", *traits(question)])
+        recalled = ask(from_memory(question))
+        counts["doubts"] += isinstance(recalled, Chain) and recalled.doubts
 
     count()
     shares = {name: number / counts["examples"] for name, number in counts.items()}
@@ -157,7 +164,6 @@ def traits(question: Question) -> set[str]:
             changed = model.changed(state, link.step)
             found |= {"strip"} if model.strip(changed) != changed else set()
             found |= {"several variables"} if len(link.step.changes) > 1 else set()
-    found |= {"doubts"} if answer.doubts else set()
     return found | ({"three parts"} if len(answer.links) >= 3 else set())
 
 
