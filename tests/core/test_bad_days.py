@@ -207,3 +207,22 @@ def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     assert (row.condition, row.why) == (Condition.ACTING, "bmc.switch_on: is about to run")
+
+
+def test_what_was_read_at_the_moment_of_the_intent_says_nothing_of_its_outcome() -> None:
+    intent = Intent("99-1", NODE, "bmc", "switch_on", 2 * S, "boot")
+    engine = parent(stored(intent, desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+
+    assert told(engine, 2 * S, Answered(1, "on", 2 * S)) == [call(2, Work.LOOK, "look", 3 * S)]
+    assert told(engine, 3 * S, Answered(2, "on", 2 * S + 1)) == [Write(1, (CloseIntent("99-1"),))]
+
+
+def test_an_outcome_that_was_seen_before_the_intent_is_looked_at_again() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Ended(2))
+
+    assert told(engine, 3 * S, Answered(3, "on", S)) == [call(4, Work.LOOK, "look", 4 * S)]

@@ -5,10 +5,20 @@ from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.rows.row import Row
 from haptera.core.side import Side
+from haptera.core.sync.delta import mark_digest
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Enrolled, Heard, Proposed, Ready, Sighted, Written
+from haptera.model.events import (
+    Answered,
+    Enrolled,
+    Heard,
+    Proposed,
+    Ready,
+    Sighted,
+    Ticked,
+    Written,
+)
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.model.parts import Context
@@ -37,7 +47,9 @@ def says(version: int, *, known: bool) -> Heard:
     """The node's agent tells of a running service: that it knows, or that it remembers."""
     seen = SeenValue("running", known, Method.READ, 0, "service")
     update = ObservedUpdate(WEB, version, {"run": seen})
-    message = Message(1, 0, 0, Mark(), Mark(0, version, version), updates=(update,))
+    message = Message(
+        1, 0, 0, Mark(), Mark(0, version, mark_digest({WEB: version})), updates=(update,)
+    )
     return Heard("n01", 77, message, version * S)
 
 
@@ -75,3 +87,40 @@ def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     assert (row.condition, row.why) == (Condition.ACTING, "waits to hear from the agent")
+
+
+def test_a_report_that_a_later_one_overtook_changes_nothing() -> None:
+    engine = parent()
+    late = [says(4, known=True), says(3, known=True)]
+    engine.handle([says(5, known=False), *late], 5 * S)
+
+    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
+
+
+def test_what_ran_before_a_boot_is_remembered() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    engine.handle([Enrolled("n01", 2)], 3 * S)
+
+    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
+
+
+def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_there() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    engine.handle([Sighted(1, "off", 3 * S)], 3 * S)
+    engine.handle([Sighted(1, "on", 4 * S), Written(1, 3)], 4 * S)
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (sorted(row.known), row.why) == (["power"], "waits to hear from the agent")
+
+
+def test_our_own_pause_is_nobodys_silence() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True)], 2 * S)
+    engine.handle([Ticked()], 92 * S)
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert "agent" in row.known or row.condition is Condition.ACTING

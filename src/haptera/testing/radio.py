@@ -85,7 +85,7 @@ class Radio:
             return
         message = decode(opened.body, self._codec)
         assert isinstance(message, Message), message
-        self._schemas[sender] = message.schema
-        if not opened.late:
-            self._bodies[sender] = opened.body
+        if opened.late and not message.updates and sender in self._bodies:
+            return  # a hello that a later one overtook: nothing in it is news
+        self._schemas[sender], self._bodies[sender] = message.schema, opened.body
         self._deliver([Heard(sender, opened.boot, message, self._clock.now)])

@@ -139,11 +139,14 @@ class Links:
         self._timers.set(("tell", peer.name), turn.now + wait_ns)
 
     def _compare(self, turn: Turn, node: str, theirs: Mark) -> None:
-        """Whether we hold the neighbour's layer; if not, though we hold its latest change, ask."""
+        """Whether we hold the neighbour's layer; if not, though we hold its latest change, ask.
+
+        An earlier version is one that a later message has overtaken, and says nothing of now.
+        """
         ours = self._incoming.mark(node)
         if theirs.digest == ours.digest:
             self._incoming.settle(turn, node)
-        elif theirs.version <= ours.version:
+        elif theirs.version == ours.version:
             self._incoming.unconfirm(node, theirs.epoch)
 
     def _message(
