@@ -226,3 +226,15 @@ def test_an_outcome_that_was_seen_before_the_intent_is_looked_at_again() -> None
     told(engine, 2 * S, Ended(2))
 
     assert told(engine, 3 * S, Answered(3, "on", S)) == [call(4, Work.LOOK, "look", 4 * S)]
+
+
+def test_a_step_is_not_over_because_nobody_can_look_at_its_outcome_any_more() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Ended(2))
+    told(engine, 2 * S, Proposed(9, (Declare(NODE, {"platform": "other"}, "site"),)))
+
+    assert told(engine, 2 * S, Written(2, 5)) == [Reply(9, 5), Cancel(3, "bmc")]
+    assert told(engine, 5 * S, Ticked()) == [Write(3, (CloseIntent("a1-1"),))]
