@@ -39,7 +39,7 @@ wait_for() {
 
 # Commands that BMCs accepted from haptera; those sent by hand, from here, are not its own.
 actions() {
-  cat "$root"/nodes/*/bmc/commands.jsonl | grep '"verdict":"accepted"' | grep -vc '"by-hand-' || true
+  cat "$root"/nodes/*/bmc/commands.jsonl | grep '"verdict":"accepted"' | grep -vc '"by-hand' || true
 }
 
 # broken NODE OLD_PID has healed when another process answers with the node's name
@@ -64,7 +64,7 @@ delay_ms() { curl -fsS -m 2 -o /dev/null -d "{\"delay_ms\":$2}" "http://$(bmc "$
 
 # A command of haptera's own was accepted, after line FROM, and has had no effect yet.
 in_flight() { # NODE FROM
-  tail -n "+$(($2 + 1))" "$(commands "$1")" | grep -v '"by-hand-' |
+  tail -n "+$(($2 + 1))" "$(commands "$1")" | grep -v '"by-hand' |
     awk '/"verdict":"accepted"/ {open = 1} /"effect"/ {open = 0} END {exit !open}'
 }
 
@@ -75,7 +75,7 @@ check_records() {
     awk -v node="$node" '
       /"verdict":"accepted"/ {
         if (open++) { print node ": two commands in flight"; bad = 1 }
-        if (!/"by-hand-/) {
+        if (!/"by-hand/) {
           if (unread) { print node ": a command was sent again unread"; bad = 1 }
           unread = 1
         }
