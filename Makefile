@@ -61,7 +61,11 @@ lock:
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - -o requirements.txt
 	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra dev -c requirements.txt -o requirements-dev.txt
 
+# Not while a lab runs, or what a killed one left: without .haptera/ nobody could find it again.
 clean:
+	@! grep -qs "HAPTERA_LAB=$$(cat .haptera/lab/cluster 2>/dev/null || echo none)" /proc/[0-9]*/environ || \
+		{ echo "make clean: a lab runs here; end it with Ctrl-C (if it was killed: make demo first)" >&2; \
+		exit 1; }
 	rm -rf .venv .haptera build src/haptera.egg-info .mypy_cache .ruff_cache .pytest_cache \
 		.hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
