@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
+from haptera.core.limits import BACKOFF_NS, MS, S
 from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
-from haptera.model.effects import Cancel, Reply, Work, Write
+from haptera.model.effects import Call, Cancel, Reply, Work, Write
 from haptera.model.events import (
     Answered,
+    Asked,
     Ended,
     Exited,
     Failed,
@@ -17,6 +18,7 @@ from haptera.model.events import (
     Ready,
     Sighted,
     Ticked,
+    Unwritten,
     Written,
 )
 from haptera.model.intent import Intent
@@ -201,8 +203,8 @@ def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
     engine = parent(stored(desired={"power": "on"}))
     told(engine, S, Ready("bmc"))
     told(engine, S, Failed(1, "no route to host"))
-    told(engine, 3 * S, Ticked())
-    told(engine, 3 * S, Answered(2, "off", 3 * S))
+    told(engine, 5 * S, Ticked())
+    told(engine, 5 * S, Answered(2, "off", 5 * S))
 
     row = engine.table.get(NODE)
     assert row is not None
@@ -238,3 +240,50 @@ def test_a_step_is_not_over_because_nobody_can_look_at_its_outcome_any_more() ->
 
     assert told(engine, 2 * S, Written(2, 5)) == [Reply(9, 5), Cancel(3, "bmc")]
     assert told(engine, 5 * S, Ticked()) == [Write(3, (CloseIntent("a1-1"),))]
+
+
+def test_between_two_attempts_passes_the_share_of_the_back_off_that_was_drawn() -> None:
+    draws = iter([0.25, 0.5])
+    side = replace(SIDE, draw=lambda: next(draws))
+    engine = Engine(side, Catalog(KINDS, [BMC]), stored(desired={"power": "on"}), 0, S)
+    told(engine, S, Ready("bmc"))
+
+    assert told(engine, S, Failed(1, "no route to host")) == []
+    assert told(engine, S + ON.policy.backoff_ms * MS // 4 - 1, Ticked()) == []
+    assert told(engine, S + ON.policy.backoff_ms * MS // 4, Ticked()) == [
+        call(2, Work.LOOK, "look", 3 * S)
+    ]
+    assert told(engine, 2 * S, Failed(2, "no route to host")) == []
+    assert told(engine, 2 * S + ON.policy.backoff_ms * MS - 1, Ticked()) == []
+    assert told(engine, 2 * S + ON.policy.backoff_ms * MS, Ticked()) == [
+        call(3, Work.LOOK, "look", 7 * S)
+    ]
+
+
+def test_what_failed_is_tried_at_once_when_a_person_asks_or_desires_something_else() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Failed(1, "no route to host"))
+    assert told(engine, S + MS, Ticked()) == []
+
+    assert told(engine, S + 2 * MS, Asked(NODE)) == [call(2, Work.LOOK, "look", 2 * S + 2 * MS)]
+    told(engine, 2 * S, Failed(2, "no route to host"))
+    told(engine, 2 * S, Proposed(9, (SetDesired(NODE, "agent", "up", "site"),)))
+    assert told(engine, 2 * S + MS, Written(1, 4)) == [
+        Reply(9, 4),
+        call(3, Work.LOOK, "look", 3 * S + MS),
+    ]
+
+
+def test_a_full_disk_does_not_count_against_the_device() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    now = S
+    for ticket in range(1, 2 * ON.policy.attempts):
+        told(engine, now, Unwritten(ticket, "disk is full"))
+        now += BACKOFF_NS
+        effects = told(engine, now, Ticked())
+        assert any(isinstance(one, Write) for one in effects)
+        for look in [one for one in effects if isinstance(one, Call)]:
+            told(engine, now, Answered(look.id, "off", now))

@@ -118,7 +118,7 @@ class Acts:
         deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
         if deadline_at <= turn.now:
             text = "too late to begin when its intent was durable"
-            self._bar(turn, row, stepping.start, f"{stepping.step.path}: {text}")
+            self._put_off(turn, row, f"{stepping.step.path}: {text}")
             self._close(turn, row)
             return False
         stepping.phase = Phase.CALLED
@@ -131,7 +131,7 @@ class Acts:
     def unwritten(self, turn: Turn, row: Row, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
         assert row.stepping is not None
-        self._bar(turn, row, row.stepping.start, text)
+        self._put_off(turn, row, text)
         row.stepping = None
         turn.touch(row.id)
 
@@ -178,6 +178,7 @@ class Acts:
         due = _results(stepping.step)
         if all(_found(row, change, stepping.intent.began_at) for change in due):
             row.error = row.failing = None
+            row.succeed(stepping.step.path)
             self._close(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
@@ -219,10 +220,19 @@ class Acts:
     def _bar(self, turn: Turn, row: Row, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.stepping is not None
-        path = row.stepping.step.path
-        row.fail(path, error)
+        step = row.stepping.step
+        failures = row.fail(step.path, error, step.policy)
         if start is not None:
-            row.bar(start, path, turn.now + BACKOFF_NS, turn.now)
+            wait_ns = step.policy.wait_ms(failures, self._side.draw()) * MS
+            row.bar(start, step.path, turn.now + wait_ns, turn.now)
+
+    def _put_off(self, turn: Turn, row: Row, error: str) -> None:
+        """The disk, not the step, is at fault: that says nothing of the device."""
+        stepping = row.stepping
+        assert stepping is not None
+        row.failing, row.error = stepping.step.path, error
+        if stepping.start is not None:
+            row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
 
     def _close(self, turn: Turn, row: Row) -> None:
         assert row.stepping is not None

@@ -83,6 +83,7 @@ class Decisions:
         condition, why = self._stand(turn, place)
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
+            row.failures.clear()
         if (condition, why) != (row.condition, row.why):
             if condition is not row.condition:
                 row.since = turn.now

@@ -216,9 +216,9 @@ class Engine:
 
     def _asked(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:
-            row.barred.clear()
+            row.relent()
             for looking in row.looks.values():
-                looking.due_at = looking.failed_until = 0
+                looking.due_at = 0
             turn.dirty.add(entity)
 
     def _decide_all(self, turn: Turn) -> None:

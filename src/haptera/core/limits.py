@@ -5,7 +5,7 @@ from typing import Final
 MS: Final = 1_000_000
 S: Final = 1_000_000_000
 
-# One constant back-off for all parts, modules and watches, until policies come.
+# A constant back-off for what has no policy of its own: modules, watches, the disk.
 BACKOFF_NS: Final = 2 * S
 # How soon an outcome that is not there yet is looked at again.
 READ_AGAIN_NS: Final = 200 * MS

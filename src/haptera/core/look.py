@@ -106,8 +106,9 @@ class Looks:
         assert isinstance(look, Look)
         looking = row.looks[look.path]
         looking.call = None
-        looking.due_at = looking.failed_until = turn.now + BACKOFF_NS
-        row.fail(look.path, f"{look.path}: {text}")
+        failures = row.fail(look.path, f"{look.path}: {text}", look.policy)
+        wait_ns = look.policy.wait_ms(failures, self._side.draw()) * MS
+        looking.due_at = looking.failed_until = turn.now + wait_ns
         row.forget(look.at, turn.now)
         turn.touch(row.id)
 

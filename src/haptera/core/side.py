@@ -1,6 +1,7 @@
 """Which end of a chain this engine is: a parent's, or a node's own agent's."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from haptera.model.entity import EntityId
 from haptera.model.parts import Context, Part
@@ -13,7 +14,8 @@ PARENT = "parent"
 class Side:
     """`node` is the agent's own node, None on a parent; `instance` is new for each process.
 
-    `hello_ns` is H, which all timers of the tree are multiples of (DESIGN section 5).
+    `hello_ns` is H, which all timers of the tree are multiples of (DESIGN section 5). `draw` gives
+    the share, between 0 and 1, of a back-off that is waited; by default all of it.
     """
 
     context: Context
@@ -21,6 +23,7 @@ class Side:
     instance: int
     kernel_boot: str
     hello_ns: int
+    draw: Callable[[], float] = field(default=lambda: 1.0, compare=False)
 
     def runs(self, part: Part) -> bool:
         """Whether this side runs the part; the other side's are planned, and waited for."""

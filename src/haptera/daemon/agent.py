@@ -157,7 +157,12 @@ class _Agent:
 
     def _engine(self, enrolment: Enrolment, catalog: Catalog) -> Engine:
         side = Side(
-            Context.SELF, enrolment.node, self._boot, clock.kernel_boot(), enrolment.hello_ms * MS
+            Context.SELF,
+            enrolment.node,
+            self._boot,
+            clock.kernel_boot(),
+            enrolment.hello_ms * MS,
+            secrets.SystemRandom().random,
         )
         schema = codec_of(catalog).schema
         return Engine(side, catalog, self._journal.load(), schema, clock.now_ns())

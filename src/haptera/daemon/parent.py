@@ -180,7 +180,14 @@ class _Parent:
         self._catalog = bundled_catalog(settings.modules)
         self._codec = codec_of(self._catalog)
         stored = self._store.load()
-        side = Side(Context.PARENT, None, self._boot, clock.kernel_boot(), settings.hello_ms * MS)
+        side = Side(
+            Context.PARENT,
+            None,
+            self._boot,
+            clock.kernel_boot(),
+            settings.hello_ms * MS,
+            secrets.SystemRandom().random,
+        )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._driver = Driver(engine, self._perform)
         self._deliver = self._driver.deliver

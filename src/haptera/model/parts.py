@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from haptera.model.policy import LOOKING, STEPPING, Policy
+
 # `from` of a change: any state but known `to` (SEMANTICS, Step).
 ANY: Final = "*"
 
@@ -28,7 +30,8 @@ class Look:
     """How one variable is learnt; `at` and `outcomes` are SEMANTICS' v and O(l).
 
     `every_ms` is how old a reading may grow before it is looked at again, `within_ms` how long
-    one look may take. With `watched`, the module also reports changes unasked.
+    one look may take. With `watched`, the module also reports changes unasked. `policy` says
+    what its failures come to.
     """
 
     module: str
@@ -43,6 +46,7 @@ class Look:
     every_ms: int = 10_000
     within_ms: int = 5_000
     watched: bool = False
+    policy: Policy = LOOKING
 
     @property
     def path(self) -> str:
@@ -69,7 +73,8 @@ class Step:
 
     `within_ms` is how long the call may take; `late_ms` how long after it was begun it may still
     take effect; `fails_to` what its time-out lets one infer of its first variable; `disruptive`
-    that it may harm what runs; `enrols` that it boots a node, which then needs a token.
+    that it may harm what runs; `enrols` that it boots a node, which then needs a token; `policy`
+    what its failures come to.
     """
 
     module: str
@@ -85,6 +90,7 @@ class Step:
     fails_to: str | None = None
     disruptive: bool = False
     enrols: bool = False
+    policy: Policy = STEPPING
 
     @property
     def path(self) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.model.parts import ANY, Context, Manifest
+from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.sdk.module import Conditions, Module, Served
 from haptera.sdk.target import Boot, Refused, Target
@@ -25,6 +26,7 @@ __all__ = [
     "Manifest",
     "Module",
     "Plain",
+    "Policy",
     "Refused",
     "Served",
     "Target",

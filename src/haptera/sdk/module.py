@@ -18,6 +18,7 @@ from typing import (
 
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.policy import LOOKING, STEPPING, Policy
 from haptera.model.schema import Applied, Attribute, Variable
 from haptera.sdk.target import Target
 
@@ -41,6 +42,7 @@ class LookTerms(TypedDict, Generic[Values], total=False):
     requires: Conditions
     excludes: Conditions
     cost: int
+    policy: Policy
 
 
 class StepTerms(TypedDict, total=False):
@@ -51,6 +53,7 @@ class StepTerms(TypedDict, total=False):
     requires: Conditions
     excludes: Conditions
     cost: int
+    policy: Policy
     disruptive: bool
     enrols: bool
 
@@ -187,6 +190,7 @@ class Module(Generic[Made]):
             context=self.context,
             every_ms=_ms(terms.get("every_s", 10)),
             within_ms=_ms(terms.get("within_s", 5)),
+            policy=terms.get("policy", LOOKING),
         )
         self._claim(name, look.path)
         self._looks[name] = look
@@ -223,6 +227,7 @@ class Module(Generic[Made]):
             fails_to=goings[0].fails_to,
             disruptive=terms.get("disruptive", False),
             enrols=terms.get("enrols", False),
+            policy=terms.get("policy", STEPPING),
         )
 
     def _required(self, terms: LookTerms[Any] | StepTerms, kind: str) -> tuple[Condition, ...]:

@@ -57,7 +57,9 @@ class Process:
         clock = self.world.clock
         context = Context.PARENT if self.node is None else Context.SELF
         instance = clock.rng("instances").getrandbits(63) | 1
-        side = Side(context, self.node, instance, "world", HELLO_NS)
+        side = Side(
+            context, self.node, instance, "world", HELLO_NS, clock.rng(f"draw/{self.name}").random
+        )
         stored = self.disk.load()
         life = self._life
         self.radio = Radio(

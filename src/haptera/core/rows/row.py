@@ -10,6 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.parts import Step
+from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
 
@@ -64,7 +65,8 @@ class Row:
 
     `reported` is the node's last word, good for as long as the node is known to be there;
     `lent` is what others were last told that they borrow of it, `told` what the parent was;
-    `error` is the last one, in the words of the part whose path `failing` is.
+    `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
+    those in a row, by part.
     """
 
     id: EntityId
@@ -87,6 +89,7 @@ class Row:
     why: str | None = None
     error: str | None = None
     failing: str | None = None
+    failures: dict[str, int] = field(default_factory=dict)
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str, str, bool, str], ...] = ()
 
@@ -135,12 +138,26 @@ class Row:
         variable = self.kind.variable(name)
         return variable is not None and variable.values is not Applied
 
-    def fail(self, path: str, error: str) -> None:
-        """This part failed."""
+    def fail(self, path: str, error: str, policy: Policy) -> int:
+        """This part failed; returns how often it did in a row."""
+        failures = self.failures[path] = self.failures.get(path, 0) + 1
+        if policy.gives_up(failures):
+            error = (
+                f"{error}; given up after {failures} attempts, for {policy.cool_down_ms // 1000} s"
+            )
         self.failing, self.error = path, error
+        return failures
+
+    def relent(self) -> None:
+        """A person asks, or something else is desired: whatever failed may be tried at once."""
+        self.failures.clear()
+        self.barred.clear()
+        for looking in self.looks.values():
+            looking.failed_until = 0
 
     def succeed(self, path: str) -> None:
         """This part worked: if the last error was its own, that is over."""
+        self.failures.pop(path, None)
         if self.failing == path:
             self.failing = self.error = None
 

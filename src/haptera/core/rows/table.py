@@ -93,6 +93,7 @@ class Table:
             case Declare(entity, attributes, owner):
                 row = self.make(entity)
                 row.attributes, row.owner, row.revision = dict(attributes), owner, revision
+                row.relent()
                 return entity
             case Undeclare(entity):
                 self.remove(entity)
@@ -100,11 +101,13 @@ class Table:
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)
                 row.desired[name], row.revision = Desired(value, owner), revision
+                row.relent()
                 return entity
             case UnsetDesired(entity, name):
                 row = self.make(entity)
                 row.desired.pop(name, None)
                 row.revision = revision
+                row.relent()
                 return entity
             case OpenIntent() | CloseIntent():
                 return None

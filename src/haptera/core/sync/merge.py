@@ -102,8 +102,11 @@ class DesiredIn:
             self._table.remove(update.entity)
         else:
             row = self._table.make(update.entity)
+            desired = {name: Desired(value, "parent") for name, value in update.values.items()}
+            if (desired, update.attributes) != (row.desired, row.attributes):
+                row.relent()
             row.attributes, row.revision = dict(update.attributes), update.version
-            row.desired = {name: Desired(value, "parent") for name, value in update.values.items()}
+            row.desired = desired
         self._changed = True
         turn.touch(update.entity)
 
