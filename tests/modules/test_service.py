@@ -20,6 +20,7 @@ from haptera.modules.service.home import Process, Record
 from haptera.modules.service.module import (
     Service,
     connect,
+    let_be,
     look_applied,
     look_run,
     replace,
@@ -129,6 +130,20 @@ def test_how_a_service_ended_says_whether_it_failed(
     asyncio.run(record_ends(record_of(one).service))
 
     assert asyncio.run(look_run(one)) is run
+
+
+def test_a_failure_that_nobody_wants_mended_is_over_but_does_not_excuse_the_next(
+    web: Callable[..., Service],
+) -> None:
+    one = web("false")
+    asyncio.run(start(one))
+    asyncio.run(record_ends(record_of(one).keeper))
+    asyncio.run(let_be(one))
+
+    assert asyncio.run(look_run(one)) is Run.STOPPED
+    asyncio.run(start(one))
+    asyncio.run(record_ends(record_of(one).keeper))
+    assert asyncio.run(look_run(one)) is Run.FAILED
 
 
 def test_a_service_that_is_stopped_did_not_fail(web: Callable[..., Service]) -> None:
@@ -356,6 +371,7 @@ def test_the_manifest_is_as_the_kind_and_its_neighbours_expect() -> None:
             Change("applied", (ANY,), "current", expected=True),
         ),
         "stop": (Change("run", ("running",), "stopped"),),
+        "let_be": (Change("run", ("failed",), "stopped"),),
         "replace": (Change("applied", ("stale",), "current", expected=True),),
     }
     assert {part.kind for part in manifest.parts} == {service.kind.name}

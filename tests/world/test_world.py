@@ -2,6 +2,7 @@
 
 import pytest
 
+from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.views import Condition
 from haptera.testing.machine import Machine
@@ -98,6 +99,38 @@ def test_a_node_cut_off_from_its_parent_goes_on_enforcing() -> None:
     row = engine.table.get(web("n01"))
     assert row is not None
     assert (row.condition, row.why) == (Condition.WAITING, "waits for node.agent=up")
+
+
+def test_a_service_that_is_no_longer_declared_is_stopped_and_forgotten() -> None:
+    world = cluster(6, CALM)
+    assert world.settle(30)
+    world.propose([Undeclare(web("n01"))])
+    world.crash(world.agents["n02"])  # and one that hears of it only after its restart
+    world.propose([Undeclare(web("n02"))])
+    world.run(20)
+    running = [name for name, machine in world.machines.items() if "web" in machine.services]
+    assert running == ["n03", "n04"]
+    for name in ("n01", "n02"):
+        engine = world.agents[name].engine
+        assert engine is not None
+        assert engine.table.get(web(name)) is None
+        assert web(name) not in world.agents[name].disk.entities
+
+
+def test_a_service_that_is_declared_again_while_it_leaves_stays() -> None:
+    world = cluster(7, CALM)
+    assert world.settle(30)
+    stored = world.parent.disk.entities[web("n01")]
+    world.propose([Undeclare(web("n01"))])
+    world.run(0.1)
+    again: list[Change] = [Declare(web("n01"), {}, "site")]
+    again += [
+        SetDesired(web("n01"), name, one.value, "site") for name, one in stored.desired.items()
+    ]
+    world.propose(again)
+    world.run(1)
+    assert world.settle(30)
+    assert "web" in world.machines["n01"].services
 
 
 def test_a_machine_that_refuses_is_stuck_and_its_words_say_why() -> None:

@@ -43,7 +43,7 @@ def on_http_error(request: Request, error: Exception) -> Response:
     status = HTTPStatus(raised.status_code)
     told = HapteraError(
         f"{request.method} {request.url.path}: {status.phrase.lower()}",
-        do="see the list of routes in the documentation",
+        do="see the routes in docs/reference/rest.md",
     )
     return problem(told, status, raised.headers)
 

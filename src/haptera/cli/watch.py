@@ -56,9 +56,10 @@ async def _watch(client: Client, output: Format) -> None:
 
 
 def _line(view: EntityView) -> str:
-    link = "" if not view.chain else f"  {view.chain[0].part}"
-    why = "" if view.why is None else f"  {printable(view.why)}"
-    return f"{values(view)}{link}{why}"
+    part = view.chain[0].part if view.chain else ""
+    why = printable(view.why or "")
+    told = [values(view), "" if why.startswith(part) else part, why]
+    return "  ".join(text for text in told if text)
 
 
 def _print(view: EntityView, line: str, output: Format) -> None:

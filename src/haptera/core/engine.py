@@ -44,6 +44,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
+from haptera.model.views import Condition
 
 
 class Engine:
@@ -232,6 +233,8 @@ class Engine:
                 if row is not None:
                     self._presence(turn, row)
                     self.decisions.decide(turn, row)
+                    if row.leaving and row.condition is Condition.CONVERGED:
+                        self._desired_in.forget(entity)
         raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
 
     def _presence(self, turn: Turn, row: Row) -> None:

@@ -26,4 +26,10 @@ applied = Variable(
 command = Plain("service", "command", str, size_bytes_max=512)
 port = Plain("service", "port", int, size_bytes_max=8)
 
-kind = Kind("service", (run, applied), plain=(command, port), borrows=(node.agent,))
+kind = Kind(
+    "service",
+    (run, applied),
+    plain=(command, port),
+    borrows=(node.agent,),
+    leaves=((run, Run.STOPPED),),
+)

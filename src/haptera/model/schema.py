@@ -88,6 +88,7 @@ class Kind:
     """All that haptera keeps about entities of one sort.
 
     `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
+    `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -98,6 +99,7 @@ class Kind:
     attributes: tuple[Attribute, ...] = ()
     plain: tuple[Plain, ...] = ()
     borrows: tuple[Variable[Any], ...] = ()
+    leaves: tuple[tuple[Variable[Any], str], ...] = ()
 
     def __post_init__(self) -> None:
         names = [one.name for group in self._groups() for one in group]

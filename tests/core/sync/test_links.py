@@ -73,10 +73,12 @@ class End:
         return {
             row.id: ({name: one.value for name, one in row.desired.items()}, row.attributes)
             for row in self.table
+            if not row.leaving
         }
 
     def observed_layer(self) -> dict[EntityId, dict[str, str]]:
-        layer = {row.id: row.known if self.node else row.reported for row in self.table}
+        rows = [row for row in self.table if not row.leaving]
+        layer = {row.id: row.known if self.node else row.reported for row in rows}
         return {
             entity: {name: fact.value for name, fact in facts.items()}
             for entity, facts in layer.items()

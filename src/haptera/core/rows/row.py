@@ -65,6 +65,7 @@ class Row:
 
     `reported` is the node's last word, good for as long as the node is known to be there;
     `lent` is what others were last told that they borrow of it, `told` what the parent was;
+    a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part.
     """
@@ -75,6 +76,7 @@ class Row:
     owner: str = ""
     desired: dict[str, Desired] = field(default_factory=dict)
     revision: int = 0
+    leaving: bool = False
     known: dict[str, Fact] = field(default_factory=dict)
     remembered: dict[str, Fact] = field(default_factory=dict)
     reported: dict[str, Fact] = field(default_factory=dict)

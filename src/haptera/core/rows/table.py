@@ -58,6 +58,19 @@ class Table:
             del self._on_node[entity.node][entity]
             self._removed.append(row)
 
+    def dismiss(self, entity: EntityId, owner: str) -> None:
+        """The entity is no longer declared: bring it to what its kind leaves, or forget it."""
+        row = self._rows.get(entity)
+        if row is None or row.leaving:
+            return
+        if not row.kind.leaves:
+            self.remove(entity)
+            return
+        row.leaving, row.revision = True, 0
+        row.version, row.told = 0, ()  # declared again, it is news to whoever had forgotten it
+        row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
+        row.relent()
+
     def take_removed(self) -> list[Row]:
         """The rows that are gone since this was last asked."""
         removed, self._removed = self._removed, []

@@ -103,7 +103,7 @@ class ObservedOut:
         signature = tuple(
             sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
         )
-        if signature == row.told:
+        if row.leaving or signature == row.told:
             return False
         row.told = signature
         self._version += 1
@@ -111,15 +111,19 @@ class ObservedOut:
         return True
 
     def mark(self, node: str) -> Mark:
-        versions = {row.id: row.version for row in self._table.on(node) if row.version}
+        versions = {row.id: row.version for row in self._told(node)}
         return Mark(0, self._version, mark_digest(versions))
 
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
-        rows = [row for row in self._table.on(node) if row.version > after]
+        rows = [row for row in self._told(node) if row.version > after]
         return tuple(
             ObservedUpdate(row.id, row.version, self._seen(row, now))
             for row in sorted(rows, key=lambda row: row.version)
         )
+
+    def _told(self, node: str) -> list[Row]:
+        """What the parent is told of; what it no longer declares is no longer its concern."""
+        return [row for row in self._table.on(node) if row.version and not row.leaving]
 
     def _seen(self, row: Row, now: int) -> dict[str, SeenValue]:
         return {

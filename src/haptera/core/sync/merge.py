@@ -4,9 +4,11 @@ from typing import Protocol
 
 from haptera.core.limits import MS
 from haptera.core.rows.table import Table
+from haptera.core.side import PARENT
 from haptera.core.sync.delta import mark_digest
 from haptera.core.turn import Turn
 from haptera.model.changes import Desired
+from haptera.model.entity import EntityId
 from haptera.model.events import Heard
 from haptera.model.facts import Fact
 from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Update
@@ -99,10 +101,11 @@ class DesiredIn:
             return
         self._table.revision = max(self._table.revision, update.version)
         if update.gone:
-            self._table.remove(update.entity)
+            self._table.dismiss(update.entity, PARENT)
         else:
             row = self._table.make(update.entity)
-            desired = {name: Desired(value, "parent") for name, value in update.values.items()}
+            row.leaving = False
+            desired = {name: Desired(value, PARENT) for name, value in update.values.items()}
             if (desired, update.attributes) != (row.desired, row.attributes):
                 row.relent()
             row.attributes, row.revision = dict(update.attributes), update.version
@@ -118,7 +121,12 @@ class DesiredIn:
 
     def settle(self, turn: Turn, node: str) -> None:
         for row in self._table.on(node):
-            if not row.revision:
-                self._table.remove(row.id)
+            if not row.revision and not row.leaving:
+                self._table.dismiss(row.id, PARENT)
                 self._changed = True
                 turn.touch(row.id)
+
+    def forget(self, entity: EntityId) -> None:
+        """An entity that was leaving has left."""
+        self._table.remove(entity)
+        self._changed = True

@@ -115,6 +115,12 @@ async def stop(one: Service) -> None:
     await record.keeper.ends(KEEPER_ENDS_WITHIN_S)
 
 
+@run.step(Run.FAILED, Run.STOPPED, within_s=LATE_S)
+async def let_be(one: Service) -> None:
+    """A failure that nobody wants mended is over."""
+    one.home.expect_end()
+
+
 @module.step(
     applied.goes(Applied.STALE, Applied.CURRENT, expected=True),
     within_s=20,
