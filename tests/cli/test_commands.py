@@ -229,7 +229,7 @@ def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):
         assert process.stdout.read() == ""
     assert first[0] == "node:rack1n1              converged  power=on\n"
     assert news == (
-        "node:rack1n3              stuck      power=on  labnode.switch_on"
+        "node:rack1n3              stuck      power=on"
         "  labnode.switch_on failed: the BMC refuses [31m\n"
     )
 
