@@ -11,7 +11,7 @@ import pytest
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, LinkView
+from haptera.model.views import Condition, LinkView, TriedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
 
@@ -109,6 +109,28 @@ def test_why_tells_the_chain_and_who_saw_what_when(cluster, capsys):
         "  chain  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
         "  error  chassis interlock",
     ]
+
+
+def test_chain_shows_what_was_tried_and_what_is_next(cluster, capsys):
+    stuck(cluster)
+    tried = [TriedView("labnode.switch_on", 95_000, "the BMC\x1b[31m refuses")]
+    cluster.do(cluster.backend.say, N3, tried=tried)
+    assert typed(capsys, "chain", "node:rack1n3")[1].splitlines()[1:] == [
+        "  1 min ago  labnode.switch_on: the BMC [31m refuses",
+        "  next  1. brings power to on  (labnode.switch_on on the parent)",
+        "  next  2. looks at agent, expecting up  (labnode.look_agent on the node)",
+        "  next  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
+    ]
+    both = json.loads(typed(capsys, "chain", "node:rack1n3", "-o", "json")[1])
+    assert both["tried"] == [
+        {"part": "labnode.switch_on", "ago_ms": 95_000, "outcome": "the BMC\x1b[31m refuses"}
+    ]
+
+
+def test_retry_asks_for_one_entity_at_once(cluster, capsys):
+    assert typed(capsys, "retry", "node:rack1n3") == (OK, "node:rack1n3 is tried again\n", "")
+    assert cluster.backend.asked == [N3]
+    assert typed(capsys, "retry", "node:rack9n9")[0] == REFUSED
 
 
 def test_get_shows_one_or_all_of_a_kind(cluster, capsys):

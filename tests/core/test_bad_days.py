@@ -5,6 +5,7 @@ from dataclasses import replace
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import BACKOFF_NS, MS, S
+from haptera.core.query import detail, view
 from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
 from haptera.model.effects import Call, Cancel, Reply, Work, Write
@@ -23,7 +24,7 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Change
-from haptera.model.views import Condition
+from haptera.model.views import Condition, TriedView
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, ON, SIDE, call, parent, stored, told
 
 AGAIN = (
@@ -273,6 +274,21 @@ def test_what_failed_is_tried_at_once_when_a_person_asks_or_desires_something_el
         Reply(9, 4),
         call(3, Work.LOOK, "look", 3 * S + MS),
     ]
+
+
+def test_what_was_tried_is_kept_with_what_came_of_it() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Failed(2, "the interlock is open", refused=True))
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert detail(row, 5 * S).tried == [
+        TriedView("bmc.switch_on", 3_000, "the interlock is open"),
+    ]
+    assert view(row, 5 * S).tried == []
 
 
 def test_a_full_disk_does_not_count_against_the_device() -> None:

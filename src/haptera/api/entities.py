@@ -11,7 +11,7 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import Entities, SummaryView
+from haptera.api.shapes import Entities, Retried, SummaryView
 from haptera.api.writing import write
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, UnsetDesired
@@ -83,7 +83,7 @@ class EntityRoutes:
         entity = _entity_of(request)
         self._view(entity)
         self.backend.ask(entity)
-        return as_json({"entity": str(entity)}, status=HTTPStatus.ACCEPTED)
+        return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 
     def _view(self, entity: EntityId) -> EntityView:
         view = self.backend.entity(entity)

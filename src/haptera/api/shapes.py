@@ -67,6 +67,12 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     do: str | None = None
 
 
+class Retried(msgspec.Struct, frozen=True):
+    """The entity that is tried again."""
+
+    entity: str
+
+
 class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A problem document: `errors` holds all that is wrong, the first again in the members."""
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from haptera.api.shapes import Entities
+from haptera.api.shapes import Entities, Retried
 from haptera.cli.client import Client
 from haptera.cli.groups import grouped
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
-from haptera.cli.words import COLOURS, details, duration, printable, sentence, values
+from haptera.cli.words import COLOURS, chain_lines, details, duration, printable, sentence, values
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, members
 from haptera.model.views import Condition, EntityView
@@ -59,6 +59,35 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
                 click.echo(f"  {line}")
     if not views:
         click.echo("all is as desired")
+
+
+@click.command()
+@click.argument("entity")
+@output_option
+@click.pass_context
+def chain(ctx: click.Context, entity: str, output: str) -> None:
+    """Show what is still to be done with ENTITY, and what was tried.
+
+    What was tried is what the parent did itself; a restart of the parent forgets it.
+    """
+    view = the_client(ctx).get(f"/v1/entities/{entity}", EntityView)
+    if Format(output) is not Format.TABLE:
+        print_data({"chain": view.chain, "tried": view.tried}, output)
+        return
+    click.secho(sentence(view), fg=COLOURS[view.condition])
+    for one in view.tried:
+        click.echo(f"  {duration(one.ago_ms)} ago  {one.part}: {printable(one.outcome)}")
+    for line in chain_lines(view.chain):
+        click.echo(f"  next  {line}")
+
+
+@click.command()
+@click.argument("entity")
+@click.pass_context
+def retry(ctx: click.Context, entity: str) -> None:
+    """Try ENTITY again at once, whatever its back-off or cool-down."""
+    the_client(ctx).ask("POST", f"/v1/entities/{entity}/retry", Retried)
+    click.echo(f"{entity} is tried again")
 
 
 @click.command()

@@ -8,7 +8,7 @@ from haptera.core.calls import Calls, Pending
 from haptera.core.knowledge import Domain
 from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS
 from haptera.core.look import Looks
-from haptera.core.rows.row import Phase, Row, Stepping
+from haptera.core.rows.row import Phase, Row, Stepping, Tried
 from haptera.core.side import Side
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
@@ -113,13 +113,13 @@ class Acts:
         if stepping is None or stepping.phase is not Phase.WRITTEN:
             return True
         if _first_step(row) is not stepping.step:
-            self._close(turn, row)
+            self._close(turn, row, "not begun: something else is to be done now")
             return False
         deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
         if deadline_at <= turn.now:
             text = "too late to begin when its intent was durable"
             self._put_off(turn, row, f"{stepping.step.path}: {text}")
-            self._close(turn, row)
+            self._close(turn, row, text)
             return False
         stepping.phase = Phase.CALLED
         stepping.call = self._calls.ask(
@@ -132,6 +132,7 @@ class Acts:
         """The intent could not be made durable, so there is no effect either."""
         assert row.stepping is not None
         self._put_off(turn, row, text)
+        row.tried.append(Tried(row.stepping.step.path, turn.now, text))
         row.stepping = None
         turn.touch(row.id)
 
@@ -150,7 +151,7 @@ class Acts:
         stepping.error = f"{stepping.step.path}: {text}"
         if refused:
             self._bar(turn, row, stepping.start, stepping.error)
-            self._close(turn, row)
+            self._close(turn, row, text)
             return
         for change in stepping.step.changes:
             row.forget(change.variable, turn.now)
@@ -179,14 +180,14 @@ class Acts:
         if all(_found(row, change, stepping.intent.began_at) for change in due):
             row.error = row.failing = None
             row.succeed(stepping.step.path)
-            self._close(turn, row)
+            self._close(turn, row, "done")
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
         ):
             start = None if stepping.start is None else state
             error = stepping.error or _without_effect(row, stepping.step, due)
             self._bar(turn, row, start, error)
-            self._close(turn, row)
+            self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
         else:
             self._read_again(turn, row, stepping, domain)
 
@@ -234,8 +235,9 @@ class Acts:
         if stepping.start is not None:
             row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
 
-    def _close(self, turn: Turn, row: Row) -> None:
+    def _close(self, turn: Turn, row: Row, outcome: str) -> None:
         assert row.stepping is not None
+        row.tried.append(Tried(row.stepping.step.path, turn.now, outcome))
         self.close(turn, row.stepping.intent)
         row.stepping = None
         turn.touch(row.id)

@@ -92,6 +92,7 @@ class Engine:
         for key in self.timers.due(now):
             self._wake(turn, key)
         self._decide_all(turn)
+        self._retire(turn)
         self._tell(turn)
         if turn.changed:
             turn.effects.append(Publish(tuple(sorted(turn.changed, key=str))))

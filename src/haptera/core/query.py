@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
+
 from haptera.core.limits import MS
 from haptera.core.rows.row import Row
 from haptera.model.chain import Chain, Do, Find, Link
 from haptera.model.facts import Fact
-from haptera.model.views import DesiredView, EntityView, LinkView, ObservedView, Summary
+from haptera.model.views import DesiredView, EntityView, LinkView, ObservedView, Summary, TriedView
 
 
 def view(row: Row, now: int) -> EntityView:
@@ -33,6 +35,12 @@ def view(row: Row, now: int) -> EntityView:
         why=row.why,
         error=row.error,
     )
+
+
+def detail(row: Row, now: int) -> EntityView:
+    """As `view`, and what was tried and what came of it."""
+    tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in row.tried]
+    return msgspec.structs.replace(view(row, now), tried=tried)
 
 
 def summary(rows: Iterable[Row]) -> Summary:

@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.core.engine import Engine
 from haptera.core.preview import preview
-from haptera.core.query import summary, view
+from haptera.core.query import detail, summary, view
 from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
@@ -56,7 +56,7 @@ class EngineBackend:
 
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
-        return None if row is None else view(row, now_ns())
+        return None if row is None else detail(row, now_ns())
 
     def summary(self) -> Summary:
         return summary(self._engine.table)

@@ -40,11 +40,20 @@ class LinkView(msgspec.Struct, frozen=True, gc=False):
     expect: str | None = None
 
 
+class TriedView(msgspec.Struct, frozen=True, gc=False):
+    """A step that was taken, or meant and not taken, and what came of it; oldest first."""
+
+    part: str
+    ago_ms: int
+    outcome: str
+
+
 class EntityView(msgspec.Struct, frozen=True, gc=False):
     """One entity as it is, as it should be, and how it gets from the one to the other.
 
     `why` says, for whatever is not converged, what it stands at; `error` the last error in the
-    module's own words; `since_ms` how long its condition has lasted.
+    module's own words; `since_ms` how long its condition has lasted; `tried` the last steps that
+    the side that answers has taken, where it was asked of this entity alone.
     """
 
     entity: str
@@ -60,6 +69,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     since_ms: int
     why: str | None = None
     error: str | None = None
+    tried: list[TriedView] = []
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):

@@ -1,8 +1,10 @@
 """One entity in memory: what it should be, what it is, and what is being done about it."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 
 from haptera.model.chain import Chain, NoChain
 from haptera.model.changes import Desired
@@ -13,6 +15,9 @@ from haptera.model.parts import Step
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
+
+# Steps remembered of each entity, for people; a restart forgets them.
+TRIED_MAX: Final = 16
 
 
 @dataclass(slots=True)
@@ -59,6 +64,15 @@ class Stepping:
         return self.phase in (Phase.CALLED, Phase.READING)
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One step as it went: when it ended, and what came of it."""
+
+    path: str
+    at: int
+    outcome: str
+
+
 @dataclass(slots=True)
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
@@ -92,6 +106,7 @@ class Row:
     error: str | None = None
     failing: str | None = None
     failures: dict[str, int] = field(default_factory=dict)
+    tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str, str, bool, str], ...] = ()
 
