@@ -1,6 +1,6 @@
 """Where an entity stands on its way, and what its side does about the next part of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from haptera.core.act import Acts
@@ -13,11 +13,11 @@ from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
 from haptera.core.state import start
-from haptera.core.supervise import Supervisor
 from haptera.core.sync.presence import HEAR
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.chain import Chain, Find, Link, NoChain, ReasonKind
+from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
 from haptera.model.views import Condition
@@ -48,7 +48,7 @@ class Decisions:
         timers: Timers,
         looks: Looks,
         acts: Acts,
-        supervisor: Supervisor,
+        blocked: Callable[[EntityId, Part], str | None],
     ) -> None:
         self._side = side
         self._catalog = catalog
@@ -56,7 +56,7 @@ class Decisions:
         self._timers = timers
         self._looks = looks
         self._acts = acts
-        self._supervisor = supervisor
+        self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
         """Strip the entity's state, its node's having been stripped before."""
@@ -137,12 +137,12 @@ class Decisions:
     def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
         """Take the first link where it is this side's; otherwise say whose it is."""
         part = link.look if isinstance(link, Find) else link.step
+        if blocked := self._blocked(place.row.id, part):
+            return Condition.WAITING, blocked
         if not self._side.runs(part):
             return Condition.WAITING, f"{part.path} is up to {_other_side(place.row, part)}"
         if part is HEAR:
             return self._hear(turn, place.row)
-        if not self._supervisor.ready(part.module):
-            return Condition.WAITING, f"module {part.module} is starting"
         if isinstance(part, Step):
             return self._step(turn, place, part)
         self._looks.want(place.row, part, turn.now)

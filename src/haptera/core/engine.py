@@ -19,7 +19,7 @@ from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import hear, hear_self, lose, own_values, stop_waiting
+from haptera.core.sync.presence import HEAR, hear, hear_self, lose, own_values, stop_waiting
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, agent
@@ -44,6 +44,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
+from haptera.model.parts import Part
 from haptera.model.views import Condition
 
 
@@ -64,7 +65,7 @@ class Engine:
         self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
         self.decisions = Decisions(
-            side, catalog, self.table, self.timers, self.looks, self.acts, self.supervisor
+            side, catalog, self.table, self.timers, self.looks, self.acts, self._blocked
         )
         self.answers = Answers(self.table, self.calls, self.looks, self.acts)
         here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
@@ -132,7 +133,7 @@ class Engine:
     def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901  one branch an event
         match event:
             case Heard():
-                self.links.heard(turn, event)
+                self._heard(turn, event)
             case Alive(peers, arrived_at):
                 self.links.alive(turn, peers, arrived_at)
             case Answered() | Ended() | Failed():
@@ -157,6 +158,13 @@ class Engine:
                 pass
             case _:
                 assert_never(event)
+
+    def _heard(self, turn: Turn, event: Heard) -> None:
+        agreed = self.links.agrees(event.peer)
+        self.links.heard(turn, event)
+        if self.links.agrees(event.peer) != agreed:
+            node = event.peer if self.side.node is None else self.side.node
+            turn.dirty.update(row.id for row in self.table.on(node))
 
     def _retire(self, turn: Turn) -> None:
         """End what is under way on what is gone, before a later event is taken for its answer."""
@@ -258,6 +266,14 @@ class Engine:
     def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
         place = self.decisions.place(turn, row)
         return place.domain.knowable(place.state, name, value)
+
+    def _blocked(self, entity: EntityId, part: Part) -> str | None:
+        """Why this part is not taken now, by whichever side, though nothing else is in its way."""
+        name = PARENT if self.side.node is not None else entity.node
+        if name is not None and not self.links.agrees(name):
+            return f"the {'parent' if name == PARENT else f'agent of {name}'} runs other modules"
+        waits = self.side.runs(part) and part is not HEAR and not self.supervisor.ready(part.module)
+        return f"module {part.module} is starting" if waits else None
 
     def _incarnation(self, entity: EntityId) -> int:
         """The boot of its node, as far as it is known here; 0 before the first."""

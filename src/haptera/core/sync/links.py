@@ -31,6 +31,13 @@ class Links:
     def get(self, peer: str) -> Peer | None:
         return self._peers.get(peer)
 
+    def agrees(self, name: str) -> bool:
+        """Whether a neighbour that is there plans with the same kinds and parts as we do."""
+        peer = self._peers.get(name)
+        if peer is None or peer.tier is Tier.LOST:
+            return True
+        return peer.schema in (None, self._schema)
+
     def join(self, now: int, name: str, incarnation: int) -> None:
         """This neighbour has a session: send it hellos, and listen for its own."""
         self._peers[name] = Peer(name, incarnation, silent_since=now)
@@ -53,6 +60,7 @@ class Links:
             self._incoming.merge(turn, update, event)
         self._compare(turn, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
+        peer.schema = message.schema
         self._alive(turn, peer, event.arrived_at)
 
     def alive(self, turn: Turn, names: Iterable[str], at: int) -> None:

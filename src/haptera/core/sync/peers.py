@@ -27,8 +27,9 @@ NOTHING = Mark()
 class Peer:
     """One neighbour: `silent_since` counts our own listening time only.
 
-    `said` is how far it told us to hold the layer that we send it; `acked` the version of that
-    layer at which we last knew it to be right; `tells` how often it was told the present one.
+    `schema` is the digest of the kinds and parts that it knows, None before it said so. `said` is
+    how far it told us to hold the layer that we send it; `acked` the version of that layer at which
+    we last knew it to be right; `tells` how often it was told the present one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Peer:
     silent_since: int
     heard_at: int | None = None
     boot: int | None = None
+    schema: int | None = None
     tier: Tier = Tier.FRESH
     probed: bool = False
     said: Mark = NOTHING
