@@ -126,9 +126,8 @@ SEE = "see which there are: haptera status"
         (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
         (
             ("get", "nod"),
-            told(
-                "there is no kind 'nod'", "the query", "did you mean node? there are node, service"
-            ),
+            "error: there is no kind 'nod'\n"
+            "  did you mean node? there are node, service; a node is written node:nod\n",
         ),
     ],
 )

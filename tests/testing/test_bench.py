@@ -111,7 +111,7 @@ def test_a_disruptive_step_is_planned_and_shown_but_not_taken() -> None:
 
     assert (view.condition, view.why) == (
         Condition.STUCK,
-        "switch.switch_off is disruptive: no-permit",
+        "switch.switch_off may harm what runs, and nothing permits it: no-permit",
     )
     assert [link.part for link in view.chain] == ["switch.switch_off"]
     assert switch.told == []

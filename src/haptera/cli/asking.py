@@ -10,6 +10,8 @@ from haptera.cli.groups import grouped
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import COLOURS, chain_lines, details, duration, printable, sentence, values
+from haptera.kinds import KINDS
+from haptera.model.desirable import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, members
 from haptera.model.views import Condition, EntityView
@@ -100,6 +102,9 @@ def get(ctx: click.Context, what: str, output: str) -> None:
     ENTITY is node:NAME or service:NAME@NODE, KIND is node or service.
     """
     client = the_client(ctx)
+    if ":" not in what and what not in KINDS:
+        advice = f"{nearest(what, KINDS)}; a node is written node:{what}"
+        raise HapteraError(f"there is no kind {what!r}", do=advice)
     if ":" in what:
         view = client.get(f"/v1/entities/{what}", EntityView)
         _print_views([view], view, output)

@@ -152,7 +152,8 @@ class Decisions:
     def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
         if step.disruptive:
             # Permits come later: until then what may harm is shown, not done.
-            return Condition.STUCK, f"{step.path} is disruptive: no-permit"
+            harm = "may harm what runs, and nothing permits it: no-permit"
+            return Condition.STUCK, f"{step.path} {harm}"
         self._acts.begin(turn, place.row, step, place.state)
         return _at_work(place.row, _doing(place.row))
 

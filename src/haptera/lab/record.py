@@ -20,7 +20,13 @@ def append(path: Path, row: dict[str, Any]) -> None:
         os.close(descriptor)
 
 
+def begin_anew(path: Path) -> None:
+    """Set a file of an earlier lab aside: what it tells is over."""
+    if path.exists():
+        path.replace(path.with_name(f"{path.name}.1"))
+
+
 def make_room(path: Path) -> None:
     """Set a file that has reached its size aside."""
     if path.exists() and path.stat().st_size >= RECORD_BYTES_MAX:
-        path.replace(path.with_name(f"{path.name}.1"))
+        begin_anew(path)

@@ -17,6 +17,7 @@ from haptera.lab.init import InitConfig
 from haptera.lab.layout import LabConfig, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.orders import Faults
+from haptera.lab.record import begin_anew
 from haptera.model.errors import HapteraError
 from haptera.modules import BUNDLED
 from haptera.runtime.forking import Child, ZygoteClient, exec_zygote
@@ -186,6 +187,7 @@ def _parent_init(config: LabConfig) -> InitConfig:
 def _chassis(config: LabConfig, node: LabNode) -> ChassisConfig:
     home = private_directory(config.places.node(node.name))
     bmc = private_directory(home / "bmc")
+    begin_anew(bmc / "commands.jsonl")
     (home / "address").write_text(f"{node.address}\n", encoding="ascii")
     (bmc / "address").write_text(f"{node.bmc}\n", encoding="ascii")
     return ChassisConfig(
