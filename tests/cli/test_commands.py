@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -125,6 +126,21 @@ def test_chain_shows_what_was_tried_and_what_is_next(cluster, capsys):
     assert both["tried"] == [
         {"part": "labnode.switch_on", "ago_ms": 95_000, "outcome": "the BMC\x1b[31m refuses"}
     ]
+
+
+@pytest.mark.slow
+def test_a_parent_that_does_not_answer_is_waited_for_visibly(monkeypatch, tmp_path):
+    """One that accepts and says nothing, until it hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        point_at(url, "read-token", monkeypatch, tmp_path)
+        command = [sys.executable, "-m", "haptera", "status"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as asking:
+            connection, _ = server.accept()
+            assert asking.stderr.readline() == f"waiting for {url}, for up to 60 s\n"
+            connection.close()
+            assert asking.stderr.readline().startswith("error: cannot reach the parent: ")
+            assert asking.wait(WITHIN_S) == UNREACHABLE
 
 
 def test_retry_asks_for_one_entity_at_once(cluster, capsys):

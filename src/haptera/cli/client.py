@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from threading import Timer
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+import click
 import msgspec
 
 from haptera.api.shapes import ProblemView
@@ -18,6 +20,7 @@ from haptera.model.errors import HapteraError, InputError
 CLIENT_FILE: Final = Path(".haptera") / "client.json"
 VARIABLE: Final = "HAPTERA_CLIENT"
 ANSWER_WITHIN_S: Final = 60.0
+TELL_WAITING_AFTER_S: Final = 3.0
 PLACES_SEARCHED_MAX: Final = 64
 
 Shape = TypeVar("Shape")
@@ -73,6 +76,9 @@ class Client:
         data = None if body is None else msgspec.json.encode(body)
         target = quote(path, safe="/:@") + (f"?{urlencode(query)}" if query else "")
         connection = self._connection()
+        waiting = Timer(TELL_WAITING_AFTER_S, _tell_waiting, (self.url,))
+        waiting.daemon = True
+        waiting.start()
         try:
             connection.request(method, target, body=data, headers=self.headers)
             response = connection.getresponse()
@@ -80,6 +86,7 @@ class Client:
         except (OSError, HTTPException) as error:
             raise unreachable(self.url, error) from None
         finally:
+            waiting.cancel()
             connection.close()
         if status >= 400:
             raise problem_error(answer, self.url, status)
@@ -143,6 +150,10 @@ def problem_error(answer: bytes, url: str, status: int) -> HapteraError:
         return HapteraError(view.what, where=url, do=advice)
     errors = [HapteraError(one.what, where=one.where, do=one.do) for one in view.errors]
     return InputError(errors or [HapteraError(view.what, where=view.where, do=view.do)])
+
+
+def _tell_waiting(url: str) -> None:
+    click.echo(f"waiting for {url}, for up to {ANSWER_WITHIN_S:.0f} s", err=True)
 
 
 def _named() -> Path | None:
