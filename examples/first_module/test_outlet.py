@@ -1,0 +1,56 @@
+"""The outlet module on the bench: a real engine, a fake outlet, a clock of its own."""
+
+import asyncio
+
+from examples.first_module.outlet import Outlet, module
+from haptera.model.views import Condition
+from haptera.sdk import Refused
+from haptera.testing.bench import Bench
+
+
+class FakeOutlet(Outlet):
+    """Keeps its state to itself and writes down what it was told."""
+
+    def __init__(self, state: str, *, refuses: str | None = None) -> None:
+        self.state = state
+        self.refuses = refuses
+        self.told: list[str] = []
+
+    async def ask(self, line: str) -> str:
+        if line == "state":
+            return self.state
+        self.told.append(line)
+        if self.refuses is not None:
+            raise Refused(self.refuses)
+        self.state = line
+        return ""
+
+
+def bench(outlet: Outlet) -> Bench[Outlet]:
+    return Bench(module, {"platform": "outlet"}, on=outlet)
+
+
+def test_a_dark_node_is_looked_at_switched_on_and_looked_at_again() -> None:
+    device = bench(outlet := FakeOutlet("off"))
+    view = asyncio.run(device.settle({"power": "on"}))
+
+    assert view.condition is Condition.CONVERGED
+    assert device.calls == ["look", "switch_on", "look"]
+    assert outlet.told == ["on"]
+
+
+def test_what_the_outlet_says_is_told_and_after_three_attempts_it_is_left_alone() -> None:
+    device = bench(outlet := FakeOutlet("off", refuses="the fuse is out"))
+    view = asyncio.run(device.settle({"power": "on"}, within_s=60))
+
+    assert view.condition is Condition.STUCK
+    assert view.why == ("outlet.switch_on: the fuse is out; given up after 3 attempts, for 600 s")
+    assert outlet.told == ["on"] * 3
+
+
+def test_a_node_that_runs_is_not_switched_off_for_nothing_permits_it_yet() -> None:
+    device = bench(outlet := FakeOutlet("on"))
+    view = asyncio.run(device.settle({"power": "off"}, within_s=60))
+
+    assert view.why == "outlet.switch_off may harm what runs, and nothing permits it: no-permit"
+    assert outlet.told == []

@@ -1,0 +1,162 @@
+"""The page on site files: its files are read, its tables compared with the kinds."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from haptera.cli.printing import print_error
+from haptera.config import parse_site
+from haptera.config.changes import CONFLICTS_MAX
+from haptera.config.site import EXPANDED_MAX, MODULES
+from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
+from haptera.kinds import KINDS
+from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
+from haptera.lab.settings import Settings, lab_nodes
+from haptera.model.changes import Undeclare
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import InputError
+from haptera.model.nodeset import NODES_MAX
+from haptera.model.schema import Applied, Kind
+from haptera.modules import BUNDLED, load
+from tests.world.history import CALM, cluster, web
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/reference/site-file.md").read_text(encoding="utf-8")
+CONSTANTS = {"python": "/usr/bin/python3", "site": "/srv"}
+WORD = re.compile(r"`([^`]+)`")
+
+
+def test_the_example_is_read_and_says_what_the_page_says_of_it() -> None:
+    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    wanted = {one.entity: one for one in site.entities}
+
+    assert wanted[node_id("rack2n01")].attributes == {
+        "platform": "labnode",
+        "address": "127.0.1.4",
+        "bmc": "127.0.2.4:4280",
+        "rack": "rack2",
+    }
+    assert "rack" not in wanted[node_id("login")].attributes
+    ports = {str(one): wanted[one].desired["port"] for one in wanted if one.kind == "service"}
+    assert ports == {"service:web@login": 8081} | {
+        f"service:web@rack{rack}n{n}": 8080 for rack in (1, 2) for n in ("01", "02")
+    }
+    command = wanted[EntityId("service", "web", "rack1n01")].desired["command"]
+    assert command == '"/usr/bin/python3" -m http.server --bind 127.0.1.2 8080'
+
+
+def test_the_lab_takes_the_example() -> None:
+    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    nodes = {one.entity.name: one.attributes for one in site.entities if one.entity.kind == "node"}
+
+    refusing = [one.name for one in lab_nodes(nodes, site.lab) if one.refuse is not None]
+    assert refusing == ["rack1n02"]
+
+
+def test_the_errors_are_printed_as_the_page_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_site(block("yaml wrong"), "site.yaml", CONSTANTS)
+    print_error(caught.value)
+
+    assert capsys.readouterr().err == block("text output")
+
+
+@pytest.mark.parametrize(("title", "kind"), [("Nodes", "node"), ("Services", "service")])
+def test_the_tables_have_all_that_a_kind_has_and_no_more(title: str, kind: str) -> None:
+    rows = {WORD.findall(name)[0]: (what, values) for name, what, values in table(title)}
+    variables = {
+        name: set(WORD.findall(values))
+        for name, (what, values) in rows.items()
+        if what == "variable"
+    }
+    others = {
+        name: (what, values.partition(":")[0])
+        for name, (what, values) in rows.items()
+        if what != "variable"
+    }
+
+    assert variables == desirable(KINDS[kind])
+    assert others == data(KINDS[kind])
+
+
+def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None:
+    led = {
+        f"{step.kind}.{change.variable}={change.target}"
+        for name in BUNDLED
+        for step in load(name).manifest().steps
+        for change in step.changes
+    }
+
+    assert led == {
+        *("node.power=on", "node.power=off", "node.agent=up"),
+        *("service.run=running", "service.run=stopped", "service.applied=current"),
+    }
+
+
+def test_the_keys_and_limits_are_those_of_the_code() -> None:
+    keys = [WORD.findall(row[0])[0] for row in table("Keys")]
+    with pytest.raises(InputError) as caught:
+        parse_site("cluster: c\nother: 1\n", "site.yaml", {})
+
+    assert caught.value.do == f"there are {', '.join(sorted(keys))}"
+    assert f"`[{', '.join(MODULES)}]`" in section("Keys")
+    assert f"{SITE_BYTES_MAX:,} bytes and {DEPTH_MAX} levels at most" in section("Keys")
+    assert f"at most {NODES_MAX:,} nodes, all sets of one file together {EXPANDED_MAX:,}" in PAGE
+    assert f"told ({CONFLICTS_MAX} at most)" in section("Who owns what")
+    assert f"{ERRORS_MAX} errors at most" in section("Errors")
+
+
+def test_the_labs_settings_are_all_there_with_their_values() -> None:
+    values = {WORD.findall(name)[0]: values for name, _, values in table("The lab")}
+    plain = Settings()
+
+    assert tuple(values) == Settings.__struct_fields__
+    assert values["delay_ms"] == f"0 to {DELAY_MS_MAX}; {plain.delay_ms}"
+    assert values["delay_rack_ms"] == f"from 0; {plain.delay_rack_ms}"
+    assert f"boots {BOOT_MS_MAX:,} ms later" in section("The lab")
+
+
+def test_the_services_of_a_node_that_is_taken_out_run_on_as_the_page_warns() -> None:
+    world = cluster(6, CALM)
+    assert world.settle(30)
+    world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
+    world.run(60)
+
+    assert world.machines["n01"].power == "on"
+    assert "web" in world.machines["n01"].services
+
+
+def desirable(kind: Kind) -> dict[str, set[str]]:
+    return {
+        one.name: {str(value) for value in one.values if value is not one.unknown}
+        for one in kind.variables
+        if one.values is not Applied
+    }
+
+
+def data(kind: Kind) -> dict[str, tuple[str, str]]:
+    found = {
+        one.name: ("attribute", f"text, {one.size_bytes_max} bytes") for one in kind.attributes
+    }
+    for plain in kind.plain:
+        text = f"text, {plain.size_bytes_max} bytes" if plain.type is str else "whole number"
+        found[plain.name] = ("plain data", text)
+    return found
+
+
+def block(title: str) -> str:
+    """The one fenced block that begins so."""
+    (text,) = re.findall(rf"^```{title}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert isinstance(text, str)
+    return text
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def table(title: str) -> list[list[str]]:
+    """The cells of each row below the head of the section's table."""
+    rows = [line for line in section(title).splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
