@@ -1,6 +1,7 @@
 """The engine on a bad day: what is late, old, gone or refused makes no step unread or unwritten."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
@@ -303,3 +304,33 @@ def test_a_full_disk_does_not_count_against_the_device() -> None:
         assert any(isinstance(one, Write) for one in effects)
         for look in [one for one in effects if isinstance(one, Call)]:
             told(engine, now, Answered(look.id, "off", now))
+
+
+def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    now, begun, answers = S, [], [Answered(1, "off", S)]
+    whys: set[str | None] = set()
+    while now < 200 * S:
+        effects = told(engine, now, *answers)
+        answers = []
+        row = engine.table.get(NODE)
+        assert row is not None
+        whys.add(row.why)
+        for effect in effects:
+            match effect:
+                case Write(ticket, (OpenIntent(),)):
+                    begun.append(now // S)
+                    answers.append(Written(ticket, 4))
+                case Call(id, Work.STEP):
+                    answers.append(Ended(id))
+                case Call(id, Work.LOOK):
+                    # It is seen to be on after each step, and off whenever it is looked at later.
+                    is_on = row.stepping is not None and row.stepping.begun
+                    answers.append(Answered(id, "on" if is_on else "off", now + MS))
+        now += S
+
+    gaps = [late - early for early, late in pairwise(begun)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 2 * gaps[0]
+    assert "bmc.switch_on had to be done again and again: it does not last" in whys

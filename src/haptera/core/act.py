@@ -180,7 +180,8 @@ class Acts:
         if all(_found(row, change, stepping.intent.began_at) for change in due):
             row.error = row.failing = None
             row.succeed(stepping.step.path)
-            self._close(turn, row, "done")
+            row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
+            self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
         ):
@@ -238,6 +239,11 @@ class Acts:
     def _close(self, turn: Turn, row: Row, outcome: str) -> None:
         assert row.stepping is not None
         row.tried.append(Tried(row.stepping.step.path, turn.now, outcome))
+        self._drop(turn, row)
+
+    def _drop(self, turn: Turn, row: Row) -> None:
+        """The step under way is over."""
+        assert row.stepping is not None
         self.close(turn, row.stepping.intent)
         row.stepping = None
         turn.touch(row.id)

@@ -154,6 +154,10 @@ class Decisions:
             # Permits come later: until then what may harm is shown, not done.
             harm = "may harm what runs, and nothing permits it: no-permit"
             return Condition.STUCK, f"{step.path} {harm}"
+        again_at = place.row.again_at(step, turn.now)
+        if again_at > turn.now:
+            self._timers.soonest(("decide", place.row.id), again_at)
+            return Condition.STUCK, f"{step.path} had to be done again and again: it does not last"
         self._acts.begin(turn, place.row, step, place.state)
         return _at_work(place.row, _doing(place.row))
 

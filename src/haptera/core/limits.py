@@ -15,6 +15,9 @@ ANSWER_GRACE_NS: Final = 500 * MS
 LOOKS_OVERDUE_MAX: Final = 3
 # A module that served for this long is started again at once when it dies.
 SERVED_WELL_NS: Final = 1 * S
+# A step that has to be done again and again within so long is slowed down, from this many on.
+LASTS_NS: Final = 600 * S
+DONE_AGAIN_MAX: Final = 4
 # How often one entity may be decided on again within a turn.
 ROUNDS_MAX: Final = 16
 # After how long a neighbour that has not shown to hold a change is told it again; then hellos do.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from haptera.core.limits import DONE_AGAIN_MAX, LASTS_NS, MS
 from haptera.model.chain import Chain, NoChain
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
@@ -71,6 +72,7 @@ class Tried:
     path: str
     at: int
     outcome: str
+    worked: bool = False
 
 
 @dataclass(slots=True)
@@ -177,6 +179,17 @@ class Row:
         self.failures.pop(path, None)
         if self.failing == path:
             self.failing = self.error = None
+
+    def again_at(self, step: Step, now: int) -> int:
+        """When a step that worked, but does not last, may be done again: later each time."""
+        done = [
+            one.at
+            for one in self.tried
+            if one.worked and one.path == step.path and now - one.at < LASTS_NS
+        ]
+        if len(done) < DONE_AGAIN_MAX:
+            return now
+        return done[-1] + step.policy.wait_ms(len(done) - DONE_AGAIN_MAX + 1, 1.0) * MS
 
     def bars(self, start: int, now: int) -> frozenset[str]:
         """The parts that failed from this start and whose time to try again has not come."""
