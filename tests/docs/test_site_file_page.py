@@ -13,13 +13,11 @@ from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
 from haptera.kinds import KINDS
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
 from haptera.lab.settings import Settings, lab_nodes
-from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
 from haptera.model.nodeset import NODES_MAX
 from haptera.model.schema import Applied, Kind
 from haptera.modules import BUNDLED, load
-from tests.world.history import CALM, cluster, web
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/site-file.md").read_text(encoding="utf-8")
@@ -115,16 +113,6 @@ def test_the_labs_settings_are_all_there_with_their_values() -> None:
     assert values["delay_ms"] == f"0 to {DELAY_MS_MAX}; {plain.delay_ms}"
     assert values["delay_rack_ms"] == f"from 0; {plain.delay_rack_ms}"
     assert f"boots {BOOT_MS_MAX:,} ms later" in section("The lab")
-
-
-def test_the_services_of_a_node_that_is_taken_out_run_on_as_the_page_warns() -> None:
-    world = cluster(6, CALM)
-    assert world.settle(30)
-    world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
-    world.run(60)
-
-    assert world.machines["n01"].power == "on"
-    assert "web" in world.machines["n01"].services
 
 
 def desirable(kind: Kind) -> dict[str, set[str]]:

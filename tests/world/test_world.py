@@ -117,6 +117,27 @@ def test_a_service_that_is_no_longer_declared_is_stopped_and_forgotten() -> None
         assert web(name) not in world.agents[name].disk.entities
 
 
+def test_a_node_that_is_taken_out_with_its_services_stops_them_and_keeps_its_power() -> None:
+    world = cluster(9, CALM)
+    assert world.settle(30)
+    world.propose([Undeclare(web("n01")), Undeclare(node_id("n01"))])
+    world.run(20)
+    assert "web" not in world.machines["n01"].services
+    assert world.machines["n01"].power == "on"
+    again = (
+        Declare(node_id("n01"), {"platform": "labnode"}, "site"),
+        SetDesired(node_id("n01"), "agent", "up", "site"),
+        Declare(web("n01"), {}, "site"),
+        SetDesired(web("n01"), "run", "running", "site"),
+        SetDesired(web("n01"), "command", "web", "site"),
+    )
+    world.propose(again)
+    world.run(1)
+    assert world.settle(30)
+    assert "web" in world.machines["n01"].services
+    assert len(world.machines["n01"].commands) == 1
+
+
 def test_a_service_that_is_declared_again_while_it_leaves_stays() -> None:
     world = cluster(7, CALM)
     assert world.settle(30)

@@ -59,11 +59,14 @@ class Table:
             self._removed.append(row)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:
-        """The entity is no longer declared: bring it to what its kind leaves, or forget it."""
+        """The entity is no longer declared: bring it to what its kind leaves, or forget it.
+
+        An agent's own node stays for as long as the agent: what leaves on it borrows of it.
+        """
         row = self._rows.get(entity)
         if row is None or row.leaving:
             return
-        if not row.kind.leaves:
+        if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
             return
         row.leaving, row.revision = True, 0
