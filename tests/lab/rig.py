@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -132,6 +133,16 @@ class Rig(Node):
                 kill(one)
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Stop the chassis, so that it starts nothing any more; kill all below it, then itself."""
+    process.send_signal(signal.SIGSTOP)
+    while living := [one for one in descendants([process.pid]) if not one.dead]:
+        for one in living:
+            kill(one)
+    process.kill()
+    process.wait()
+
+
 @contextmanager
 def chassis(directory: Path, **faults: Any) -> Iterator[Rig]:
     """A node that is off."""
@@ -165,7 +176,4 @@ def chassis(directory: Path, **faults: Any) -> Iterator[Rig]:
         try:
             yield Rig(directory, directory / "commands.jsonl", listener.getsockname(), process)
         finally:
-            for one in descendants([process.pid]):
-                kill(one)
-            process.kill()
-            process.wait()
+            end(process)
