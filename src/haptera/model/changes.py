@@ -1,7 +1,6 @@
 """What is written durably, as values; one `Write` holds some, committed together or not at all."""
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -86,9 +85,3 @@ class Stored(msgspec.Struct):
     entities: list[StoredEntity]
     intents: list[Intent]
     incarnations: dict[str, int]
-
-
-def as_row(change: Change) -> dict[str, Any]:
-    """A change as plain data, for logs."""
-    row: dict[str, Any] = msgspec.to_builtins(change)
-    return row

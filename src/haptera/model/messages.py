@@ -1,7 +1,5 @@
 """What neighbours tell each other: hellos, and the state of entities."""
 
-from typing import Any
-
 import msgspec
 
 from haptera.model.entity import EntityId
@@ -67,9 +65,3 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     words: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
     probe: bool = False
-
-
-def as_data(message: Message) -> dict[str, Any]:
-    """A message as plain data, for logs and transcripts."""
-    data: dict[str, Any] = msgspec.to_builtins(message)
-    return data
