@@ -1,16 +1,13 @@
 """What the tests of the zygote fork: fork targets, and small modules."""
 
 import os
-import select
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 from haptera.kinds import node
 from haptera.kinds.node import Busy, Power
-from haptera.runtime.forking import ZygoteClient
 from haptera.sdk import Module, Target
 
 # Open in a zygote that imports this; no process that it forks may have it.
@@ -41,8 +38,7 @@ def describe(arguments: dict[str, Any], descriptors: list[int]) -> None:
         and signal.getsignal(number) != signal.SIG_DFL
     ]
     mask = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-    leads = os.getsid(0) == os.getpid()
-    os.write(descriptors[0], f"{others} {caught} {mask} {leads}".encode())
+    os.write(descriptors[0], f"{others} {caught} {mask}".encode())
 
 
 def is_open(descriptor: int) -> bool:
@@ -57,15 +53,6 @@ def is_open(descriptor: int) -> bool:
 def print_and_fail(arguments: dict[str, Any], descriptors: list[int]) -> None:
     sys.stdout.write("said on the way\n")
     raise ValueError("the last word")
-
-
-def fork_another(arguments: dict[str, Any], descriptors: list[int]) -> None:
-    """Ask the zygote for a process over a channel of our own, and tell how that ended."""
-    client = ZygoteClient(socket.socket(fileno=descriptors[1]))
-    child = client.fork("tests.runtime.forked:end_with", {"status": 5})
-    select.select([client], (), (), 10)
-    (ended,) = client.ended()
-    os.write(descriptors[0], f"{ended.pid == child.pid} {ended.status}".encode())
 
 
 def connect(target: Target) -> Target:

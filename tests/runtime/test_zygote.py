@@ -47,9 +47,7 @@ def test_how_a_process_ended_is_told_to_who_asked_for_it(zygote: ZygoteClient) -
 
 
 def test_a_process_starts_with_nothing_but_what_it_was_given(zygote: ZygoteClient) -> None:
-    with zygote.channel(), zygote.channel():
-        assert said_by(zygote, "describe", {}) == "[] [] [] False"
-        assert said_by(zygote, "describe", {}, session=True) == "[] [] [] True"
+    assert said_by(zygote, "describe", {}) == "[] [] []"
 
 
 def test_what_a_process_prints_and_its_traceback_go_to_its_output(
@@ -73,16 +71,6 @@ def test_a_target_that_is_nowhere_ends_its_process_only(
 
     assert "ModuleNotFoundError" in (tmp_path / "output").read_text()
     assert said_by(zygote, "say", {"text": "still here"}) == "still here"
-
-
-def test_another_process_asks_over_a_channel_and_hears_of_its_own_only(
-    zygote: ZygoteClient,
-) -> None:
-    with zygote.channel() as channel:
-        said = said_by(zygote, "fork_another", {}, channel.fileno())
-
-    assert said == "True 5"
-    assert len(ends(zygote, 1)) == 1
 
 
 def test_processes_end_with_their_zygote_unless_they_are_to_survive() -> None:
@@ -184,12 +172,10 @@ def test_where_no_zygote_can_be_had_the_fork_fails_with_the_reason() -> None:
         asyncio.run(scenario())
 
 
-def said_by(
-    zygote: ZygoteClient, target: str, arguments: dict[str, Any], *more: int, session: bool = False
-) -> str:
+def said_by(zygote: ZygoteClient, target: str, arguments: dict[str, Any]) -> str:
     """What a process writes to the pipe that it is given first."""
     reading, writing = os.pipe()
-    child = zygote.fork(f"{HERE}:{target}", arguments, (writing, *more), session=session)
+    child = zygote.fork(f"{HERE}:{target}", arguments, (writing,))
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         said = pipe.read().decode()

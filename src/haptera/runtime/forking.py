@@ -18,8 +18,6 @@ from haptera.runtime.zygote import (
     Fork,
     Forked,
     Notice,
-    Open,
-    Opened,
     Unforked,
     be_zygote,
     close_all,
@@ -100,7 +98,6 @@ class ZygoteClient:
         descriptors: Collection[int] = (),
         *,
         output: int | None = None,
-        session: bool = False,
         survives: bool = False,
     ) -> Child:
         """Fork a process that runs target(arguments, descriptors); see `Fork`.
@@ -108,23 +105,10 @@ class ZygoteClient:
         Raises:
             OSError: the zygote is gone, does not answer, or cannot fork.
         """
-        request = self.ask_fork(
-            target, arguments, descriptors, output=output, session=session, survives=survives
-        )
+        request = self.ask_fork(target, arguments, descriptors, output=output, survives=survives)
         forked, (pidfd,) = self._answer(request)
         assert isinstance(forked, Forked)
         return Child(forked.pid, pidfd)
-
-    def channel(self) -> socket.socket:
-        """One more socket to this zygote, for another process's `ZygoteClient`.
-
-        Raises:
-            OSError: the zygote is gone, does not answer, or has too many.
-        """
-        self._next_id += 1
-        self._control.send(_encoder.encode(Open(self._next_id)))
-        _, (descriptor,) = self._answer(self._next_id)
-        return socket.socket(fileno=descriptor)
 
     def ended(self) -> list[Ended]:
         """Which processes ended since this was last asked; does not wait.
@@ -156,14 +140,11 @@ class ZygoteClient:
         descriptors: Collection[int] = (),
         *,
         output: int | None = None,
-        session: bool = False,
         survives: bool = False,
     ) -> int:
         """Send the request for `fork` and return its id, without waiting for the answer."""
         self._next_id += 1
-        request = Fork(
-            self._next_id, target, dict(arguments), output is not None, session, survives
-        )
+        request = Fork(self._next_id, target, dict(arguments), output is not None, survives)
         packet = _encoder.encode(request)
         if len(packet) > PACKET_BYTES_MAX:
             raise ValueError(f"arguments of {len(packet)} bytes; at most {PACKET_BYTES_MAX} go")
@@ -194,7 +175,7 @@ class ZygoteClient:
                     self._ended.append(notice)
                 case Unforked(id=id) if id == request:
                     raise OSError(notice.text)
-                case Forked(id=id) | Opened(id=id) if id == request:
+                case Forked(id=id) if id == request:
                     return notice, descriptors
                 case _:
                     close_all(descriptors)  # of a request that was given up
@@ -270,8 +251,6 @@ class LoopZygote:
                     future.set_exception(OSError(text))
             case Ended(pid=pid, status=status):
                 self._children.pop(pid)(status)
-            case Opened():
-                close_all(descriptors)
 
     def _lose(self) -> None:
         """The zygote died, and so did all that it forked."""

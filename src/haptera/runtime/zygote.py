@@ -1,7 +1,7 @@
 """A small process without threads or loop that forks others on request: fast, and always safely.
 
-Its starter speaks to it over a socket pair of whole packets (SOCK_SEQPACKET); a `channel` is
-one more such pair, for another process to ask over. `haptera.runtime.forking` is the other side.
+Its starter speaks to it over a socket pair of whole packets (SOCK_SEQPACKET);
+`haptera.runtime.forking` is the other side.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Collection
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -22,7 +22,6 @@ from haptera.model.errors import HapteraError
 
 PACKET_BYTES_MAX: Final = 65_536
 DESCRIPTORS_MAX: Final = 32
-CHANNELS_MAX: Final = 256
 
 _PR_SET_PDEATHSIG: Final = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,22 +31,15 @@ class Fork(msgspec.Struct, frozen=True, tag="fork"):
     """Fork a process that runs `target`, "package.module:function", and ends.
 
     It is called with `arguments` and the list of the descriptors that came along; the last of
-    these becomes its output where `output` says so. With `session` it leads one of its own; only
-    where it `survives` does it outlive the zygote.
+    these becomes its output where `output` says so. Only where it `survives` does it outlive the
+    zygote.
     """
 
     id: int
     target: str
     arguments: dict[str, Any]
     output: bool
-    session: bool
     survives: bool
-
-
-class Open(msgspec.Struct, frozen=True, tag="open"):
-    """Answer with one more socket that takes requests."""
-
-    id: int
 
 
 class Forked(msgspec.Struct, frozen=True, tag="forked"):
@@ -64,24 +56,17 @@ class Unforked(msgspec.Struct, frozen=True, tag="unforked"):
     text: str
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
-    """The socket asked for comes along."""
-
-    id: int
-
-
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """A process that was asked for over this socket is gone; the status is -N for a signal N."""
+    """A process that was asked for is gone; the status is -N for a signal N."""
 
     pid: int
     status: int
 
 
-Request = Fork | Open
-Notice = Forked | Unforked | Opened | Ended
+Notice = Forked | Unforked | Ended
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_requests: Final = msgspec.msgpack.Decoder(Request)
+_requests: Final = msgspec.msgpack.Decoder(Fork)
 
 
 def main() -> NoReturn:
@@ -112,113 +97,72 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-class _Child(NamedTuple):
-    pid: int
-    asked_over: int
-
-
 class Zygote:
-    """The zygote's own loop: requests in, processes out, and who asked hears how they ended."""
+    """The zygote's own loop: requests in, processes out, and its starter hears how they ended."""
 
     def __init__(self, control: socket.socket) -> None:
-        self._first = control.fileno()
-        self._channels: dict[int, socket.socket] = {}
-        self._children: dict[int, _Child] = {}
+        control.settimeout(0)
+        self._control = control
+        self._children: dict[int, int] = {}  # by pidfd, the pid
         self._poll = select.epoll()
-        self._take_channel(control)
+        self._poll.register(control.fileno(), select.EPOLLIN)
 
     def run(self) -> NoReturn:
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor in self._children:
                     self._reap(descriptor)
-                elif descriptor in self._channels:
-                    self._hear(descriptor)
+                else:
+                    self._hear()
 
-    def _take_channel(self, channel: socket.socket) -> None:
-        channel.settimeout(0)
-        self._channels[channel.fileno()] = channel
-        self._poll.register(channel.fileno(), select.EPOLLIN)
-
-    def _hear(self, channel: int) -> None:
-        """Do what one packet asks; who sends what is none, or is gone, is cut off."""
+    def _hear(self) -> None:
+        """Do what one packet asks; with a starter that is gone, or sends what is none, end."""
         try:
-            packet, descriptors = receive(self._channels[channel])
-        except ConnectionError:
-            self._cut(channel)
-            return
-        try:
+            packet, descriptors = receive(self._control)
             request = _requests.decode(packet)
-        except msgspec.DecodeError:
-            self._cut(channel)
-        else:
-            self._answer(channel, request, descriptors)
-        finally:
-            close_all(descriptors)
+        except (ConnectionError, msgspec.DecodeError):
+            os._exit(0)
+        self._fork(request, descriptors)
+        close_all(descriptors)
 
-    def _answer(self, channel: int, request: Request, descriptors: list[int]) -> None:
-        match request:
-            case Fork():
-                self._fork(channel, request, descriptors)
-            case Open() if len(self._channels) < CHANNELS_MAX:
-                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                self._take_channel(ours)
-                self._tell(channel, Opened(request.id), [theirs.fileno()])
-                theirs.close()
-            case Open():
-                self._tell(channel, Unforked(request.id, f"{CHANNELS_MAX} channels are open"))
-
-    def _fork(self, channel: int, request: Fork, descriptors: list[int]) -> None:
+    def _fork(self, request: Fork, descriptors: list[int]) -> None:
         parent = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
-            self._tell(channel, Unforked(request.id, f"fork: {error.strerror}"))
+            self._tell(Unforked(request.id, f"fork: {error.strerror}"))
             return
         if pid == 0:
             self._forget_all()
             _live(request, descriptors, parent)
         # Before anything can reap it, so that the number is surely its own.
         pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = _Child(pid, channel)
+        self._children[pidfd] = pid
         self._poll.register(pidfd, select.EPOLLIN)
-        self._tell(channel, Forked(request.id, pid), [pidfd])
+        self._tell(Forked(request.id, pid), [pidfd])
 
     def _reap(self, pidfd: int) -> None:
-        child = self._children.pop(pidfd)
-        _, status = os.waitpid(child.pid, 0)
+        pid = self._children.pop(pidfd)
+        _, status = os.waitpid(pid, 0)
         self._poll.unregister(pidfd)
         os.close(pidfd)
-        self._tell(child.asked_over, Ended(child.pid, os.waitstatus_to_exitcode(status)))
+        self._tell(Ended(pid, os.waitstatus_to_exitcode(status)))
 
-    def _tell(self, channel: int, notice: Notice, descriptors: Collection[int] = ()) -> None:
-        """Without waiting: who lets its socket fill up is cut off, and hears of it so."""
-        if channel not in self._channels:
-            return
+    def _tell(self, notice: Notice, descriptors: Collection[int] = ()) -> None:
+        """Without waiting: a starter that is gone, or lets its socket fill up, has no zygote."""
         try:
-            socket.send_fds(self._channels[channel], [_encoder.encode(notice)], list(descriptors))
+            socket.send_fds(self._control, [_encoder.encode(notice)], list(descriptors))
         except (BlockingIOError, ConnectionError):
-            self._cut(channel)
-
-    def _cut(self, channel: int) -> None:
-        """Its processes live on; a later channel of the same number must not hear of them."""
-        if channel == self._first:
             os._exit(0)
-        self._poll.unregister(channel)
-        self._channels.pop(channel).close()
-        for pidfd, child in self._children.items():
-            if child.asked_over == channel:
-                self._children[pidfd] = child._replace(asked_over=-1)
 
     def _forget_all(self) -> None:
         """In a child: close what is the zygote's, through the objects that would close it later."""
         self._poll.close()
-        for channel in self._channels.values():
-            channel.close()
+        self._control.close()
         close_all(self._children)
 
 
-def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
+def receive(link: socket.socket) -> tuple[bytes, list[int]]:
     """One packet and the descriptors that came along.
 
     Raises:
@@ -226,7 +170,7 @@ def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
         BlockingIOError: there is none yet (on a socket that does not wait).
     """
     packet, descriptors, flags, _ = socket.recv_fds(
-        channel, PACKET_BYTES_MAX, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+        link, PACKET_BYTES_MAX, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
     )
     if not packet or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
         close_all(descriptors)
@@ -274,8 +218,6 @@ def _settle(request: Fork, descriptors: list[int], parent: int) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
     close_others(descriptors)
-    if request.session:
-        os.setsid()
     gc.enable()
 
 
