@@ -8,7 +8,7 @@ from typing import Any
 
 from haptera.kinds import node
 from haptera.kinds.node import Busy, Power
-from haptera.sdk import Module, Target
+from haptera.sdk import Module, Refused, Target
 
 # Open in a zygote that imports this; no process that it forks may have it.
 _held = os.open(os.devnull, os.O_RDONLY)
@@ -79,6 +79,18 @@ async def switch_on(target: Target) -> None:
 async def look_busy(target: Target) -> Busy:
     babble()
     return Busy.FREE
+
+
+@module.hold
+async def hold(target: Target) -> None:
+    if target.attributes["power"] == "on":
+        raise Refused("2 jobs run")
+    (target.run_dir / "held").touch()
+
+
+@module.release
+async def release(target: Target) -> None:
+    (target.run_dir / "held").unlink(missing_ok=True)
 
 
 def babble() -> None:

@@ -125,6 +125,21 @@ def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        rig.processes.call(a_call(1, Work.HOLD, "hold"))
+        assert await rig.heard.until(1) == [Failed(1, "2 jobs run", refused=True)]
+        rig.processes.call(a_call(2, Work.HOLD, "hold", attributes={"power": "off"}))
+        assert await rig.heard.until(1) == [Ended(2)]
+        assert (tmp_path / "held").exists()
+        rig.processes.call(a_call(3, Work.RELEASE, "release"))
+        assert await rig.heard.until(1) == [Ended(3)]
+        assert not (tmp_path / "held").exists()
+
+    run(scenario, tmp_path)
+
+
 def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
         rig.processes.start("trial")

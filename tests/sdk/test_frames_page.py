@@ -12,6 +12,7 @@ import pytest
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
+from haptera.model.effects import Work
 from haptera.sdk import ANY, Boot, Module, Refused, Target
 from haptera.sdk.host import serve
 from haptera.wire.ipc import encode_frame
@@ -58,6 +59,15 @@ async def switch_off(target: Target) -> None:
     raise Refused("the lamp is locked")
 
 
+@module.hold
+async def hold(target: Target) -> None:
+    raise Refused("2 jobs run")
+
+
+@module.release
+async def release(target: Target) -> None: ...
+
+
 def transcript() -> list[Line]:
     """Blocks of `daemon: {...}` or `module: {...}`, each followed by its bytes in hex."""
     (block,) = re.findall(r"```text transcript\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -76,6 +86,8 @@ def test_the_bytes_on_the_page_are_what_the_page_says() -> None:
         *("call", "cancel"),
         *("ready", "answered", "ended", "failed", "sighted"),
     }
+    works = {line.content["work"] for line in lines if line.content["op"] == "call"}
+    assert works == {work.value for work in Work}
 
 
 def test_a_host_holds_the_conversation_on_the_page() -> None:

@@ -26,6 +26,7 @@ class Device:
     orders: list[str] = field(default_factory=list)
     open: int = 0
     reading: str = "on"
+    busy: bool = False
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -61,6 +62,18 @@ def module_on(device: Device) -> Module[Device]:
     @power.step(Power.ON, Power.OFF, within_s=1)
     async def switch_off(device: Device) -> None:
         raise Refused("the key is turned")
+
+    @module.hold
+    async def keep_out(device: Device) -> None:
+        device.began.set()
+        await device.go.wait()
+        if device.busy:
+            raise Refused("2 jobs run")
+        device.orders.append("hold")
+
+    @module.release
+    async def let_in(device: Device) -> None:
+        device.orders.append("release")
 
     return module
 
@@ -224,6 +237,47 @@ def test_a_step_that_has_not_begun_is_cancelled() -> None:
         await daemon.send(a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
         daemon.device.go.set()
+
+    assert converse(scenario).orders == []
+
+
+def test_a_gate_holds_and_releases() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.go.set()
+        await daemon.send(a_call(1, "hold", "hold"), a_call(2, "release", "release"))
+        assert await daemon.next() == {"op": "ended", "id": 1}
+        assert await daemon.next() == {"op": "ended", "id": 2}
+
+    assert converse(scenario).orders == ["hold", "release"]
+
+
+def test_a_gate_of_a_busy_node_refuses_to_hold() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.busy = True
+        daemon.device.go.set()
+        await daemon.send(a_call(1, "hold", "hold"))
+        assert await daemon.next() == failed(1, "2 jobs run", refused=True)
+
+    assert converse(scenario).orders == []
+
+
+def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "hold", "hold"))
+        await daemon.device.began.wait()
+        await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+        daemon.device.go.set()
+        await daemon.send(a_call(3, "look", "look"))
+        assert (await daemon.next())["id"] == 3
+
+    assert converse(scenario).orders == ["hold"]
+
+
+def test_a_gate_has_no_other_parts_than_its_work() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "hold", "release"))
+        assert await daemon.next() == failed(1, "module trial has no hold 'release'", refused=True)
 
     assert converse(scenario).orders == []
 

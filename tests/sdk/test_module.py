@@ -161,6 +161,39 @@ def test_a_step_changes_variables_of_one_kind() -> None:
         module.step(power.goes(Power.OFF, Power.ON), run.goes(Run.STOPPED, Run.RUNNING), within_s=1)
 
 
+async def nothing(target: Target) -> None: ...
+
+
+def test_a_module_that_holds_and_releases_is_a_gate() -> None:
+    module = Module("some", connect=connect)
+    assert module.hold(nothing) is module.release(nothing) is nothing
+
+    assert module.manifest() == Manifest("some", "1", Context.SELF, (), (), gate=True)
+
+
+def test_half_a_gate_is_refused() -> None:
+    module = Module("some", connect=connect)
+    module.hold(nothing)
+
+    with pytest.raises(HapteraError, match=r"half a gate \(declare both hold and release\)"):
+        module.manifest()
+
+
+def test_a_gate_that_is_declared_twice_is_refused() -> None:
+    module = Module("some", connect=connect)
+    module.release(nothing)
+
+    with pytest.raises(HapteraError, match="module some declares release twice"):
+        module.release(nothing)
+
+
+def test_only_what_runs_on_its_node_can_be_its_gate() -> None:
+    module = Module("some", connect=connect, context=PARENT)
+
+    with pytest.raises(HapteraError, match="it does not run on its nodes"):
+        module.hold(nothing)
+
+
 TYPED = """
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent, Power

@@ -76,6 +76,8 @@ class Answers:
                 self._looks.watch_ended(turn, row, pending)
             case Work.STEP:
                 self._acts.failed(turn, row, text, refused=refused)
+            case Work.HOLD | Work.RELEASE:
+                raise AssertionError(pending)  # gates are asked of no entity's parts
 
     def _row(self, pending: Pending | None) -> Row | None:
         return None if pending is None else self._table.get(pending.entity)

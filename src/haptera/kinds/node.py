@@ -1,6 +1,7 @@
 """A machine, real or virtual: its power, its agent, and what it is busy with."""
 
 from enum import StrEnum
+from typing import Final
 
 from haptera.model.schema import Attribute, Kind, Variable
 
@@ -36,4 +37,8 @@ rack = Attribute("node", "rack")
 address = Attribute("node", "address")
 bmc = Attribute("node", "bmc", size_bytes_max=128)
 
-kind = Kind("node", (power, agent, busy), (platform, rack, address, bmc))
+# `none` says that nothing on this node is ever busy, so that it needs no gate.
+jobs = Attribute("node", "jobs", size_bytes_max=16)
+JOBS_NONE: Final = "none"
+
+kind = Kind("node", (power, agent, busy), (platform, rack, address, bmc, jobs))

@@ -10,11 +10,13 @@ from haptera.model.messages import Message
 
 
 class Work(StrEnum):
-    """What a module is asked to do."""
+    """What a module is asked to do; HOLD and RELEASE of one that is a gate."""
 
     LOOK = "look"
     STEP = "step"
     WATCH = "watch"
+    HOLD = "hold"
+    RELEASE = "release"
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +25,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     `deadline_at` is in ns of CLOCK_BOOTTIME, which module processes share; the module's process
     checks it just before it acts (a watch has none). `attributes` are those of the entity's node
     and of the entity; `values` its plain desired data, `digest` theirs. `intent` is set for
-    steps; where it `enrols`, the runtime adds the token that it minted with the intent.
+    steps; where it `enrols`, the runtime adds the token that it minted with the intent. A gate
+    is asked of the node, its part named as the work.
     """
 
     id: int

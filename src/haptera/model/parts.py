@@ -8,6 +8,8 @@ from haptera.model.policy import LOOKING, STEPPING, Policy
 
 # `from` of a change: any state but known `to` (SEMANTICS, Step).
 ANY: Final = "*"
+# How long a gate may take to hold or to release.
+GATE_WITHIN_MS: Final = 2_000
 
 
 class Context(StrEnum):
@@ -102,13 +104,18 @@ Part = Look | Step
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a module declares of itself before any of it runs."""
+    """What a module declares of itself before any of it runs.
+
+    A `gate` answers for its node being busy: it holds, so that nothing begins on the node that
+    must not be disturbed, or refuses where something runs; and it releases.
+    """
 
     name: str
     version: str
     context: Context
     looks: tuple[Look, ...]
     steps: tuple[Step, ...]
+    gate: bool = False
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
@@ -33,7 +33,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     """A `call` frame; which keys it has, and of what types."""
 
     id: int
-    work: Literal["look", "step", "watch"]
+    work: Literal["look", "step", "watch", "hold", "release"]
     part: str
     entity: EntityId
     attributes: dict[str, str]
@@ -104,7 +104,7 @@ class _Host:
         self._now = now
         self._run_dir = run_dir
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._stepping: set[int] = set()
+        self._uncut: set[int] = set()
         self._cancelled: set[int] = set()
 
     def ready(self) -> None:
@@ -141,20 +141,22 @@ class _Host:
                 return self._module.steppers
             case "watch":
                 return self._module.watchers
+            case "hold" | "release":
+                return self._module.gates if call.part == call.work else {}
             case _:
                 assert_never(call.work)
 
     def _cancel(self, call: int) -> None:
-        """End it, but not a step that has begun: what half a step does, nobody can tell."""
+        """End it, but not an act that has begun: what half a step does, nobody can tell."""
         if (task := self._calls.get(call)) is None:
             return
         self._cancelled.add(call)
-        if call not in self._stepping:
+        if call not in self._uncut:
             task.cancel()
 
     def _forget(self, call: int) -> None:
         del self._calls[call]
-        self._stepping.discard(call)
+        self._uncut.discard(call)
         self._cancelled.discard(call)
 
     async def _run(self, call: _Call) -> None:
@@ -174,9 +176,9 @@ class _Host:
                 value = self._reading(call, await self._module.lookers[call.part](made))
                 self._answer({"op": "answered", "id": call.id, "value": value, "at_ns": at})
             case "step":
-                self._stepping.add(call.id)
-                await self._module.steppers[call.part](made)
-                self._answer({"op": "ended", "id": call.id})
+                await self._act(call, self._module.steppers[call.part](made))
+            case "hold" | "release":
+                await self._act(call, self._module.gates[call.part](made))
             case "watch":
                 async for reading in self._module.watchers[call.part](made):
                     value, at = self._reading(call, reading), self._now()
@@ -184,6 +186,11 @@ class _Host:
                     await self._writer.drain()
             case _:
                 assert_never(call.work)
+
+    async def _act(self, call: _Call, act: Coroutine[Any, Any, None]) -> None:
+        self._uncut.add(call.id)
+        await act
+        self._answer({"op": "ended", "id": call.id})
 
     def _time_to_act(self, call: _Call) -> int:
         """The time, read immediately before acting, unless it is too late to act."""

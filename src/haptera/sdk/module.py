@@ -16,6 +16,7 @@ from typing import (
     overload,
 )
 
+from haptera.model.effects import Work
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
 from haptera.model.policy import LOOKING, STEPPING, Policy
@@ -109,6 +110,7 @@ class Module(Generic[Made]):
         self.lookers: dict[str, Looker[Made, str]] = {}
         self.steppers: dict[str, Stepper[Made]] = {}
         self.watchers: dict[str, Watcher[Made, str]] = {}
+        self.gates: dict[str, Stepper[Made]] = {}
         self._connect = connect
         self._where: Conditions = {} if where is None else where
         self._looks: dict[str, Look] = {}
@@ -153,12 +155,33 @@ class Module(Generic[Made]):
 
         return declare
 
+    def hold(self, function: Stepper[Made]) -> Stepper[Made]:
+        """Let nothing begin on the node that must not be disturbed, from now until `release`.
+
+        Raises `Refused` where something of the kind runs already; then nothing is held. What is
+        held stays so though this process, the agent or both end. Holding again is no error.
+        """
+        return self._gate(Work.HOLD, function)
+
+    def release(self, function: Stepper[Made]) -> Stepper[Made]:
+        """Let things begin again, whether they were held or not."""
+        return self._gate(Work.RELEASE, function)
+
     def manifest(self) -> Manifest:
-        """What this module declares of itself, as values."""
+        """What this module declares of itself, as values.
+
+        Raises:
+            HapteraError: it would hold its nodes and never release them, or the reverse.
+        """
+        if len(self.gates) == 1:
+            raise HapteraError(
+                f"module {self.name} is half a gate", do="declare both hold and release"
+            )
         looks = tuple(
             replace(look, watched=look.name in self.watchers) for look in self._looks.values()
         )
-        return Manifest(self.name, self.version, self.context, looks, tuple(self._steps.values()))
+        steps = tuple(self._steps.values())
+        return Manifest(self.name, self.version, self.context, looks, steps, bool(self.gates))
 
     def outcomes(self, look: str) -> tuple[str, ...] | None:
         """What a look of this name may find; None for a digest in force, which has no list."""
@@ -210,6 +233,17 @@ class Module(Generic[Made]):
                 do="declare one look at it, above its one watch",
             )
         self.watchers[looks[0].name] = function
+
+    def _gate(self, work: Work, function: Stepper[Made]) -> Stepper[Made]:
+        if self.context is not Context.SELF:
+            raise HapteraError(
+                f"module {self.name} cannot be a gate: it does not run on its nodes",
+                do="give it context SELF",
+            )
+        if work in self.gates:
+            raise HapteraError(f"module {self.name} declares {work} twice")
+        self.gates[work] = function
+        return function
 
     def _step(self, name: str, goings: tuple[Going, ...], terms: StepTerms) -> Step:
         kind = goings[0].kind

@@ -119,6 +119,9 @@ class Bench(Generic[Made]):
             case Work.STEP:
                 await self._module.steppers[call.part](self._on)
                 return Ended(call.id)
+            case Work.HOLD | Work.RELEASE:
+                await self._module.gates[call.part](self._on)
+                return Ended(call.id)
             case Work.WATCH:
                 raise AssertionError(call)
             case _:
