@@ -110,7 +110,7 @@ def test_a_kind_becomes_a_problem_with_what_it_borrows_and_its_nodes_attributes(
             "applied": ("unknown", "stale", "current"),
             "node.agent": ("unknown", "up"),
         },
-        {"node.platform": None, "node.rack": "r1", "node.address": None, "node.bmc": None},
+        {f"node.{one.name}": None for one in node.kind.attributes} | {"node.rack": "r1"},
         (watch,),
         (start,),
     )
