@@ -3,6 +3,7 @@
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import S
+from haptera.core.query import view
 from haptera.core.rows.row import Row
 from haptera.core.side import Side
 from haptera.core.sync.delta import mark_digest
@@ -10,6 +11,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
+    Alive,
     Answered,
     Enrolled,
     Heard,
@@ -19,7 +21,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.facts import Method
-from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
+from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context
 from haptera.model.views import Condition
 from haptera.modules import load
@@ -42,10 +44,12 @@ def parent() -> Engine:
     return engine
 
 
-def says(version: int, *, known: bool) -> Heard:
+def says(
+    version: int, *, known: bool, value: str = "running", standing: Standing | None = None
+) -> Heard:
     """The node's agent tells of a running service: that it knows, or that it remembers."""
-    seen = SeenValue("running", known, Method.READ, 0, "service")
-    update = ObservedUpdate(WEB, version, {"run": seen})
+    seen = SeenValue(value, known, Method.READ, 0, "service")
+    update = ObservedUpdate(WEB, version, {"run": seen}, standing=standing)
     message = Message(
         1, 0, 0, Mark(), Mark(0, version, mark_digest({WEB: version})), updates=(update,)
     )
@@ -123,3 +127,42 @@ def test_our_own_pause_is_nobodys_silence() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     assert (sorted(row.known), row.condition) == (["agent", "power"], Condition.CONVERGED)
+
+
+FAILING = Standing(Condition.STUCK, 1_500, "service.start: ended with status 3", "no route")
+
+
+def told(engine: Engine) -> tuple[Condition, str | None, str | None, int, str | None]:
+    """What is said of the service, and by whom."""
+    seen = view(web(engine), 10 * S)
+    return seen.condition, seen.why, seen.error, seen.since_ms, seen.told_by
+
+
+def test_what_is_up_to_an_agent_is_told_in_the_agents_own_words() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True, value="failed")], 2 * S)
+    up_to = "service.start is up to the agent of n01"
+    assert told(engine) == (Condition.WAITING, up_to, None, 9_000, None)
+
+    engine.handle([says(3, known=True, value="failed", standing=FAILING)], 3 * S)
+    assert told(engine) == (Condition.STUCK, FAILING.why, "no route", 8_500, "n01")
+
+
+def test_an_agent_that_is_well_content_does_not_speak_for_its_parent() -> None:
+    engine = parent()
+    content = Standing(Condition.CONVERGED, 0)
+    engine.handle([says(2, known=True, value="failed", standing=content)], 2 * S)
+
+    assert told(engine)[:2] == (Condition.WAITING, "service.start is up to the agent of n01")
+
+
+def test_words_of_a_lost_agent_are_not_repeated() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True, value="failed", standing=FAILING)], 2 * S)
+    for tick in range(21, 90):
+        engine.handle([Sighted(1, "on", tick * S // 10)], tick * S // 10)
+    assert told(engine)[0] is Condition.WAITING
+    assert told(engine)[4] is None
+
+    engine.handle([Alive(("n01",), 9 * S)], 9 * S)
+    assert told(engine) == (Condition.STUCK, FAILING.why, "no route", 9_500, "n01")

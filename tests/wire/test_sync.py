@@ -18,12 +18,14 @@ from haptera.model.messages import (
     Message,
     ObservedUpdate,
     SeenValue,
+    Standing,
     Update,
 )
 from haptera.model.schema import Attribute, Kind, Plain, Variable
+from haptera.model.views import Condition
 from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
 from haptera.wire.sync import decode, encode
-from haptera.wire.updates import BY_BYTES_MAX, VALUE_BYTES_MAX, Codec, largest
+from haptera.wire.updates import BY_BYTES_MAX, VALUE_BYTES_MAX, WORDS_BYTES_MAX, Codec, largest
 
 SCHEMA = 0x5C4E3A
 CODEC = Codec(KINDS.values(), SCHEMA)
@@ -72,6 +74,8 @@ def wanted_values(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=values | (PLAIN if kind == "service" else {}))
 
 
+WORDS = st.text(max_size=40) | st.none()
+STANDINGS = st.builds(Standing, st.sampled_from(Condition), U64, WORDS, WORDS) | st.none()
 ATTRIBUTES = st.dictionaries(st.sampled_from(["platform", "rack", "bmc"]), st.text(max_size=20))
 UPDATES = st.one_of(
     *(
@@ -79,7 +83,7 @@ UPDATES = st.one_of(
         for kind, entity in ENTITIES.items()
     ),
     *(
-        st.builds(ObservedUpdate, entity, U64, seen_values(kind), st.booleans())
+        st.builds(ObservedUpdate, entity, U64, seen_values(kind), st.booleans(), STANDINGS)
         for kind, entity in ENTITIES.items()
     ),
 )
@@ -148,6 +152,7 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
                     "run": SeenValue("stopped", False, Method.INFERRED, 1500, "service"),
                     "applied": SeenValue("0123456789abcdef", True, Method.READ, 20, "service"),
                 },
+                standing=Standing(Condition.STUCK, 300, "status 3"),
             ),
         ),
         probe=True,
@@ -158,9 +163,10 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
     assert body[:2] == b"\x01\x00"  # a probe, no words
     assert body[74:] == (
         b"\x01\x00\x1d\x98\xa7service\xa3web\xa3n01\x05\xc2\x91\x20\x81\xa4port\x50\x80"
-        b"\x02\x00\x49\x99\xa7service\xa3web\xa3n01\x09\xc2\x91\xcc\xd0"
+        b"\x02\x00\x5d\x9a\xa7service\xa3web\xa3n01\x09\xc2\x91\xcc\xd0"
         b"\x81\xa7applied\x93\xb00123456789abcdef\xc3\xa4read"
         b"\x92\x92\xcd\x05\xdc\x00\x92\x14\x00\x91\xa7service"
+        b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0"
     )
     assert decode(body, CODEC) == message
 
@@ -264,6 +270,24 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
     assert update == ObservedUpdate(WEB, 1, {"applied": cut})
     assert len(cut.value.encode()) <= VALUE_BYTES_MAX
     assert len(cut.by.encode()) == BY_BYTES_MAX
+
+
+def test_words_on_where_an_entity_stands_are_cut_to_their_room() -> None:
+    standing = Standing(Condition.STUCK, 5, "ä" * 90, "e" * 200)
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 1, {}, standing=standing),))
+
+    (update,) = read(encode(told, CODEC, SCHEMA)).updates
+
+    cut = Standing(Condition.STUCK, 5, "ä" * 78 + "…", "e" * (WORDS_BYTES_MAX - 3) + "…")
+    assert update == ObservedUpdate(WEB, 1, {}, standing=cut)
+
+
+def test_a_sender_that_says_nothing_of_where_an_entity_stands_is_read() -> None:
+    content = ["service", "web", "n01", 5, False, [], {}, [], []]
+
+    assert decode(with_section(2, msgspec.msgpack.encode(content)), CODEC) == (
+        msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 5, {}),))
+    )
 
 
 def test_only_so_many_who_saw_an_entity_are_told_by_name() -> None:

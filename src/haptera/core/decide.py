@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from haptera.core.act import Acts
 from haptera.core.catalog import Catalog
@@ -13,7 +14,7 @@ from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
 from haptera.core.state import start
-from haptera.core.sync.presence import HEAR
+from haptera.core.sync.presence import HEAR, is_heard
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.chain import Chain, Find, Link, NoChain, ReasonKind
@@ -35,6 +36,8 @@ class Place:
 
 
 Standing = tuple[Condition, str | None]
+# What an agent says of an entity that is not as desired.
+_AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
 
 class Decisions:
@@ -80,6 +83,7 @@ class Decisions:
         self._acts.take_up(row, turn.now)
         place = self.place(turn, row)
         self._acts.review(turn, row, place.domain, place.state)
+        row.quotes = None
         condition, why = self._stand(turn, place)
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
@@ -89,6 +93,8 @@ class Decisions:
                 row.since = turn.now
             row.condition, row.why = condition, why
             turn.changed.add(row.id)
+        if row.quotes is not None:
+            row.since = row.quotes.since
         self._looks.tend(turn, row, place.node, place.domain, place.state)
         if row is place.node:
             self._lend(turn, row)
@@ -140,7 +146,7 @@ class Decisions:
         if blocked := self._blocked(place.row.id, part):
             return Condition.WAITING, blocked
         if not self._side.runs(part):
-            return Condition.WAITING, f"{part.path} is up to {_other_side(place.row, part)}"
+            return _elsewhere(place, part)
         if part is HEAR:
             return self._hear(turn, place.row)
         if isinstance(part, Step):
@@ -175,6 +181,18 @@ class Decisions:
 def _at_work(row: Row, doing: str) -> Standing:
     """Under way; but what has failed before is stuck until it has succeeded."""
     return (Condition.ACTING, doing) if row.error is None else (Condition.STUCK, row.error)
+
+
+def _elsewhere(place: Place, part: Part) -> Standing:
+    """The other side's turn: in an agent's own words where it is there and has said what it does.
+
+    An agent that takes all to be well, or that is silent, has nothing to say of this part.
+    """
+    row, stands = place.row, place.row.stands
+    if stands is None or stands.condition not in _AT_IT or not is_heard(place.node):
+        return Condition.WAITING, f"{part.path} is up to {_other_side(row, part)}"
+    row.quotes = stands
+    return stands.condition, stands.why
 
 
 def _other_side(row: Row, part: Part) -> str:

@@ -199,6 +199,7 @@ class Engine:
         if self.side.node is None:
             for row in self.table.on(peer):
                 row.reported.clear()
+                row.stands = None
                 for name in [one for one in row.known if (row.id.kind, one) not in self._here]:
                     row.forget(name, turn.now)
                 turn.touch(row.id)

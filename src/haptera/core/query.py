@@ -33,7 +33,8 @@ def view(row: Row, now: int) -> EntityView:
         chain=[_link(link) for link in links],
         since_ms=(now - row.since) // MS,
         why=row.why,
-        error=row.error,
+        error=row.error if row.quotes is None else row.quotes.error,
+        told_by=None if row.quotes is None else row.id.node,
     )
 
 

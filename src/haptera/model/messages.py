@@ -4,6 +4,7 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
+from haptera.model.views import Condition
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -38,13 +39,26 @@ class DesiredUpdate(msgspec.Struct, frozen=True, gc=False, tag="desired"):
     gone: bool = False
 
 
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """Where an entity stands on its agent's side, for how long, and why.
+
+    `error` is the last one, where `why` does not say it already.
+    """
+
+    condition: Condition
+    since_ms: int
+    why: str | None = None
+    error: str | None = None
+
+
 class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
-    """What an entity was seen to be, whole."""
+    """What an entity was seen to be, whole; `standing` where anything is desired of it."""
 
     entity: EntityId
     version: int
     values: dict[str, SeenValue]
     gone: bool = False
+    standing: Standing | None = None
 
 
 Update = DesiredUpdate | ObservedUpdate

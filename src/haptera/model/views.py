@@ -53,7 +53,9 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
 
     `why` says, for whatever is not converged, what it stands at; `error` the last error in the
     module's own words; `since_ms` how long its condition has lasted; `tried` the last steps that
-    the side that answers has taken, where it was asked of this entity alone.
+    the side that answers has taken, where it was asked of this entity alone; `told_by` whose word
+    the condition, `why` and `error` are where they are not its own: the node's, whose agent is
+    at work.
     """
 
     entity: str
@@ -70,6 +72,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     why: str | None = None
     error: str | None = None
     tried: list[TriedView] = []
+    told_by: str | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):

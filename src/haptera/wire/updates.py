@@ -8,16 +8,19 @@ import msgspec
 from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
-from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Update
+from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
 from haptera.model.packing import Held, Layout, layout_of, pack, unpack
 from haptera.model.schema import Applied, Kind
+from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
 
 DESIRED: Final = 1
 OBSERVED: Final = 2
-# Longer observed values, and names of who saw them, are cut; the last character then says so.
+# Longer observed values, names of who saw them, and words on where an entity stands, are cut; the
+# last character then says so.
 VALUE_BYTES_MAX: Final = 64
 BY_BYTES_MAX: Final = 32
+WORDS_BYTES_MAX: Final = 160
 # How many who saw an entity are told by name.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
@@ -36,6 +39,13 @@ class _Desired(msgspec.Struct, frozen=True, gc=False, array_like=True):
     attributes: dict[str, str]
 
 
+class _Standing(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    condition: Condition
+    since_ms: _Whole
+    why: str | None
+    error: str | None
+
+
 class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """`provenance`: how old each value is, and the place in `by` of who saw it.
 
@@ -51,6 +61,7 @@ class _Observed(msgspec.Struct, frozen=True, gc=False, array_like=True):
     named: dict[str, tuple[str, bool, Method]]
     provenance: list[tuple[_Whole, _Whole]]
     by: list[str]
+    standing: _Standing | None = None
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -114,7 +125,8 @@ class Codec:
             name: SeenValue(*what, age_ms, told.by[by])
             for (name, what), (age_ms, by) in zip(seen.items(), told.provenance, strict=True)
         }
-        return ObservedUpdate(_entity(told), told.version, values, told.gone)
+        standing = None if told.standing is None else _standing(told.standing)
+        return ObservedUpdate(_entity(told), told.version, values, told.gone, standing)
 
     def _unpacked(
         self, told: _Desired | _Observed, schema: int
@@ -155,7 +167,12 @@ def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
     for plain in kind.plain:
         wanted[plain.name] = "x" * plain.size_bytes_max if plain.type is str else most
     attributes = {one.name: "x" * one.size_bytes_max for one in kind.attributes}
-    return DesiredUpdate(entity, most, wanted, attributes), ObservedUpdate(entity, most, seen)
+    words = "x" * WORDS_BYTES_MAX
+    standing = Standing(max(Condition, key=len), most, words, words)
+    return (
+        DesiredUpdate(entity, most, wanted, attributes),
+        ObservedUpdate(entity, most, seen, standing=standing),
+    )
 
 
 def _desired(update: DesiredUpdate, layout: Layout | None) -> _Desired:
@@ -197,7 +214,19 @@ def _observed(update: ObservedUpdate, layout: Layout | None) -> _Observed:
         named,
         [(update.values[name].age_ms, _place(by, update.values[name])) for name in (*held, *named)],
         by,
+        None if update.standing is None else _told_standing(update.standing),
     )
+
+
+def _told_standing(one: Standing) -> _Standing:
+    why, error = (
+        None if text is None else _cut(text, WORDS_BYTES_MAX) for text in (one.why, one.error)
+    )
+    return _Standing(one.condition, one.since_ms, why, error)
+
+
+def _standing(told: _Standing) -> Standing:
+    return Standing(told.condition, told.since_ms, told.why, told.error)
 
 
 def _words(layout: Layout | None, held: Mapping[str, Held]) -> list[int]:

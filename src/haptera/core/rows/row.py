@@ -75,11 +75,22 @@ class Tried:
     worked: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """Where an entity stands in the words of its node's agent, and since when."""
+
+    condition: Condition
+    since: int
+    why: str | None
+    error: str | None
+
+
 @dataclass(slots=True)
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
-    `reported` is the node's last word, good for as long as the node is known to be there;
+    `reported` is the node's last word, good for as long as the node is known to be there, and so
+    is `stands`, on where the entity stands; `quotes` is that where this side says the same;
     `lent` is what others were last told that they borrow of it, `told` what the parent was;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
@@ -96,6 +107,8 @@ class Row:
     known: dict[str, Fact] = field(default_factory=dict)
     remembered: dict[str, Fact] = field(default_factory=dict)
     reported: dict[str, Fact] = field(default_factory=dict)
+    stands: Stands | None = None
+    quotes: Stands | None = None
     forgotten_at: dict[str, int] = field(default_factory=dict)
     version: int = 0
     looks: dict[str, Looking] = field(default_factory=dict)
@@ -110,7 +123,7 @@ class Row:
     failures: dict[str, int] = field(default_factory=dict)
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     lent: tuple[tuple[str, str], ...] = ()
-    told: tuple[tuple[str, str, bool, str], ...] = ()
+    told: tuple[tuple[str | bool | None, ...], ...] = ()
 
     def plain(self) -> dict[str, str | int]:
         """The desired plain data."""

@@ -9,7 +9,15 @@ from haptera.core.rows.table import Table
 from haptera.core.side import Side
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
-from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, SeenValue, Update
+from haptera.model.messages import (
+    DesiredUpdate,
+    Mark,
+    ObservedUpdate,
+    SeenValue,
+    Standing,
+    Update,
+)
+from haptera.model.views import Condition
 
 
 class Outgoing(Protocol):
@@ -90,7 +98,7 @@ class DesiredOut:
 
 
 class ObservedOut:
-    """An agent's observed layer; a change is one of values, not of ages."""
+    """An agent's observed layer; a change is one of values or of words, not of ages."""
 
     def __init__(self, table: Table, side: Side, looked_at_here: set[tuple[str, str]]) -> None:
         self._table = table
@@ -100,9 +108,11 @@ class ObservedOut:
 
     def changed(self, row: Row) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
-        signature = tuple(
+        signature: tuple[tuple[str | bool | None, ...], ...] = tuple(
             sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
         )
+        if row.condition is not Condition.IDLE:
+            signature = (*signature, (row.condition, row.why, row.error))
         if row.leaving or signature == row.told:
             return False
         row.told = signature
@@ -117,7 +127,7 @@ class ObservedOut:
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         rows = [row for row in self._told(node) if row.version > after]
         return tuple(
-            ObservedUpdate(row.id, row.version, self._seen(row, now))
+            ObservedUpdate(row.id, row.version, self._seen(row, now), standing=_standing(row, now))
             for row in sorted(rows, key=lambda row: row.version)
         )
 
@@ -136,3 +146,10 @@ class ObservedOut:
         facts = [(name, fact, True) for name, fact in row.known.items()]
         facts += [(name, fact, False) for name, fact in row.remembered.items()]
         return [one for one in facts if (row.kind.name, one[0]) in self._here]
+
+
+def _standing(row: Row, now: int) -> Standing | None:
+    if row.condition is Condition.IDLE:
+        return None
+    error = None if row.error == row.why else row.error
+    return Standing(row.condition, (now - row.since) // MS, row.why, error)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from haptera.core.limits import MS
+from haptera.core.rows.row import Stands
 from haptera.core.rows.table import Table
 from haptera.core.side import PARENT
 from haptera.core.sync.delta import mark_digest
@@ -11,7 +12,7 @@ from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
 from haptera.model.events import Heard
 from haptera.model.facts import Fact
-from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Update
+from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Standing, Update
 
 
 class Incoming(Protocol):
@@ -63,6 +64,7 @@ class ObservedIn:
                 at = heard.arrived_at - seen.age_ms * MS
                 fact = Fact(seen.value, seen.by, seen.method, at, heard.message.incarnation)
                 (row.reported if seen.known else row.remembered)[name] = fact
+        row.stands = _stands(update.standing, heard.arrived_at)
         turn.touch(row.id)
 
     def unconfirm(self, node: str, epoch: int) -> None:
@@ -74,6 +76,13 @@ class ObservedIn:
 
     def _mine(self, kind: str, name: str) -> bool:
         return (kind, name) in self._here
+
+
+def _stands(told: Standing | None, arrived_at: int) -> Stands | None:
+    if told is None:
+        return None
+    since = arrived_at - told.since_ms * MS
+    return Stands(told.condition, since, told.why, told.error)
 
 
 class DesiredIn:

@@ -35,6 +35,11 @@ def hear(turn: Turn, row: Row, peer: Peer) -> None:
         _learn(turn, row, agent.name, fact)
 
 
+def is_heard(node: Row | None) -> bool:
+    """Whether a node's agent is there, so that what it last said still holds."""
+    return node is not None and agent.name in node.known
+
+
 def stop_waiting(row: Row) -> None:
     """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
     row.looks.pop(HEAR.path, None)
