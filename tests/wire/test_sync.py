@@ -39,14 +39,17 @@ MARKS = st.builds(Mark, U64, U64, U64)
 ENTITIES = {
     "node": NAMES.map(node_id),
     "service": st.builds(EntityId, st.just("service"), NAMES, NAMES | st.none()),
+    "freeze": st.builds(EntityId, st.just("freeze"), NAMES, st.none()),
 }
-SEEN = {
+SEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "node": {"power": ("off", "on", "hung"), "agent": ("up",), "busy": ("free", "busy")},
     "service": {"run": ("stopped", "running", "failed"), "applied": ("0123456789abcdef",)},
+    "freeze": {},
 }
-PLAIN: dict[str, st.SearchStrategy[str | int]] = {
-    "command": st.text(max_size=40),
-    "port": st.integers(-(2**63), 2**64 - 1),
+PLAIN: dict[str, dict[str, st.SearchStrategy[str | int]]] = {
+    "node": {},
+    "service": {"command": st.text(max_size=40), "port": st.integers(-(2**63), 2**64 - 1)},
+    "freeze": {"of": st.text(max_size=40), "until_s": st.integers(0, 2**40)},
 }
 
 
@@ -71,7 +74,7 @@ def wanted_values(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     values: dict[str, st.SearchStrategy[str | int]] = {
         name: st.sampled_from(values) for name, values in SEEN[kind].items()
     }
-    return st.fixed_dictionaries({}, optional=values | (PLAIN if kind == "service" else {}))
+    return st.fixed_dictionaries({}, optional=values | PLAIN[kind])
 
 
 WORDS = st.text(max_size=40) | st.none()

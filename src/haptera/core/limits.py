@@ -22,5 +22,7 @@ DONE_AGAIN_MAX: Final = 4
 ROUNDS_MAX: Final = 16
 # After how long a neighbour that has not shown to hold a change is told it again; then hellos do.
 TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)
+# Of how many entities that are gone a parent tells each of its nodes.
+GONE_MAX: Final = 64
 # A tick that comes later than this past its time is a pause in our own listening.
 LAG_MAX_NS: Final = 250 * MS

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from haptera.kinds import node, service
+from haptera.kinds import budget, freeze, node, policy, service
 from haptera.model.schema import Kind
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (node.kind, service.kind)}
+KINDS: Mapping[str, Kind] = {
+    one.kind.name: one.kind for one in (node, service, freeze, policy, budget)
+}

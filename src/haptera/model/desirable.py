@@ -1,7 +1,7 @@
 """What may be written of an entity: names that its kind has, values that these can take."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 from haptera.model.errors import HapteraError
@@ -42,14 +42,33 @@ def check_plain(plain: Plain, value: str | int) -> str | int:
     """The value as a text, or as a number, whichever this plain datum is.
 
     Raises:
-        HapteraError: it is not of this type, too long, or has characters that cannot be shown.
+        HapteraError: it is not of this type, too long, has characters that cannot be shown, or is
+            none of the values that the datum may have.
     """
     path = f"{plain.kind}.{plain.name}"
+    checked: str | int
     if plain.type is int:
-        return _integer(path, value)
-    if not isinstance(value, str):
+        checked = _integer(path, value)
+    elif isinstance(value, str):
+        checked = _text(path, value, plain.size_bytes_max)
+    else:
         raise HapteraError(f"{path} is a text, not {value}", do="put it in quotes")
-    return _text(path, value, plain.size_bytes_max)
+    if plain.check is not None:
+        try:
+            plain.check(checked)
+        except HapteraError as error:
+            raise HapteraError(f"{path}: {error.what}", where=error.where, do=error.do) from None
+    return checked
+
+
+def between(low: int, high: int) -> Callable[[int], None]:
+    """A check of plain data: a number from `low` to `high`."""
+
+    def check(value: int) -> None:
+        if not low <= value <= high:
+            raise HapteraError(f"{value} is out of bounds", do=f"write one from {low} to {high}")
+
+    return check
 
 
 def check_attribute(kind: Kind, name: str, value: str) -> str:

@@ -143,6 +143,7 @@ def _kind_data(kind: Kind) -> list[Any]:
         kind.name,
         sorted((_declared_data(one) for one in declared), key=_text),
         sorted(variable.path for variable in kind.borrows),
+        kind.everywhere,
     ]
 
 

@@ -1,7 +1,7 @@
 """How a kind of entity is declared: its variables, attributes and plain data, once."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -67,12 +67,16 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Plain desired data of one type (a command, a port), part of what `applied` compares."""
+    """Plain desired data of one type (a command, a port), part of what `applied` compares.
+
+    `check` raises a HapteraError where a value of this type cannot be meant all the same.
+    """
 
     kind: str
     name: str
     type: type[str] | type[int]
     size_bytes_max: int = 64
+    check: Callable[[Any], object] | None = field(default=None, hash=False, compare=False)
 
 
 class Applied(StrEnum):
@@ -89,6 +93,7 @@ class Kind:
 
     `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
+    An entity told `everywhere` is the whole cluster's, and each node's agent is told of it.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -100,6 +105,7 @@ class Kind:
     plain: tuple[Plain, ...] = ()
     borrows: tuple[Variable[Any], ...] = ()
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
+    everywhere: bool = False
 
     def __post_init__(self) -> None:
         names = [one.name for group in self._groups() for one in group]

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from haptera.core.limits import MS, S
+from haptera.core.limits import GONE_MAX, MS, S
 from haptera.core.rows.table import Table
 from haptera.core.side import PARENT, Side
 from haptera.core.sync.delta import DesiredOut, ObservedOut
@@ -20,11 +20,15 @@ from haptera.model.effects import Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard
 from haptera.model.facts import Fact, Method
-from haptera.model.messages import Message
+from haptera.model.messages import DesiredUpdate, Message
 from haptera.model.parts import Context
 
 NODE = "n01"
 SERVICES = [EntityId("service", name, NODE) for name in ("web", "db", "log")]
+# Told to every node, and the whole cluster's but the parent's own business.
+EVERYWHERE = [EntityId("freeze", "f1", None), EntityId("policy", "p1", None)]
+APART = EntityId("budget", "b1", None)
+DATUM = {"service": "port", "freeze": "until_s", "policy": "rank", "budget": "at_once"}
 PARENTS = {("node", "power"), ("node", "agent")}
 AGENTS = {("service", "run"), ("service", "applied")}
 
@@ -73,7 +77,7 @@ class End:
         return {
             row.id: ({name: one.value for name, one in row.desired.items()}, row.attributes)
             for row in self.table
-            if not row.leaving
+            if not row.leaving and row.id != APART
         }
 
     def observed_layer(self) -> dict[EntityId, dict[str, str]]:
@@ -150,7 +154,7 @@ class Pair:
         self.agent.start(self.now, self.agent.boot + 1, epoch, kept)
 
     def meddle(self) -> None:
-        entity = self.rng.choice(SERVICES)
+        entity = self.rng.choice([*SERVICES, *EVERYWHERE, APART])
         here = self.parent.table.get(entity) is not None
         match self.rng.randrange(8):
             case 0:
@@ -158,12 +162,13 @@ class Pair:
             case 1:
                 self.restart_agent(keeping=self.rng.random() < 0.7)
             case 2 | 3 if not here:
-                self.write(Declare(entity, {"rack": str(self.rng.randrange(3))}, "site"))
+                attributes = {"rack": str(self.rng.randrange(3))} if entity.node else {}
+                self.write(Declare(entity, attributes, "site"))
             case 2 if here:
                 self.write(Undeclare(entity))
             case 4 | 5 if here:
-                self.write(SetDesired(entity, "port", self.rng.randrange(9), "site"))
-            case _:
+                self.write(SetDesired(entity, DATUM[entity.kind], self.rng.randrange(9), "site"))
+            case _ if entity.node:
                 self.see(entity, self.rng.choice(["running", "stopped", "failed"]))
 
 
@@ -181,6 +186,7 @@ def test_both_layers_arrive_whatever_is_lost_and_whoever_restarts(seed: int) -> 
 
     assert pair.agent.desired_layer() == pair.parent.desired_layer()
     assert pair.parent.observed_layer() == pair.agent.observed_layer()
+    assert pair.agent.table.get(APART) is None
 
 
 def test_a_change_is_told_at_once_and_not_again_once_it_is_held() -> None:
@@ -211,3 +217,47 @@ def test_silence_makes_a_neighbour_suspect_then_lost_and_its_hello_brings_it_bac
     pair.loss = 0.0
     pair.run(pair.now + 1_200 * MS)
     assert peer.tier is Tier.FRESH
+
+
+def test_what_is_told_everywhere_makes_each_node_be_told_and_nothing_else_of_the_cluster_does() -> (
+    None
+):
+    table = Table(KINDS)
+    out = DesiredOut(table, 5)
+
+    def write(*changes: Declare | Undeclare) -> set[str]:
+        for change in changes:
+            table.apply(change, table.revision + 1)
+            out.changed(change.entity, table.revision)
+        return out.take_changed()
+
+    nodes = [Declare(node_id(name), {}, "site") for name in ("n1", "n2")]
+    assert write(*nodes) == {"n1", "n2"}
+    before = [out.mark(name) for name in ("n1", "n2", "unheard-of")]
+    assert write(Declare(APART, {}, "site")) == set()
+    assert [out.mark(name) for name in ("n1", "n2", "unheard-of")] == before
+
+    assert write(Declare(EVERYWHERE[0], {}, "user:eve")) == {"n1", "n2"}
+    assert [out.mark(name).version for name in ("n1", "n2", "unheard-of")] == [4, 4, 4]
+    assert [one.entity for one in out.updates("n2", 2, 0)] == [EVERYWHERE[0]]
+    assert write(Undeclare(EVERYWHERE[0])) == {"n1", "n2"}
+    assert out.updates("n1", 4, 0) == (DesiredUpdate(EVERYWHERE[0], 5, {}, {}, gone=True),)
+
+
+def test_an_agent_that_missed_more_than_is_still_told_forgets_all_that_is_gone() -> None:
+    pair = Pair(3, loss=0.0)
+    freezes = [EntityId("freeze", f"f{number}", None) for number in range(2 * GONE_MAX)]
+    for freeze in freezes:
+        pair.write(Declare(freeze, {}, "user:eve"))
+    pair.run(pair.now + 5 * S)
+    assert pair.agent.desired_layer() == pair.parent.desired_layer()
+    pair.loss = 1.0
+    for freeze in freezes:
+        pair.write(Undeclare(freeze))
+    pair.run(pair.now + 20 * S)
+    pair.loss = 0.0
+    pair.run(pair.now + 5 * S)
+
+    assert list(pair.agent.desired_layer()) == [node_id(NODE)]
+    told = pair.parent.desired.updates(NODE, 1 + len(freezes), 0)
+    assert [one.entity for one in told] == freezes[-GONE_MAX:]

@@ -26,6 +26,7 @@ class Table:
         self._kinds = kinds
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
+        self._everywhere: dict[EntityId, Row] = {}
         self._removed: list[Row] = []
         self.revision = 0
 
@@ -44,18 +45,38 @@ class Table:
         ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))
         return [self._rows[one] for one in ids]
 
+    def nodes(self) -> list[str]:
+        """The nodes that something is on, or was."""
+        return sorted(node for node in self._on_node if node is not None)
+
+    def everywhere(self, kind: str | None = None) -> list[Row]:
+        """The rows that every node is told of, or those of one kind, by id."""
+        ids = sorted(one for one in self._everywhere if kind in (None, one.kind))
+        return [self._everywhere[one] for one in ids]
+
+    def told(self, node: str) -> list[Row]:
+        """All rows that a node's agent is told of."""
+        return [*self.on(node), *self.everywhere()]
+
+    def is_everywhere(self, entity: EntityId) -> bool:
+        """Whether every node is told of this entity, be it here or gone."""
+        return entity.node is None and self._kinds[entity.kind].everywhere
+
     def make(self, entity: EntityId) -> Row:
         """The entity's row, made where there is none."""
         row = self._rows.get(entity)
         if row is None:
             row = self._rows[entity] = Row(entity, self._kinds[entity.kind])
             self._on_node.setdefault(entity.node, {})[entity] = None
+            if self.is_everywhere(entity):
+                self._everywhere[entity] = row
         return row
 
     def remove(self, entity: EntityId) -> None:
         row = self._rows.pop(entity, None)
         if row is not None:
             del self._on_node[entity.node][entity]
+            self._everywhere.pop(entity, None)
             self._removed.append(row)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:

@@ -3,7 +3,7 @@
 from hashlib import blake2b
 from typing import Protocol
 
-from haptera.core.limits import MS
+from haptera.core.limits import GONE_MAX, MS
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
@@ -44,26 +44,35 @@ def mark_digest(versions: dict[EntityId, int]) -> int:
 
 
 class DesiredOut:
-    """A parent's desired layer of each child. What is gone is told until the child knows."""
+    """A parent's desired layer of each child: what is on it, and what is told everywhere.
+
+    What is gone is told until the child knows; of the last GONE_MAX only, for a child that missed
+    more holds another digest than ours, and then asks for all.
+    """
 
     def __init__(self, table: Table, epoch: int) -> None:
         self._table = table
         self._epoch = epoch
-        self._gone: dict[str, dict[EntityId, int]] = {}
-        self._marks: dict[str, Mark] = {}
+        # By node; None: told everywhere.
+        self._gone: dict[str | None, dict[EntityId, int]] = {}
+        self._marks: dict[str | None, Mark] = {}
         self._changed: set[str] = set()
 
     def changed(self, entity: EntityId, revision: int) -> None:
         """The desired layer of this entity changed, or the entity is gone."""
-        if entity.node is None:
+        if entity.node is not None:
+            self._changed.add(entity.node)
+        elif self._table.is_everywhere(entity):
+            self._changed.update(self._table.nodes())
+        else:
             return
         self._marks.pop(entity.node, None)
-        self._changed.add(entity.node)
         gone = self._gone.setdefault(entity.node, {})
+        gone.pop(entity, None)
         if self._table.get(entity) is None:
             gone[entity] = revision
-        else:
-            gone.pop(entity, None)
+            if len(gone) > GONE_MAX:
+                del gone[next(iter(gone))]
 
     def take_changed(self) -> set[str]:
         """The nodes whose layer changed since this was last asked."""
@@ -71,12 +80,11 @@ class DesiredOut:
         return nodes
 
     def mark(self, node: str) -> Mark:
-        if node not in self._marks:
-            versions = {row.id: row.revision for row in self._table.on(node)}
-            gone = self._gone.get(node, {})
-            last = max((*versions.values(), *gone.values()), default=0)
-            self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
-        return self._marks[node]
+        here, everywhere = self._mark_of(node), self._mark_of(None)
+        # A digest over both, as `mark_digest` makes one of all: for one alone it must not be made
+        # anew for each of many nodes whenever the other changes.
+        digest = here.digest ^ everywhere.digest
+        return Mark(self._epoch, max(here.version, everywhere.version), digest)
 
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         here = [
@@ -86,15 +94,26 @@ class DesiredOut:
                 {name: one.value for name, one in row.desired.items()},
                 dict(row.attributes),
             )
-            for row in self._table.on(node)
+            for row in self._table.told(node)
             if row.revision > after
         ]
         gone = [
             DesiredUpdate(entity, revision, {}, {}, gone=True)
-            for entity, revision in sorted(self._gone.get(node, {}).items())
+            for where in (node, None)
+            for entity, revision in self._gone.get(where, {}).items()
             if revision > after
         ]
         return tuple(sorted((*here, *gone), key=lambda one: one.version))
+
+    def _mark_of(self, node: str | None) -> Mark:
+        """The mark of what is on one node only, or (None) of what is told everywhere."""
+        if node not in self._marks:
+            rows = self._table.everywhere() if node is None else self._table.on(node)
+            versions = {row.id: row.revision for row in rows}
+            gone = self._gone.get(node, {})
+            last = max((*versions.values(), *gone.values()), default=0)
+            self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
+        return self._marks[node]
 
 
 class ObservedOut:

@@ -86,7 +86,7 @@ def _stands(told: Standing | None, arrived_at: int) -> Stands | None:
 
 
 class DesiredIn:
-    """On an agent: what its parent wants of its node's entities."""
+    """On an agent: what its parent wants of its node's entities, and what it tells everywhere."""
 
     def __init__(self, table: Table, epoch: int) -> None:
         self._table = table
@@ -99,7 +99,7 @@ class DesiredIn:
         return changed
 
     def mark(self, node: str) -> Mark:
-        versions = {row.id: row.revision for row in self._table.on(node) if row.revision}
+        versions = {row.id: row.revision for row in self._table.told(node) if row.revision}
         last = max(self._table.revision, *versions.values(), 0)
         return Mark(self.epoch, last, mark_digest(versions))
 
@@ -125,11 +125,11 @@ class DesiredIn:
     def unconfirm(self, node: str, epoch: int) -> None:
         self.epoch = epoch
         self._table.revision = 0
-        for row in self._table.on(node):
+        for row in self._table.told(node):
             row.revision = 0
 
     def settle(self, turn: Turn, node: str) -> None:
-        for row in self._table.on(node):
+        for row in self._table.told(node):
             if not row.revision and not row.leaving:
                 self._table.dismiss(row.id, PARENT)
                 self._changed = True

@@ -1,0 +1,26 @@
+"""How many of some entities may be disrupted at once, and how often, on one side of a tree."""
+
+from haptera.model.desirable import between
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Kind, Plain
+from haptera.model.selector import SELECTOR_BYTES_MAX, parse_selector
+
+COUNT_MAX = 1_000_000
+# What a budget is counted for: each node, each fault group, or all that a parent has.
+PER = ("node", "group", "parent")
+
+
+def _check_per(text: str) -> None:
+    if text not in PER:
+        raise HapteraError(f"{text!r} is nothing to count by", do=f"write {', '.join(PER)}")
+
+
+# Without it, all entities.
+of = Plain("budget", "of", str, SELECTOR_BYTES_MAX, parse_selector)
+per = Plain("budget", "per", str, 8, _check_per)
+at_once = Plain("budget", "at_once", int, 8, between(0, COUNT_MAX))
+# In percent, of the entities that are there.
+share = Plain("budget", "share", int, 8, between(0, 100))
+per_hour = Plain("budget", "per_hour", int, 8, between(0, COUNT_MAX))
+
+kind = Kind("budget", (), plain=(of, per, at_once, share, per_hour))

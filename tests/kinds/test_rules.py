@@ -1,0 +1,70 @@
+"""The kinds that hold for other entities: what may be said in them, and where they stand."""
+
+import pytest
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.query import summary, view
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Declare, SetDesired, Stored
+from haptera.model.desirable import check_desired
+from haptera.model.effects import Publish, Reply, Write
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.events import Proposed, Written
+from haptera.model.parts import Context
+from haptera.model.views import Condition, DesiredView
+
+RULES = ("budget", "freeze", "policy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "what"),
+    [
+        ("freeze", "of", "rack[1", "freeze.of: a bracket that is not closed"),
+        ("freeze", "reason", " ", "freeze.reason: there is no reason"),
+        ("freeze", "until_s", 0, "freeze.until_s: 0 is out of bounds"),
+        ("freeze", "until_s", 10**12, "freeze.until_s: 1000000000000 is out of bounds"),
+        ("policy", "of", "", "policy.of: a name is missing"),
+        ("policy", "parts", "labnode.", "policy.parts: '' is not a name"),
+        ("policy", "attempts", 0, "policy.attempts: 0 is out of bounds"),
+        ("policy", "within_ms", -1, "policy.within_ms: -1 is out of bounds"),
+        ("budget", "of", "node:a@b", "budget.of: 'node:a@b': a node is on itself"),
+        ("budget", "per", "rack", "budget.per: 'rack' is nothing to count by"),
+        ("budget", "share", 101, "budget.share: 101 is out of bounds"),
+    ],
+)
+def test_what_a_rule_cannot_say_is_refused_and_told(
+    kind: str, name: str, value: str | int, what: str
+) -> None:
+    with pytest.raises(HapteraError) as raised:
+        check_desired(KINDS[kind], name, value)
+
+    assert raised.value.what == what
+    assert raised.value.do is not None
+
+
+def test_freezes_and_policies_are_told_everywhere_and_budgets_are_the_parents() -> None:
+    assert [KINDS[name].everywhere for name in RULES] == [False, True, True]
+    assert not KINDS["node"].everywhere
+
+
+def test_a_kind_without_variables_is_stored_shown_and_stands_idle() -> None:
+    side = Side(Context.PARENT, None, 1, "boot", 5 * S)
+    engine = Engine(side, Catalog(KINDS, []), Stored(7, 0, [], [], {}), 0, S)
+    entity = EntityId("budget", "racks", None)
+    changes = (Declare(entity, {}, "site"), SetDesired(entity, "at_once", 2, "site"))
+
+    assert engine.handle([Proposed(1, changes)], S) == [Write(1, changes)]
+    assert engine.handle([Written(1, 2)], S) == [Reply(1, 2), Publish((entity,))]
+    row = engine.table.get(entity)
+    assert row is not None
+    shown = view(row, 2 * S)
+    assert (shown.entity, shown.condition, shown.chain, shown.node) == (
+        "budget:racks", Condition.IDLE, [], None,
+    )  # fmt: skip
+    assert shown.desired == {"at_once": DesiredView(2, "site")}
+    assert summary(engine.table).counts == {"budget": {"idle": 1}}
+    assert engine.deadline() is None
