@@ -327,10 +327,12 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
                 case Call(id, Work.LOOK):
                     # It is seen to be on after each step, and off whenever it is looked at later.
                     is_on = row.stepping is not None and row.stepping.begun
-                    answers.append(Answered(id, "on" if is_on else "off", now + MS))
+                    note = None if is_on else "the fuse blew"
+                    answers.append(Answered(id, "on" if is_on else "off", now + MS, note))
         now += S
 
     gaps = [late - early for early, late in pairwise(begun)]
     assert gaps == sorted(gaps)
     assert gaps[-1] > 2 * gaps[0]
-    assert "bmc.switch_on had to be done again and again: it does not last" in whys
+    text = "bmc.switch_on had to be done again and again: it does not last"
+    assert f"{text}; power is off: the fuse blew" in whys

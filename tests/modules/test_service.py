@@ -119,17 +119,21 @@ def test_a_service_finds_its_place_in_its_environment(
 
 
 @pytest.mark.parametrize(
-    ("command", "run"),
-    [("true", Run.STOPPED), ("false", Run.FAILED), ("sh -c 'kill -9 $$'", Run.FAILED)],
+    ("command", "run", "note"),
+    [
+        ("true", Run.STOPPED, None),
+        ("sh -c 'exit 3'", Run.FAILED, "it ended with status 3"),
+        ("sh -c 'kill -9 $$'", Run.FAILED, "it was killed by SIGKILL"),
+    ],
 )
 def test_how_a_service_ended_says_whether_it_failed(
-    web: Callable[..., Service], command: str, run: Run
+    web: Callable[..., Service], command: str, run: Run, note: str | None
 ) -> None:
     one = web(command)
     asyncio.run(start(one))
     asyncio.run(record_ends(record_of(one).service))
 
-    assert asyncio.run(look_run(one)) is run
+    assert (asyncio.run(look_run(one)), one.target.take_note()) == (run, note)
 
 
 def test_a_failure_that_nobody_wants_mended_is_over_but_does_not_excuse_the_next(

@@ -10,8 +10,9 @@ import pytest
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
+from haptera.model.entity import node_id
 from haptera.sdk import Boot, HapteraError, Module, Refused, Target
-from haptera.sdk.host import CALLS_MAX, TEXT_BYTES_MAX, serve
+from haptera.sdk.host import CALLS_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
@@ -27,8 +28,13 @@ class Device:
     open: int = 0
     reading: str = "on"
     busy: bool = False
+    target: Target = field(default_factory=lambda: Target(node_id("n01")))
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def note(self) -> None:
+        if self.target.attributes.get("fuse"):
+            self.target.note("the fuse blew " + "x" * NOTE_BYTES_MAX)
 
 
 def module_on(device: Device) -> Module[Device]:
@@ -37,6 +43,7 @@ def module_on(device: Device) -> Module[Device]:
         device.open += 1
         if target.attributes.get("slow"):
             await device.go.wait()
+        device.target = target
         yield device
         device.open -= 1
 
@@ -45,6 +52,7 @@ def module_on(device: Device) -> Module[Device]:
 
     @power.look(outcomes=(Power.OFF, Power.ON))
     async def look(device: Device) -> Power:
+        device.note()
         return Power(device.reading)
 
     @power.watch
@@ -149,6 +157,16 @@ def test_a_look_answers_what_it_found_and_when_it_began() -> None:
         assert await daemon.next() == {"op": "answered", "id": 1, "value": "on", "at_ns": NOW}
 
     assert converse(scenario).open == 0
+
+
+def test_what_a_look_notes_besides_the_value_is_told_cut_to_its_room() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look", attributes={"fuse": "f1"}))
+        note = "the fuse blew " + "x" * (NOTE_BYTES_MAX - 14)
+        found = {"op": "answered", "id": 1, "value": "on", "at_ns": NOW, "note": note}
+        assert await daemon.next() == found
+
+    converse(scenario)
 
 
 def test_what_is_not_among_a_looks_outcomes_is_no_reading() -> None:

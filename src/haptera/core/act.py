@@ -276,7 +276,7 @@ def _found(row: Row, change: Change, since: int) -> bool:
 
 def _without_effect(row: Row, step: Step, due: Iterable[Change]) -> str:
     found = ", ".join(
-        f"{one.variable} is {row.value(one.variable, row.known[one.variable])}"
+        row.seen_to_be(one.variable, row.known[one.variable])
         if one.variable in row.known
         else f"{one.variable} is not known"
         for one in due

@@ -24,7 +24,7 @@ class Answers:
         pending = self._calls.get(event.call)
         row = self._row(pending)
         if pending is not None and row is not None:
-            self._looks.sighted(turn, row, pending, event.value, event.at)
+            self._looks.sighted(turn, row, pending, event)
 
     def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:
         """A call is over."""
@@ -33,8 +33,8 @@ class Answers:
         if pending is None or row is None:
             return
         match event:
-            case Answered(_, value, at) if pending.work is Work.LOOK:
-                self._looks.answered(turn, row, pending, value, at)
+            case Answered() if pending.work is Work.LOOK:
+                self._looks.answered(turn, row, pending, event)
             case Ended() if pending.work is Work.STEP:
                 self._acts.ended(turn, row)
             case Failed(_, text, refused):

@@ -163,7 +163,8 @@ class Decisions:
         again_at = place.row.again_at(step, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", place.row.id), again_at)
-            return Condition.STUCK, f"{step.path} had to be done again and again: it does not last"
+            text = "had to be done again and again: it does not last"
+            return Condition.STUCK, f"{step.path} {text}{place.row.notes(step)}"
         self._acts.begin(turn, place.row, step, place.state)
         return _at_work(place.row, _doing(place.row))
 
@@ -207,4 +208,5 @@ def _doing(row: Row) -> str:
         Phase.CALLED: "runs",
         Phase.READING: "its outcome is being read",
     }
-    return f"{row.stepping.step.path}: {words[row.stepping.phase]}"
+    step = row.stepping.step
+    return f"{step.path}: {words[row.stepping.phase]}{row.notes(step)}"

@@ -13,6 +13,7 @@ from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
+from haptera.model.events import Answered, Sighted
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Look
 from haptera.model.schema import Applied
@@ -74,19 +75,19 @@ class Looks:
     def _ages(self, look: Look, fact: Fact) -> bool:
         return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
 
-    def answered(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
-        """A look found this."""
+    def answered(self, turn: Turn, row: Row, pending: Pending, answer: Answered) -> None:
+        """A look found something."""
         look = pending.part
         assert isinstance(look, Look)
         looking = row.looks[look.path]
         looking.call = None
         looking.due_at = turn.now + look.every_ms * MS
-        if problem := _problem(row, look, value):
+        if problem := _problem(row, look, answer.value):
             self.failed(turn, row, pending, problem)
         else:
-            self._learn(turn, row, look, value, at)
+            self._learn(turn, row, look, answer)
 
-    def sighted(self, turn: Turn, row: Row, pending: Pending, value: str, at: int) -> None:
+    def sighted(self, turn: Turn, row: Row, pending: Pending, seen: Sighted) -> None:
         """A watch reported this unasked; it counts as a look begun when it was seen.
 
         But not for the outcome of a step: it is as old as its stream is slow, so look.
@@ -96,9 +97,9 @@ class Looks:
         if row.stepping is not None and row.stepping.begun:
             self.want(row, look, turn.now)
             turn.dirty.add(row.id)
-        elif not _problem(row, look, value):
+        elif not _problem(row, look, seen.value):
             row.looks[look.path].due_at = turn.now + look.every_ms * MS
-            self._learn(turn, row, look, value, at)
+            self._learn(turn, row, look, seen)
 
     def failed(self, turn: Turn, row: Row, pending: Pending, text: str) -> None:
         """A look failed, so nothing is known any more of what it looks at."""
@@ -128,10 +129,11 @@ class Looks:
         for looking in row.looks.values():
             self._end(turn, looking)
 
-    def _learn(self, turn: Turn, row: Row, look: Look, value: str, at: int) -> None:
+    def _learn(self, turn: Turn, row: Row, look: Look, seen: Answered | Sighted) -> None:
         row.looks[look.path].failed_until = 0
         row.succeed(look.path)
-        fact = Fact(value, look.module, Method.READ, at, self._incarnation(row.id))
+        incarnation = self._incarnation(row.id)
+        fact = Fact(seen.value, look.module, Method.READ, seen.at, incarnation, seen.note)
         turn.dirty.add(row.id)
         if row.learn(look.at, fact):
             turn.changed.add(row.id)

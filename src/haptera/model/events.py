@@ -31,11 +31,15 @@ class Unwritten(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A look found this. `at` is when the module began to look, in ns: what is read is as old."""
+    """A look found this. `at` is when the module began to look, in ns: what is read is as old.
+
+    `note` is what it saw besides, in words for people.
+    """
 
     call: int
     value: str
     at: int
+    note: str | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +65,7 @@ class Sighted(msgspec.Struct, frozen=True, gc=False):
     call: int
     value: str
     at: int
+    note: str | None = None
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
     `at` is in ns of this process's clock (CLOCK_BOOTTIME); `incarnation` is the node's at that
     time, 0 where it had none yet. The value of an `applied` variable is the digest in force.
+    `note` is what was seen besides the value, in words for people (how a service ended).
     """
 
     value: str
@@ -24,3 +25,4 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     method: Method
     at: int
     incarnation: int
+    note: str | None = None

@@ -15,7 +15,7 @@ from haptera.runtime import clock
 from haptera.runtime.forking import Child, LoopZygote
 from haptera.runtime.ipc import Frame, FrameLink
 from haptera.runtime.zygote import resolve
-from haptera.sdk.host import serve
+from haptera.sdk.host import NOTE_BYTES_MAX, serve
 from haptera.sdk.target import Boot
 
 LOG_BYTES_MAX: Final = 1 << 20
@@ -209,17 +209,24 @@ def _event(module: str, frame: Frame) -> Event:
     """
     match frame:
         case {"op": "answered", "id": int(call), "value": str(value), "at_ns": int(at)}:
-            return Answered(call, value, at)
+            return Answered(call, value, at, _note(frame))
         case {"op": "ended", "id": int(call)}:
             return Ended(call)
         case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
             return Failed(call, text, refused)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
-            return Sighted(call, value, at)
+            return Sighted(call, value, at, _note(frame))
         case {"op": "ready"}:
             return Ready(module)
         case _:
             raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+
+
+def _note(frame: Frame) -> str | None:
+    note = frame.get("note")
+    if note is None or (isinstance(note, str) and len(note.encode()) <= NOTE_BYTES_MAX):
+        return note
+    raise ValueError("it sent a note that is none, or too long")
 
 
 def _opened(log: Path) -> BinaryIO:

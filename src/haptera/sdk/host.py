@@ -17,6 +17,7 @@ from haptera.wire.ipc import Frames, encode_frame
 
 CALLS_MAX = 256
 TEXT_BYTES_MAX = 500
+NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
 READ_BYTES = 65_536
 
@@ -162,30 +163,36 @@ class _Host:
     async def _run(self, call: _Call) -> None:
         """One call, whatever the author's code does."""
         try:
-            async with self._module.connected(_target(call, self._run_dir)) as made:
-                await self._work(call, made)
+            target = _target(call, self._run_dir)
+            async with self._module.connected(target) as made:
+                await self._work(call, target, made)
         except Refused as refusal:
             self._fail(call.id, _words(refusal))
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
             self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
 
-    async def _work(self, call: _Call, made: object) -> None:
+    async def _work(self, call: _Call, target: Target, made: object) -> None:
         at = self._time_to_act(call)
         match call.work:
             case "look":
-                value = self._reading(call, await self._module.lookers[call.part](made))
-                self._answer({"op": "answered", "id": call.id, "value": value, "at_ns": at})
+                reading = await self._module.lookers[call.part](made)
+                self._tell("answered", call, target, reading, at)
             case "step":
                 await self._act(call, self._module.steppers[call.part](made))
             case "hold" | "release":
                 await self._act(call, self._module.gates[call.part](made))
             case "watch":
                 async for reading in self._module.watchers[call.part](made):
-                    value, at = self._reading(call, reading), self._now()
-                    self._answer({"op": "sighted", "id": call.id, "value": value, "at_ns": at})
+                    self._tell("sighted", call, target, reading, self._now())
                     await self._writer.drain()
             case _:
                 assert_never(call.work)
+
+    def _tell(self, op: str, call: _Call, target: Target, reading: str, at: int) -> None:
+        """What was read, and what was noted beside it, if anything."""
+        value, note = self._reading(call, reading), target.take_note()
+        noted = {} if note is None else {"note": _cut(note, NOTE_BYTES_MAX)}
+        self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
     async def _act(self, call: _Call, act: Coroutine[Any, Any, None]) -> None:
         self._uncut.add(call.id)
@@ -245,5 +252,8 @@ def _target(call: _Call, run_dir: Path) -> Target:
 
 def _words(error: Exception) -> str:
     """The exception's own words, cut to what a person reads."""
-    text = str(error) or type(error).__name__
-    return text.encode(errors="replace")[:TEXT_BYTES_MAX].decode(errors="ignore")
+    return _cut(str(error) or type(error).__name__, TEXT_BYTES_MAX)
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    return text.encode(errors="replace")[:bytes_max].decode(errors="ignore")

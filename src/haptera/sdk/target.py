@@ -25,7 +25,7 @@ class Target:
     """One entity: its attributes and its node's, its plain desired data and their digest.
 
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
-    process is kept in `run_dir`.
+    process is kept in `run_dir`. A look may `note` what it sees besides the value.
     """
 
     entity: EntityId
@@ -35,6 +35,7 @@ class Target:
     intent: str | None = None
     boot: Boot | None = None
     run_dir: Path = Path()
+    _notes: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -43,3 +44,11 @@ class Target:
     @property
     def node(self) -> str | None:
         return self.entity.node
+
+    def note(self, text: str) -> None:
+        """Say in words for people what a look saw besides its value: how a service ended, say."""
+        self._notes[:] = [text]
+
+    def take_note(self) -> str | None:
+        """What was noted last, once."""
+        return self._notes.pop() if self._notes else None

@@ -141,6 +141,20 @@ class Row:
             return fact.value
         return Applied.CURRENT if fact.value == self.digest() else Applied.STALE
 
+    def seen_to_be(self, name: str, fact: Fact) -> str:
+        """In words: `run is failed: it ended with status 3`."""
+        note = "" if fact.note is None else f": {fact.note}"
+        return f"{name} is {self.value(name, fact)}{note}"
+
+    def notes(self, step: Step) -> str:
+        """What was noted of what a step changes, to be added to words about the step."""
+        facts = {one.variable: self.known.get(one.variable) for one in step.changes}
+        return "".join(
+            f"; {self.seen_to_be(name, fact)}"
+            for name, fact in facts.items()
+            if fact is not None and fact.note is not None
+        )
+
     def learn(self, name: str, fact: Fact) -> bool:
         """Take a reading, unless a later one is known; tell whether it says anything new."""
         old = self.known.get(name)

@@ -87,6 +87,16 @@ class Home:
         # A status that nobody could write down (the keeper was killed) counts as a failure.
         return Run.STOPPED if ended_well else Run.FAILED
 
+    def how_it_ended(self) -> str:
+        """In words, for people."""
+        match self._status():
+            case None:
+                return "it ended and its keeper did not live to see how"
+            case status if status < 0:
+                return f"it was killed by {_signal_name(-status)}"
+            case status:
+                return f"it ended with status {status}"
+
     def expect_end(self) -> None:
         """Note that the service is about to be stopped, so that its end is no failure."""
         (self.path / keeper.STOP).touch()
@@ -125,3 +135,10 @@ def _members(leader: int) -> Iterator[int]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.getsid(int(entry)) == leader:
                     yield int(entry)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

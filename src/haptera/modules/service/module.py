@@ -47,7 +47,10 @@ applied = module.serves(service.applied)
 )
 async def look_run(one: Service) -> Run:
     await keeper_settled(one.home)
-    return one.home.run()
+    found = one.home.run()
+    if found is Run.FAILED:
+        one.target.note(one.home.how_it_ended())
+    return found
 
 
 @run.watch
