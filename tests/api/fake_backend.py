@@ -2,10 +2,12 @@
 
 import asyncio
 import copy
-from collections import Counter, deque
+import secrets
+from collections import Counter
 
 import msgspec
 
+from haptera.core.bus import Bus
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -16,6 +18,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Reply
+from haptera.model.news import News
 from haptera.model.views import Condition, DesiredView, EntityView, ObservedView, Summary
 from haptera.runtime.tokens import Scope
 
@@ -26,37 +29,16 @@ TOKENS = {
 }
 
 
-class FakeSubscription:
-    def __init__(self, size):
-        self.queue = deque()
-        self.size = size
-        self.closed = False
-        self.news = asyncio.Event()
-
-    def put(self, item):
-        self.closed = self.closed or len(self.queue) == self.size
-        self.queue.append(item)
-        self.news.set()
-
-    async def next(self):
-        while not self.queue:
-            self.news.clear()
-            await self.news.wait()
-        return self.queue.popleft()
-
-
 class FakeBackend:
-    def __init__(self, *, queue_size=100):
+    def __init__(self):
         self.epoch = 7
+        self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.asked = []
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
-        self.subscriptions = []
         self._revision = 0
-        self._number = 0
-        self._queue_size = queue_size
 
     def revision(self):
         return self._revision
@@ -102,10 +84,6 @@ class FakeBackend:
     def ask(self, entity):
         self.asked.append(entity)
 
-    def subscribe(self):
-        self.subscriptions.append(FakeSubscription(self._queue_size))
-        return self.subscriptions[-1]
-
     def check_token(self, text):
         return TOKENS.get(text)
 
@@ -113,12 +91,11 @@ class FakeBackend:
         for change in changes:
             self._revision += 1
             self._apply(change)
-        self.publish(*dict.fromkeys(change.entity for change in changes))
+        for entity in dict.fromkeys(change.entity for change in changes):
+            self.publish(entity, News.DESIRED if entity in self.store else News.GONE)
 
-    def publish(self, *entities):
-        self._number += 1
-        for subscription in self.subscriptions:
-            subscription.put((self._number, entities))
+    def publish(self, entity, *types):
+        self.bus.publish([entity], [frozenset(types or [News.CONDITION])])
 
     def say(self, entity, **parts):
         """Have an entity look otherwise."""

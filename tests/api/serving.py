@@ -32,14 +32,14 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, queue_size=100, port=0):
+def serving(*changes, port=0):
     """Serve a fake backend that holds these changes."""
     listener = listen("127.0.0.1", port)
     port = listener.getsockname()[1]
     ready, started = threading.Event(), []
 
     async def run():
-        backend = FakeBackend(queue_size=queue_size)
+        backend = FakeBackend()
         if changes:
             backend.write(*changes)
         server = Server(make_app(backend, site_changes, cluster="quick"), listener)

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from haptera.api.app import endpoints, make_app
 from haptera.api.endpoint import check_scopes
-from haptera.api.feed import Feed
+from haptera.api.stream import StreamRoute
 from haptera.config import site_changes
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -90,7 +90,7 @@ def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
         (one.method, one.path.replace("{entity}", "node:n1"))
-        for one in endpoints(backend, Feed(backend), site_changes, "quick")
+        for one in endpoints(backend, StreamRoute(backend, "quick"), site_changes, "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}
 

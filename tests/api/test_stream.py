@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import http.client
 import json
 import socket
@@ -9,13 +10,14 @@ import socket
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.feed import CHANGES_KEPT, Feed, Mark, parse_mark
 from haptera.api.server import Server, listen
 from haptera.api.stream import ENTITIES_PER_EVENT, StreamRoute
 from haptera.config import site_changes
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
+from haptera.model.news import Cursor, Wanted, parse_cursor
+from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
 
@@ -25,12 +27,12 @@ N1, N2 = node_id("n1"), node_id("n2")
 class Stream:
     """A client of the stream, read event by event."""
 
-    def __init__(self, one, last_id=None):
+    def __init__(self, one, last_id=None, query=""):
         self.connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=WITHIN_S)
         headers = {"Authorization": "Bearer read-token"}
         if last_id is not None:
             headers["Last-Event-ID"] = last_id
-        self.connection.request("GET", "/v1/events", headers=headers)
+        self.connection.request("GET", f"/v1/events{query}", headers=headers)
         self.answer = self.connection.getresponse()
         self.status = self.answer.status
 
@@ -41,6 +43,7 @@ class Stream:
             if name:
                 fields[name] = value
         data = json.loads(fields["data"])
+        self.types = data["types"]
         names = [one["entity"] for one in data["entities"]]
         return fields.get("id"), fields["event"], names, data["gone"]
 
@@ -73,7 +76,7 @@ def test_a_stream_that_broke_goes_on_where_it_was_and_misses_nothing():
         one.do(one.backend.write, SetDesired(N2, "power", "on", "site"))
         one.do(one.backend.write, SetDesired(N1, "power", "on", "site"))
         with Stream(one, last_id) as resumed:
-            assert resumed.next()[1:] == ("change", ["node:n1", "node:n2"], [])
+            assert resumed.next()[1:] == ("change", ["node:n2", "node:n1"], [])
 
 
 @pytest.mark.net
@@ -86,18 +89,36 @@ def test_a_place_of_another_process_is_gone():
 
 
 @pytest.mark.net
-def test_after_an_overrun_streams_end_and_begin_anew_with_a_snapshot():
-    with serving(Declare(N1, {}, "site"), queue_size=3) as one:
-        with Stream(one) as stream:
-            last_id, *_ = stream.next()
-            one.do(lambda: [one.backend.publish(N1) for _ in range(5)])
-            assert stream.ended()
-        with Stream(one, last_id) as late:
-            assert late.status == 410
-        with Stream(one) as anew:
-            assert anew.next()[1] == "snapshot"
-            one.do(one.backend.publish, N1)
-            assert anew.next()[1:3] == ("change", ["node:n1"])
+def test_a_stream_tells_only_what_is_asked_for():
+    with serving(Declare(N1, {}, "site"), Declare(N2, {}, "site")) as one:
+        query = "?types=condition,gone&kinds=node&select=n2"
+        with Stream(one, query=query) as stream:
+            assert stream.next()[1:] == ("snapshot", ["node:n2"], [])
+            one.do(one.backend.write, SetDesired(N2, "power", "on", "site"))
+            one.do(one.backend.say, N1, why="of no concern")
+            one.do(one.backend.say, N2, why="it is")
+            assert stream.next()[1:] == ("change", ["node:n2"], [])
+            assert stream.types == {"node:n2": ["condition"]}
+            one.do(one.backend.write, Undeclare(N2))
+            assert stream.next()[1:] == ("change", [], ["node:n2"])
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("types=desired,moved", "there is no news 'moved'"),
+        ("types=", "there is no news ''"),
+        ("kinds=nod", "there is no kind 'nod'"),
+        ("select=node:n[", None),
+        ("select=", None),
+    ],
+)
+def test_a_stream_of_what_there_is_not_is_refused(query, what):
+    app = make_app(FakeBackend(), site_changes, cluster="quick")
+    answer = ask(app, "GET", f"/v1/events?{query}", token="read-token")
+    assert answer.status == 400
+    assert what in (None, answer.json["what"])
+    assert answer.json["do"]
 
 
 @pytest.mark.net
@@ -143,47 +164,26 @@ def test_a_port_in_use_is_told_with_what_to_do():
     assert raised.value.do
 
 
-def fed(backend, feed, *numbers):
-    """Have the feed take in changes of n1 with these numbers."""
-
-    async def run():
-        task = asyncio.ensure_future(feed.run())
-        await asyncio.sleep(0)
-        for number in numbers:
-            backend.subscriptions[-1].put((number, (N1,)))
-        await feed.wait(WITHIN_S)
-        task.cancel()
-
-    asyncio.run(run())
-    assert feed.latest.number == numbers[-1]
-
-
-def test_what_is_older_than_the_feed_keeps_is_not_there():
-    backend = FakeBackend(queue_size=CHANGES_KEPT * 2)
-    feed = Feed(backend)
-    begin = feed.latest
-    fed(backend, feed, *range(1, CHANGES_KEPT + 2))
-    assert not feed.has(begin)
-    assert feed.has(Mark(begin.epoch, 1))
-    assert not feed.has(Mark(begin.epoch, CHANGES_KEPT + 2))
-    assert feed.since(Mark(begin.epoch, 1)) == [N1]
-
-
 def test_a_long_snapshot_comes_in_slices_and_only_the_last_names_its_place():
     backend = FakeBackend()
     count = ENTITIES_PER_EVENT * 2 + 1
     backend.write(*(Declare(node_id(f"n{number}"), {}, "site") for number in range(count)))
-    texts, mark = StreamRoute(backend, Feed(backend), "quick").texts_since(None)
+    listener = backend.bus.listen(Wanted(), lambda: None)
+    route = StreamRoute(backend, "quick")
+    texts = [
+        route.text(batch)
+        for batch in iter(functools.partial(listener.take, ENTITIES_PER_EVENT), None)
+    ]
     assert [text.partition("\ndata: ")[0] for text in texts] == [
         "event: snapshot",
         "event: change",
-        f"id: {mark}\nevent: change",
+        f"id: {backend.bus.latest}\nevent: change",
     ]
     data = [json.loads(text.partition("data: ")[2]) for text in texts]
     assert sum(len(one["entities"]) for one in data) == count
 
 
-def test_what_is_no_mark_is_none():
-    assert parse_mark("7-ab.12") == Mark("7-ab", 12)
+def test_what_is_no_cursor_is_none():
+    assert parse_cursor("7-ab.12") == Cursor("7-ab", 12)
     for text in ("", "7", "7.", "7.x", "7.-1", "7.\u0663", "7." + "9" * 40):
-        assert parse_mark(text) is None
+        assert parse_cursor(text) is None

@@ -272,6 +272,29 @@ def test_watch_tells_each_change_until_it_is_interrupted(cluster, tmp_path):
     )
 
 
+def test_watch_tells_only_what_was_asked_for(cluster):
+    command = [sys.executable, "-m", "haptera", "watch", "node:rack1n[2-3]", "--type", "condition"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first = [process.stdout.readline().split()[0] for _ in range(2)]
+            cluster.do(cluster.backend.write, SetDesired(N2, "power", "off", "site"))
+            cluster.do(cluster.backend.say, N1, why="not asked for")
+            stuck(cluster)
+            news = process.stdout.readline().split()[:2]
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == OK
+        assert process.stdout.read() == ""
+    assert first == ["node:rack1n2", "node:rack1n3"]
+    assert news == ["node:rack1n3", "stuck"]
+
+
+def test_watch_refuses_what_is_no_selector(cluster, capsys):
+    code, _, errors = typed(capsys, "watch", "node:n1@n2")
+    assert code == REFUSED
+    assert errors.startswith("error: 'node:n1@n2': a node is on itself\n")
+
+
 def test_no_token_is_ever_written_out(cluster, capsys):
     for arguments in (["status"], ["why"], ["get", "node:none"], ["apply", "none.yaml"]):
         _, out, errors = typed(capsys, *arguments)

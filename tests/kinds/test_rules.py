@@ -14,6 +14,7 @@ from haptera.model.effects import Publish, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Written
+from haptera.model.news import EVERY_TYPE, News
 from haptera.model.parts import Context
 from haptera.model.views import Condition, DesiredView
 
@@ -58,7 +59,10 @@ def test_a_kind_without_variables_is_stored_shown_and_stands_idle() -> None:
     changes = (Declare(entity, {}, "site"), SetDesired(entity, "at_once", 2, "site"))
 
     assert engine.handle([Proposed(1, changes)], S) == [Write(1, changes)]
-    assert engine.handle([Written(1, 2)], S) == [Reply(1, 2), Publish((entity,))]
+    assert engine.handle([Written(1, 2)], S) == [
+        Reply(1, 2),
+        Publish((entity,), (EVERY_TYPE - {News.GONE},)),
+    ]
     row = engine.table.get(entity)
     assert row is not None
     shown = view(row, 2 * S)

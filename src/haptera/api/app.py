@@ -1,8 +1,6 @@
-"""The API as one application: its routes with their scopes, its middleware, its stream's task."""
+"""The API as one application: its routes with their scopes, and its middleware."""
 
-import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterator
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,7 +14,6 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
-from haptera.api.feed import Feed
 from haptera.api.guard import Guard
 from haptera.api.page import page_endpoints
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
@@ -32,11 +29,11 @@ def make_app(
     hosts: Collection[str] = (),
 ) -> Starlette:
     """The application; `hosts` are the names, besides addresses, under which it may be asked."""
-    feed = Feed(backend)
+    streams = StreamRoute(backend, cluster)
     app = Starlette(
         routes=[
             ScopedRoute(endpoint, backend.check_token)
-            for endpoint in endpoints(backend, feed, site_changes, cluster)
+            for endpoint in endpoints(backend, streams, site_changes, cluster)
         ],
         middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={
@@ -44,31 +41,22 @@ def make_app(
             HTTPException: on_http_error,
             Exception: on_bug,
         },
-        lifespan=_feeding,
     )
     check_scopes(app.routes)
-    app.state.feed = feed
+    app.state.streams = streams
     return app
 
 
 def endpoints(
-    backend: Backend, feed: Feed, site_changes: SiteChanges, cluster: str
+    backend: Backend, streams: StreamRoute, site_changes: SiteChanges, cluster: str
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
     yield Endpoint("GET", "/v1/health", None, _health)
     yield from EntityRoutes(backend, cluster).endpoints()
     yield from ApplyRoute(backend, site_changes, cluster).endpoints()
-    yield from StreamRoute(backend, feed, cluster).endpoints()
+    yield from streams.endpoints()
     yield from page_endpoints()
 
 
 async def _health(_request: Request, _caller: Caller) -> Response:
     return as_json({"status": "ok", "version": haptera.__version__})
-
-
-@asynccontextmanager
-async def _feeding(app: Starlette) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        feeding = tasks.create_task(app.state.feed.run())
-        yield
-        feeding.cancel()

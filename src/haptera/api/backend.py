@@ -3,22 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from haptera.core.bus import Bus
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.views import EntityView, Summary
 from haptera.runtime.tokens import Scope
-
-
-class Subscription(Protocol):
-    """What changed, from the moment of subscribing on, in a bounded queue."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the queue was overrun: something is missing, and nothing more will come."""
-
-    async def next(self) -> tuple[int, tuple[EntityId, ...]]:
-        """The next change: its number, greater than all before, and the entities it changed."""
 
 
 class Backend(Protocol):
@@ -46,7 +36,9 @@ class Backend(Protocol):
     def ask(self, entity: EntityId) -> None:
         """Try this entity again now."""
 
-    def subscribe(self) -> Subscription: ...
+    @property
+    def bus(self) -> Bus:
+        """What changes, for whoever listens."""
 
     def check_token(self, text: str) -> tuple[str, Scope] | None:
         """Whose token this is and what it allows; None where it is none, or no longer."""

@@ -28,7 +28,7 @@ class Server:
                 app,
                 http="h11",
                 ws="none",
-                lifespan="on",
+                lifespan="off",
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -51,7 +51,7 @@ class Server:
             raise
 
     def stop(self) -> None:
-        self._app.state.feed.close()
+        self._app.state.streams.close()
         self._server.should_exit = True
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from haptera.model.news import News
 from haptera.model.views import EntityView
 
 
@@ -52,11 +53,15 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """The data of one event; `gone` are entities that are no longer declared."""
+    """The data of one event; `gone` are entities that are no longer declared.
+
+    `types` says in what entities changed; what only stands in a snapshot is not named there.
+    """
 
     cluster: str
     entities: list[EntityView]
     gone: list[str]
+    types: dict[str, list[News]] = {}
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,12 +1,13 @@
 """The route of server-sent events: all entities once, then each as it changes.
 
-A stream begins with `snapshot`, unless Last-Event-ID names a place that the feed still has; all
-that follows is `change`. Long lists come in slices, of which only the last has an id.
+A stream begins with `snapshot`, unless Last-Event-ID names a place that is still known; all that
+follows is `change`, but for a client that falls too far behind: it is sent a `snapshot` anew.
+Long lists come in slices; of those of a snapshot only the last has an id.
 """
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -17,10 +18,13 @@ from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
 from haptera.api.endpoint import Caller, Endpoint
-from haptera.api.feed import Feed, Mark, parse_mark
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Event
-from haptera.model.views import EntityView
+from haptera.core.bus import Batch, Listener, told
+from haptera.kinds import KINDS
+from haptera.model.desirable import nearest
+from haptera.model.errors import HapteraError
+from haptera.model.news import Cursor, Wanted, parse_cursor, parse_wanted
 from haptera.runtime import tokens
 
 STREAMS_MAX: Final = 64
@@ -34,86 +38,84 @@ SENT_WITHIN_S: Final = 30.0
 @dataclass(slots=True)
 class StreamRoute:
     backend: Backend
-    feed: Feed
     cluster: str
-    streams: int = 0
+    streams: set["EventStream"] = field(default_factory=set)
 
     def endpoints(self) -> Iterator[Endpoint]:
         yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events)
 
     async def events(self, request: Request, _caller: Caller) -> Response:
-        if self.streams >= STREAMS_MAX:
+        if len(self.streams) >= STREAMS_MAX:
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{STREAMS_MAX} streams are open already",
                 do="close one, or try again later",
             )
-        return EventStream(self, self._resumed(request.headers.get("last-event-id")))
+        since = self._resumed(request.headers.get("last-event-id"))
+        return EventStream(self, _wanted(request), since)
 
-    def texts_since(self, mark: Mark | None) -> tuple[list[str], Mark]:
-        """The events that bring a client from there to now, and where now is."""
-        now = self.feed.latest
-        if mark is None:
-            return list(self._texts("snapshot", self.backend.entities(None, None), [], now)), now
-        changed = self.feed.since(mark)
-        found = [(entity, self.backend.entity(entity)) for entity in changed]
-        views = [view for _, view in found if view is not None]
-        gone = [str(entity) for entity, view in found if view is None]
-        return list(self._texts("change", views, gone, now)), now
+    def close(self) -> None:
+        """Let all streams end: the server is about to."""
+        for stream in self.streams:
+            stream.close()
 
-    def _texts(
-        self, name: str, views: list[EntityView], gone: list[str], mark: Mark
-    ) -> Iterator[str]:
-        for begin in range(0, max(len(views), 1), ENTITIES_PER_EVENT):
-            end = begin + ENTITIES_PER_EVENT
-            last = end >= len(views)
-            event = Event(self.cluster, views[begin:end], gone if last else [])
-            data = msgspec.json.encode(event).decode()
-            place = f"id: {mark}\n" if last else ""
-            yield f"{place}event: {name}\ndata: {data}\n\n"
-            name = "change"
+    def text(self, batch: Batch) -> str:
+        """One event."""
+        views, types, gone = told(batch, self.backend.entity)
+        data = msgspec.json.encode(Event(self.cluster, views, gone, types)).decode()
+        place = "" if batch.cursor is None else f"id: {batch.cursor}\n"
+        return f"{place}event: {'snapshot' if batch.fresh else 'change'}\ndata: {data}\n\n"
 
-    def _resumed(self, text: str | None) -> Mark | None:
+    def _resumed(self, text: str | None) -> Cursor | None:
         if not text:
             return None
-        mark = parse_mark(text)
-        if mark is None:
+        cursor = parse_cursor(text)
+        if cursor is None:
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST,
                 f"{text!r} is no place in a stream",
                 where="the header Last-Event-ID",
                 do="send the id of the last event you got, or nothing",
             )
-        if not self.feed.has(mark):
+        if not self.backend.bus.has(cursor):
             raise ProblemError(
                 HTTPStatus.GONE,
-                f"what changed after {mark} is no longer known",
+                f"what changed after {cursor} is no longer known",
                 where="the header Last-Event-ID",
                 do="begin anew without it: a snapshot comes first",
             )
-        return mark
+        return cursor
 
 
 class EventStream(Response):
-    """Sends events until the client goes, falls behind what the feed keeps, or the server ends."""
+    """Sends events until the client goes, or the server ends."""
 
-    def __init__(self, route: StreamRoute, mark: Mark | None) -> None:
+    def __init__(self, route: StreamRoute, wanted: Wanted, since: Cursor | None) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self._route = route
-        self._mark = mark
+        self._news = asyncio.Event()
+        self._wanted = wanted
+        self._since = since
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        self._news.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._route.streams += 1
+        listener = self._route.backend.bus.listen(self._wanted, self._news.set, self._since)
+        self._route.streams.add(self)
         try:
             async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(self._send_all(send))
+                sending = tasks.create_task(self._send_all(listener, send))
                 leaving = tasks.create_task(_cancel_when_gone(receive, sending))
                 sending.add_done_callback(lambda _: leaving.cancel())
         finally:
-            self._route.streams -= 1
+            listener.close()
+            self._route.streams.discard(self)
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, listener: Listener, send: Send) -> None:
         await send(
             {
                 "type": "http.response.start",
@@ -121,17 +123,35 @@ class EventStream(Response):
                 "headers": self.raw_headers,
             }
         )
-        feed = self._route.feed
-        while not feed.closed and (self._mark is None or feed.has(self._mark)):
-            if self._mark == feed.latest:
-                if not await feed.wait(KEEP_ALIVE_S):
-                    await _send(send, ": still here\n\n")
-                continue
-            texts, self._mark = self._route.texts_since(self._mark)
-            for text in texts:
-                await _send(send, text)
+        while not self._closed:
+            self._news.clear()
+            while (batch := listener.take(ENTITIES_PER_EVENT)) is not None:
+                await _send(send, self._route.text(batch))
             await asyncio.sleep(EVERY_S)
+            if not await self._has_news():
+                await _send(send, ": still here\n\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _has_news(self) -> bool:
+        try:
+            async with asyncio.timeout(KEEP_ALIVE_S):
+                return await self._news.wait()
+        except TimeoutError:
+            return False
+
+
+def _wanted(request: Request) -> Wanted:
+    """What the query asks for; lists have commas between their words."""
+    kinds = _words(request, "kinds")
+    if kinds is not None and (unknown := sorted(set(kinds) - KINDS.keys())):
+        what = f"there is no kind {unknown[0]!r}"
+        raise HapteraError(what, where="the query", do=nearest(unknown[0], KINDS))
+    return parse_wanted(_words(request, "types"), kinds, request.query_params.get("select"))
+
+
+def _words(request: Request, name: str) -> list[str] | None:
+    text: str | None = request.query_params.get(name)
+    return None if text is None else text.split(",")
 
 
 async def _send(send: Send, text: str) -> None:

@@ -1,11 +1,11 @@
 """Following the API's events: from a snapshot on, over breaks, until nobody listens."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -40,13 +40,17 @@ class _GoneError(Exception):
     """The place in the stream is no longer known there."""
 
 
-async def follow(client: Client) -> AsyncGenerator[Arrived | Broken, None]:
+async def follow(
+    client: Client, query: Mapping[str, str] | None = None
+) -> AsyncGenerator[Arrived | Broken, None]:
     """What the server tells, as it comes; after a break, what was missed.
+
+    The query says what is wanted: `types`, `kinds`, `select`.
 
     Raises:
         HapteraError: the server refuses (a wrong token, say).
     """
-    place = _Place()
+    place = _Place("/v1/events" + (f"?{urlencode(query)}" if query else ""))
     attempt = 0
     while True:
         try:
@@ -65,8 +69,9 @@ async def follow(client: Client) -> AsyncGenerator[Arrived | Broken, None]:
 
 @dataclass(slots=True)
 class _Place:
-    """How far the stream was read."""
+    """Which stream, and how far it was read."""
 
+    path: str
     id: str | None = None
 
 
@@ -79,7 +84,7 @@ async def _events(client: Client, place: _Place) -> AsyncGenerator[Arrived, None
         )
     try:
         # HTTP/1.0: the body is what comes until the end, without chunks to take apart.
-        writer.write(_request(client, parts.netloc, place.id))
+        writer.write(_request(client, parts.netloc, place))
         status = await _status(reader)
         if status == 410:
             raise _GoneError
@@ -92,11 +97,11 @@ async def _events(client: Client, place: _Place) -> AsyncGenerator[Arrived, None
         writer.close()
 
 
-def _request(client: Client, host: str, last_id: str | None) -> bytes:
+def _request(client: Client, host: str, place: _Place) -> bytes:
     headers = {**client.headers, "Host": host, "Accept": "text/event-stream"}
-    if last_id is not None:
-        headers["Last-Event-ID"] = last_id
-    lines = ["GET /v1/events HTTP/1.0", *(f"{name}: {value}" for name, value in headers.items())]
+    if place.id is not None:
+        headers["Last-Event-ID"] = place.id
+    lines = [f"GET {place.path} HTTP/1.0", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 
 

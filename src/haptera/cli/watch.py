@@ -1,6 +1,7 @@
 """`haptera watch`: each change as it comes, until Ctrl-C."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing
 
 import click
@@ -11,6 +12,8 @@ from haptera.cli.main import the_client
 from haptera.cli.printing import Format, print_error
 from haptera.cli.stream import Broken, follow
 from haptera.cli.words import COLOURS, printable, values
+from haptera.model.news import News
+from haptera.model.selector import parse_selector
 from haptera.model.views import EntityView
 
 
@@ -22,20 +25,34 @@ from haptera.model.views import EntityView
     default=Format.TABLE.value,
     help="Lines for people, or one JSON document a line.",
 )
+@click.option(
+    "--type",
+    "types",
+    type=click.Choice([one.value for one in News]),
+    multiple=True,
+    help="Only changes of this type; may be given again.",
+)
+@click.argument("selector", required=False)
 @click.pass_context
-def watch(ctx: click.Context, output: str) -> None:
-    """Write a line for every change, until Ctrl-C."""
+def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
+    """Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
+
+    A SELECTOR is rack1n[1-4] (nodes, and what is on them), node:rack*, service:web@rack1n1, ….
+    """
     client = the_client(ctx)
+    query = {} if selector is None else {"select": parse_selector(selector).text}
+    if types:
+        query["types"] = ",".join(types)
     try:
-        asyncio.run(_watch(client, Format(output)))
+        asyncio.run(_watch(client, query, Format(output)))
     except KeyboardInterrupt:
         return
 
 
-async def _watch(client: Client, output: Format) -> None:
+async def _watch(client: Client, query: Mapping[str, str], output: Format) -> None:
     lines: dict[str, str] = {}
     told: str | None = None
-    async with aclosing(follow(client)) as stream:
+    async with aclosing(follow(client, query)) as stream:
         async for news in stream:
             if isinstance(news, Broken):
                 # Tried again and again, told once.

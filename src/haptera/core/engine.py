@@ -10,6 +10,7 @@ from haptera.core.catalog import Catalog
 from haptera.core.decide import Decisions
 from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
 from haptera.core.look import Looks
+from haptera.core.news import publish
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
@@ -24,7 +25,7 @@ from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, agent
 from haptera.model.changes import Stored
-from haptera.model.effects import Effect, Keep, Publish
+from haptera.model.effects import Effect, Keep
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Alive,
@@ -95,8 +96,8 @@ class Engine:
         self._decide_all(turn)
         self._retire(turn)
         self._tell(turn)
-        if turn.changed:
-            turn.effects.append(Publish(tuple(sorted(turn.changed, key=str))))
+        if (news := publish(self.table, turn.changed)) is not None:
+            turn.effects.append(news)
         return turn.effects
 
     def deadline(self) -> int | None:

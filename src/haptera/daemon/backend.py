@@ -1,10 +1,12 @@
 """What the API asks of the daemon that it runs in: answers from state, and changes to propose."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Final
 
+from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
@@ -19,8 +21,8 @@ from haptera.runtime.tokens import Scope
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
-# Changes that a subscriber may be behind.
-QUEUE_MAX: Final = 1_000
+# What tells this process's numbers of changes from those of others with the same store.
+_TAG_BYTES: Final = 4
 
 
 class EngineBackend:
@@ -35,12 +37,12 @@ class EngineBackend:
     ) -> None:
         self._engine = engine
         self._store = store
-        self._published = 0
         self.epoch = epoch
+        tag = secrets.token_hex(_TAG_BYTES)
+        self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
         self._deliver = deliver
         self._tickets = count(1)
         self._replies: dict[int, asyncio.Future[Reply]] = {}
-        self._subscribers: set[Queue] = set()
 
     def revision(self) -> int:
         return self._engine.table.revision
@@ -84,11 +86,6 @@ class EngineBackend:
     def ask(self, entity: EntityId) -> None:
         self._deliver([Asked(entity)])
 
-    def subscribe(self) -> "Queue":
-        queue = Queue(self._subscribers.discard)
-        self._subscribers.add(queue)
-        return queue
-
     def check_token(self, text: str) -> tuple[str, Scope] | None:
         return self._store.check_token(text)
 
@@ -97,28 +94,3 @@ class EngineBackend:
         waiting = self._replies.get(reply.ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
-
-    def published(self, entities: tuple[EntityId, ...]) -> None:
-        """The engine tells of changes."""
-        self._published += 1
-        for queue in tuple(self._subscribers):
-            queue.put(self._published, entities)
-
-
-class Queue:
-    """One subscriber's changes, in order; overrun, it takes no more."""
-
-    def __init__(self, left: Callable[["Queue"], None]) -> None:
-        self._left = left
-        self._queue: asyncio.Queue[tuple[int, tuple[EntityId, ...]]] = asyncio.Queue(QUEUE_MAX)
-        self.closed = False
-
-    def put(self, number: int, entities: tuple[EntityId, ...]) -> None:
-        try:
-            self._queue.put_nowait((number, entities))
-        except asyncio.QueueFull:
-            self.closed = True
-            self._left(self)
-
-    async def next(self) -> tuple[int, tuple[EntityId, ...]]:
-        return await self._queue.get()

@@ -286,8 +286,8 @@ class _Parent:
                     self._processes.start(module)
                 case Reply():
                     self._backend.replied(effect)
-                case Publish(entities):
-                    self._backend.published(entities)
+                case Publish(entities, types):
+                    self._backend.bus.publish(entities, types)
                 case Keep():
                     raise AssertionError(effect)
 

@@ -7,6 +7,7 @@ import msgspec
 from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
+from haptera.model.news import Types
 
 
 class Work(StrEnum):
@@ -80,9 +81,10 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 
 
 class Publish(msgspec.Struct, frozen=True, gc=False):
-    """These entities changed, in this order; for streams and listeners."""
+    """These entities changed, in this order, each in what `types` has at its place."""
 
     entities: tuple[EntityId, ...]
+    types: tuple[Types, ...]
 
 
 class Keep(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,9 @@ from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
 
+# What was last published of an entity: its revision, its facts, where it stands.
+Published = tuple[int, tuple[tuple[object, ...], ...], tuple[object, ...]]
+
 # Steps remembered of each entity, for people; a restart forgets them.
 TRIED_MAX: Final = 16
 
@@ -91,7 +94,8 @@ class Row:
 
     `reported` is the node's last word, good for as long as the node is known to be there, and so
     is `stands`, on where the entity stands; `quotes` is that where this side says the same;
-    `lent` is what others were last told that they borrow of it, `told` what the parent was;
+    `lent` is what others were last told that they borrow of it, `told` what the parent was,
+    `published` what listeners were;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part.
@@ -124,6 +128,7 @@ class Row:
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()
+    published: Published | None = None
 
     def plain(self) -> dict[str, str | int]:
         """The desired plain data."""

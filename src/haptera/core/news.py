@@ -1,0 +1,43 @@
+"""What is new of an entity, told by comparing it with how it was last published."""
+
+from collections.abc import Iterable
+
+from haptera.core.rows.row import Published, Row
+from haptera.core.rows.table import Table
+from haptera.model.chain import Chain
+from haptera.model.effects import Publish
+from haptera.model.entity import EntityId
+from haptera.model.news import EVERY_TYPE, News, Types
+
+_GONE: Types = frozenset({News.GONE})
+
+
+def publish(table: Table, changed: Iterable[EntityId]) -> Publish | None:
+    """Tell of those of these entities of which anything is new; None where nothing is.
+
+    Who changes an entity need not say in what: only growing older is no news.
+    """
+    told = [(entity, _news(table.get(entity))) for entity in sorted(changed, key=str)]
+    entities = tuple(entity for entity, types in told if types)
+    return Publish(entities, tuple(types for _, types in told if types)) if entities else None
+
+
+def _news(row: Row | None) -> Types:
+    if row is None:
+        return _GONE
+    before, row.published = row.published, _published(row)
+    if before is None:
+        return EVERY_TYPE - _GONE
+    pairs = zip((News.DESIRED, News.OBSERVED, News.CONDITION), before, row.published, strict=True)
+    return frozenset(one for one, was, now in pairs if was != now)
+
+
+def _published(row: Row) -> Published:
+    observed = [
+        (name, row.value(name, fact), fact.method, fact.by, fact.note, known)
+        for facts, known in ((row.known, True), (row.remembered, False))
+        for name, fact in facts.items()
+    ]
+    links = row.plan.links if isinstance(row.plan, Chain) else ()
+    standing = (row.condition, row.why, row.error, row.quotes, links)
+    return row.revision, tuple(sorted(observed)), standing

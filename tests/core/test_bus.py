@@ -1,0 +1,247 @@
+"""The bus of changes: what a listener holds, however slow it is, is the truth for its filter."""
+
+import pytest
+from hypothesis import event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from haptera.core.bus import Batch, Bus, Told, told
+from haptera.model.entity import EntityId, node_id
+from haptera.model.news import EVERY_TYPE, Cursor, News, Wanted, parse_wanted
+from haptera.model.selector import parse_selector
+from haptera.model.views import Condition, EntityView
+
+N1, N2, N3 = (node_id(f"n{number}") for number in (1, 2, 3))
+WEB1 = EntityId("service", "web", "n1")
+IDS = (N1, N2, N3, WEB1, EntityId("service", "web", "n2"), EntityId("service", "db", "n1"))
+ALIVE = EVERY_TYPE - {News.GONE}
+
+
+def only(*types: News) -> frozenset[News]:
+    return frozenset(types)
+
+
+def made(*entities: EntityId, **limits: int) -> tuple[Bus, set[EntityId]]:
+    there = set(entities)
+    return Bus("e", lambda: there, **limits), there
+
+
+def nothing() -> None:
+    pass
+
+
+def test_a_snapshot_comes_first_then_each_change_once_with_all_that_changed() -> None:
+    bus, _ = made(N2, N1)
+    listener = bus.listen(Wanted(), nothing)
+    assert listener.take(9) == Batch(
+        fresh=True, changes={N1: only(), N2: only()}, cursor=Cursor("e", 0)
+    )
+    assert listener.take(9) is None
+
+    bus.publish([N2], [only(News.DESIRED)])
+    bus.publish([N1], [only(News.OBSERVED)])
+    bus.publish([N2], [only(News.CONDITION)])
+    changes = {N2: only(News.DESIRED, News.CONDITION), N1: only(News.OBSERVED)}
+    assert listener.take(9) == Batch(fresh=False, changes=changes, cursor=Cursor("e", 3))
+
+
+def test_what_is_told_in_part_is_numbered_so_that_the_rest_is_not_missed() -> None:
+    bus, _ = made(N1, N2, N3)
+    listener = bus.listen(Wanted(), nothing)
+    cursors = [batch.cursor for batch in iter(lambda: listener.take(2), None)]
+    assert cursors == [None, Cursor("e", 0)]
+
+    for entity in (N3, N1, N3, N2):
+        bus.publish([entity], [only(News.OBSERVED)])
+    first = listener.take(1)
+    assert first == Batch(False, {N3: only(News.OBSERVED)}, Cursor("e", 1))
+    assert first.cursor is not None
+    again = bus.listen(Wanted(), nothing, since=first.cursor)
+    rest = again.take(9)
+    assert rest is not None
+    assert list(rest.changes) == [N1, N3, N2]
+
+
+def test_a_listener_is_woken_once_for_all_that_it_has_not_taken() -> None:
+    bus, _ = made(N1)
+    woken: list[None] = []
+    listener = bus.listen(parse_wanted(["condition"], None, "n1"), lambda: woken.append(None))
+    listener.take(9)
+    for entity in (N1, N1, N2):
+        bus.publish([entity], [only(News.CONDITION)])
+        bus.publish([entity], [only(News.DESIRED)])
+    assert len(woken) == 1
+    listener.take(9)
+    bus.publish([N1], [only(News.CONDITION)])
+    assert len(woken) == 2
+
+
+def test_a_listener_too_far_behind_is_given_a_snapshot_anew() -> None:
+    bus, there = made(N1, pending_max=2)
+    woken: list[None] = []
+    listener = bus.listen(Wanted(), lambda: woken.append(None))
+    listener.take(9)
+    there |= set(IDS)
+    bus.publish(IDS, [ALIVE] * len(IDS))
+    assert (listener.ready, len(woken)) == (True, 1)
+    batch = listener.take(9)
+    assert batch is not None
+    assert (batch.fresh, sorted(batch.changes)) == (True, sorted(IDS))
+
+
+def test_a_large_snapshot_is_no_reason_to_begin_it_again() -> None:
+    bus, _ = made(*IDS, pending_max=1)
+    listener = bus.listen(Wanted(), nothing)
+    first = listener.take(2)
+    assert first is not None
+    bus.publish(list(first.changes), [only(News.OBSERVED)] * 2)
+    rest = [batch.fresh for batch in iter(lambda: listener.take(2), None)]
+    assert rest == [False] * 3
+
+
+def test_a_place_of_another_process_or_of_long_ago_is_not_known() -> None:
+    bus, _ = made(N1, kept_max=2)
+    for _ in range(3):
+        bus.publish([N1], [only(News.OBSERVED)])
+    known = [number for number in range(5) if bus.has(Cursor("e", number))]
+    assert known == [1, 2, 3]
+    assert not bus.has(Cursor("f", 2))
+
+
+def test_what_came_and_went_meanwhile_is_told_as_it_is_now() -> None:
+    views = {N1: view(N1)}
+    batch = Batch(
+        fresh=False,
+        changes={N1: only(News.GONE, News.DESIRED), N2: only(News.GONE), N3: only(News.DESIRED)},
+        cursor=None,
+    )
+    assert told(batch, views.get) == Told([view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"])
+
+
+def test_there_is_no_news_of_another_sort() -> None:
+    with pytest.raises(Exception, match="there is no news 'moved'"):
+        parse_wanted(["moved"], None, None)
+
+
+def view(entity: EntityId, revision: int = 0) -> EntityView:
+    return EntityView(
+        entity=str(entity),
+        kind=entity.kind,
+        name=entity.name,
+        node=entity.node,
+        revision=revision,
+        attributes={},
+        desired={},
+        observed={},
+        condition=Condition.IDLE,
+        chain=[],
+        since_ms=0,
+    )
+
+
+class Holder:
+    """Somebody who listens, and holds what was told: the last change number of each type."""
+
+    def __init__(self, bus: Bus, wanted: Wanted) -> None:
+        self.bus, self.wanted = bus, wanted
+        self.held: dict[EntityId, dict[News, int]] = {}
+        self.cursor: Cursor | None = None
+        self.woken = False
+        self.listener = bus.listen(wanted, self.wake)
+
+    def wake(self) -> None:
+        self.woken = True
+
+    def take(self, truth: dict[EntityId, dict[News, int]], count: int) -> bool:
+        batch = self.listener.take(count)
+        if batch is None:
+            return False
+        if batch.fresh:
+            self.held = {}
+        for entity, types in batch.changes.items():
+            if entity in truth:
+                self.held[entity] = dict(truth[entity])
+            elif News.GONE in types:
+                self.held.pop(entity, None)
+        self.cursor = batch.cursor or (None if batch.fresh else self.cursor)
+        return True
+
+    def resume(self) -> None:
+        """The line broke; go on from the last cursor where that is known, else anew."""
+        self.listener.close()
+        known = self.cursor if self.cursor and self.bus.has(self.cursor) else None
+        event("resumed" if known else "began anew")
+        self.listener = self.bus.listen(self.wanted, self.wake, known)
+
+
+class Listening(RuleBasedStateMachine):
+    """Any interleaving of changes, slow takers and broken lines, against the plain truth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.truth: dict[EntityId, dict[News, int]] = {}
+        self.bus = Bus("e", lambda: self.truth, pending_max=3, kept_max=12)
+        self.count = 0
+
+    holders: Bundle[Holder] = Bundle("holders")
+
+    @rule(
+        target=holders,
+        types=st.sets(st.sampled_from(News), min_size=1).map(lambda some: some | {News.GONE}),
+        kinds=st.sampled_from([None, frozenset({"node"}), frozenset({"service"})]),
+        select=st.sampled_from(["*", "n1", "service:web@n[1-2]"]),
+    )
+    def listen(self, types: set[News], kinds: frozenset[str] | None, select: str) -> Holder:
+        return Holder(self.bus, Wanted(frozenset(types), kinds, parse_selector(select)))
+
+    @rule(
+        changed=st.dictionaries(
+            st.sampled_from(IDS), st.sets(st.sampled_from(News), min_size=1), min_size=1
+        )
+    )
+    def change(self, changed: dict[EntityId, set[News]]) -> None:
+        self.count += 1
+        types = [self._do(entity, types) for entity, types in changed.items()]
+        self.bus.publish(list(changed), types)
+
+    def _do(self, entity: EntityId, types: set[News]) -> frozenset[News]:
+        if News.GONE in types:
+            self.truth.pop(entity, None)
+            return only(News.GONE)
+        if entity not in self.truth:
+            types = set(ALIVE)
+        self.truth.setdefault(entity, {}).update(dict.fromkeys(types, self.count))
+        return frozenset(types)
+
+    @rule(holder=holders, count=st.integers(1, 4))
+    def take(self, holder: Holder, count: int) -> None:
+        holder.take(self.truth, count)
+
+    @rule(holder=holders)
+    def drain(self, holder: Holder) -> None:
+        while holder.take(self.truth, 2):
+            pass
+        holder.woken = False
+        types, wanted = holder.wanted.types, holder.wanted
+        expected = {
+            entity: {one: numbers[one] for one in numbers if one in types}
+            for entity, numbers in self.truth.items()
+            if entity in wanted
+        }
+        held = {
+            entity: {one: numbers[one] for one in numbers if one in types}
+            for entity, numbers in holder.held.items()
+        }
+        assert held == expected
+
+    @rule(holder=holders)
+    def line_breaks(self, holder: Holder) -> None:
+        holder.resume()
+
+    @invariant()
+    def bounded(self) -> None:
+        self.bus.check()
+
+
+TestListening = Listening.TestCase
+TestListening.settings = settings(max_examples=100, stateful_step_count=40)

@@ -1,0 +1,132 @@
+"""What is published of a change says in what the entity changed, whoever changed it."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haptera.core.news import publish
+from haptera.core.query import view
+from haptera.core.rows.row import Stands
+from haptera.core.rows.table import Table
+from haptera.kinds import KINDS
+from haptera.kinds.node import Power
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.effects import Publish
+from haptera.model.entity import EntityId, node_id
+from haptera.model.facts import Fact, Method
+from haptera.model.news import EVERY_TYPE, News
+from haptera.model.views import Condition
+
+N1, WEB = node_id("n1"), EntityId("service", "web", "n1")
+OWNERS = st.sampled_from(["site", "user:eve"])
+TIMES = st.integers(1, 20)
+
+
+def a_table() -> Table:
+    """n1 with a service, published once."""
+    table = Table(KINDS)
+    table.apply(Declare(N1, {}, "site"), 1)
+    table.apply(Declare(WEB, {}, "site"), 2)
+    alive = EVERY_TYPE - {News.GONE}
+    assert publish(table, {WEB, N1}) == Publish((N1, WEB), (alive, alive))
+    return table
+
+
+def only(*types: News) -> Publish:
+    return Publish((N1,), (frozenset(types),))
+
+
+def test_what_only_grew_older_is_no_news() -> None:
+    table = a_table()
+    assert publish(table, {N1}) is None
+    row = table.make(N1)
+    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
+    assert publish(table, {N1}) == only(News.OBSERVED)
+    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 20, 1))
+    assert publish(table, {N1}) is None
+
+
+def test_each_change_is_of_its_type() -> None:
+    table = a_table()
+    row = table.make(N1)
+    table.apply(SetDesired(N1, "power", "on", "site"), 3)
+    assert publish(table, {N1}) == only(News.DESIRED)
+    table.apply(Declare(N1, {"rack": "r1"}, "site"), 4)
+    assert publish(table, {N1}) == only(News.DESIRED)
+    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
+    row.condition = Condition.CONVERGED
+    assert publish(table, {N1}) == only(News.OBSERVED, News.CONDITION)
+    row.forget("power", 20)
+    assert publish(table, {N1}) == only(News.OBSERVED)
+    row.why = "it waits"
+    assert publish(table, {N1}) == only(News.CONDITION)
+
+
+def test_what_is_no_longer_declared_is_gone() -> None:
+    table = a_table()
+    table.remove(N1)
+    assert publish(table, {N1}) == only(News.GONE)
+
+
+def test_desired_data_that_are_no_longer_in_force_are_news_of_what_is_observed() -> None:
+    table = a_table()
+    row = table.make(WEB)
+    row.learn("applied", Fact(row.digest(), "service", Method.READ, 10, 1))
+    publish(table, {WEB})
+    table.apply(SetDesired(WEB, "port", 80, "site"), 3)
+    assert publish(table, {WEB}) == Publish((WEB,), (frozenset({News.DESIRED, News.OBSERVED}),))
+
+
+# What only grows older.
+AGES = {"since_ms", "age_ms"}
+
+
+def shown(table: Table) -> object:
+    """All that a view says, but for ages."""
+    return without_ages(msgspec.to_builtins(view(table.make(N1), 10**9)))
+
+
+def without_ages(told: object) -> object:
+    match told:
+        case dict():
+            return {name: without_ages(one) for name, one in told.items() if name not in AGES}
+        case list():
+            return [without_ages(one) for one in told]
+        case _:
+            return told
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(SetDesired, st.just(N1), st.just("power"), st.sampled_from(Power), OWNERS),
+            st.builds(Declare, st.just(N1), st.just({"rack": "r1"}) | st.just({}), OWNERS),
+            st.builds(
+                Fact, st.sampled_from(Power), OWNERS, st.sampled_from(Method), TIMES, st.just(1)
+            ),
+            st.sampled_from(Condition),
+            st.sampled_from([None, "it waits"]),
+            st.builds(Stands, st.just(Condition.STUCK), TIMES, st.none(), st.text(max_size=1)),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_is_shown_otherwise_is_news(changes: list[object]) -> None:
+    table = a_table()
+    row = table.make(N1)
+    for number, change in enumerate(changes, start=9):
+        before = shown(table)
+        match change:
+            case SetDesired() | Declare():
+                table.apply(change, number)
+            case Fact():
+                row.learn("power", change)
+            case Condition():
+                row.condition = change
+            case Stands():
+                row.quotes = change
+            case _:
+                row.forget("power", 0)
+                row.why = row.error = str(change)
+        news = publish(table, {N1})
+        assert news is not None or shown(table) == before
