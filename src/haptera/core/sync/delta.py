@@ -69,7 +69,8 @@ class DesiredOut:
         self._marks.pop(entity.node, None)
         gone = self._gone.setdefault(entity.node, {})
         gone.pop(entity, None)
-        if self._table.get(entity) is None:
+        row = self._table.get(entity)
+        if row is None or not row.declared:
             gone[entity] = revision
             if len(gone) > GONE_MAX:
                 del gone[next(iter(gone))]
@@ -109,7 +110,7 @@ class DesiredOut:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
         if node not in self._marks:
             rows = self._table.everywhere() if node is None else self._table.on(node)
-            versions = {row.id: row.revision for row in rows}
+            versions = {row.id: row.revision for row in rows if row.declared}
             gone = self._gone.get(node, {})
             last = max((*versions.values(), *gone.values()), default=0)
             self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
