@@ -24,10 +24,11 @@ from haptera.runtime import tls
 from haptera.runtime.claims import SAID_BYTES_MAX
 from haptera.runtime.clock import wall_s
 from haptera.runtime.enrol import Enrolment, Invitation, enrol
-from haptera.runtime.enrol_server import EnrolServer, Offer, listen
+from haptera.runtime.enrol_server import EnrolServer, Offer
 from haptera.runtime.pki import (
     Authority,
     Key,
+    boot_uri,
     issue_node,
     issue_parent,
     key_pem,
@@ -39,6 +40,7 @@ from haptera.runtime.pki import (
 )
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.store import Store
+from haptera.runtime.tls_server import listen
 from haptera.runtime.tokens import TOKEN_TTL_S
 
 pytestmark = pytest.mark.net
@@ -89,7 +91,7 @@ async def parent(
             assert answers.get(timeout=WITHIN_S) == Written(1, 2)
         enrolled: list[SavedSession] = []
         server = EnrolServer(
-            authority, store, OFFER, enrolled.append, wall_s=wall, within_s=within_s
+            authority, store, OFFER, enrolled.append, nobody, wall_s=wall, within_s=within_s
         )
         with contextlib.closing(listen(HOST, 0)) as listener:
             one = Parent(directory, authority, store, server, listener.getsockname(), enrolled)
@@ -99,6 +101,10 @@ async def parent(
                 yield one
                 task.cancel()
                 await asyncio.wait([task])
+
+
+async def nobody(_reader: object, _writer: object, host: str) -> None:
+    raise AssertionError(f"{host} shows a certificate")
 
 
 async def call(
@@ -137,7 +143,8 @@ def test_a_booted_node_gets_a_session_that_its_parent_has_too(tmp_path: Path) ->
             certificate.verify_directly_issued_by(one.authority.certificate)
             names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
             assert names.value.get_values_for_type(x509.UniformResourceIdentifier) == [
-                node_uri(agreement.cluster, agreement.node)
+                node_uri(agreement.cluster, agreement.node),
+                boot_uri(agreement.cluster, agreement.node, 1),
             ]
             assert one.server.counts == {"enrolled": 1}
 
@@ -234,10 +241,10 @@ def test_a_node_of_the_cluster_cannot_play_the_parent(tmp_path: Path) -> None:
             key = new_key()
             request = parse_request(make_request(key))
             assert request is not None
-            node = issue_node(one.authority, request, UUID(int=1), wall_s())
+            node = issue_node(one.authority, request, UUID(int=1), 1, wall_s())
             identity = tmp_path / "node.pem"
             identity.write_bytes(key_pem(key) + node)
-            assert await told_to_impostor(one, identity) == "certificate verify failed"
+            assert await told_to_impostor(one, identity) == "who answers is not the parent"
 
     asyncio.run(story())
 
@@ -263,7 +270,7 @@ async def told_to_impostor(one: Parent, identity: Path) -> str:
             heard.append(await reader.read())
         writer.transport.abort()
 
-    context = tls.server_context(identity)
+    context = tls.server_context(identity, one.authority.ca_pem, ssl.CERT_NONE)
     async with await asyncio.start_server(overhear, HOST, 0, ssl=context) as fake:
         address = fake.sockets[0].getsockname()
         with pytest.raises(HapteraError) as told:

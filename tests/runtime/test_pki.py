@@ -43,7 +43,7 @@ def authority(tmp_path: Path) -> Authority:
 def issued(authority: Authority) -> x509.Certificate:
     request = parse_request(make_request(new_key()))
     assert request is not None
-    return x509.load_pem_x509_certificate(issue_node(authority, request, NODE, NOW_S))
+    return x509.load_pem_x509_certificate(issue_node(authority, request, NODE, 2, NOW_S))
 
 
 def uris(certificate: x509.Certificate) -> list[str]:
@@ -105,14 +105,16 @@ def test_a_key_beside_anothers_certificate_is_refused(authority: Authority) -> N
         open_authority(authority.directory, NOW_S)
 
 
-def test_a_node_is_its_uuid_for_a_day_and_may_not_serve_or_issue(authority: Authority) -> None:
+def test_a_node_is_its_uuid_in_one_boot_for_a_day_and_may_not_issue(authority: Authority) -> None:
     certificate = issued(authority)
     extensions = certificate.extensions
-    assert uris(certificate) == [f"haptera://{authority.cluster}/node/{NODE}"]
+    node = f"haptera://{authority.cluster}/node/{NODE}"
+    assert uris(certificate) == [node, f"{node}/incarnation/2"]
     assert certificate.not_valid_before_utc == NOW - BACKDATED
     assert certificate.not_valid_after_utc == NOW + timedelta(hours=24)
     assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
-        ExtendedKeyUsageOID.CLIENT_AUTH
+        ExtendedKeyUsageOID.SERVER_AUTH,
+        ExtendedKeyUsageOID.CLIENT_AUTH,
     ]
     assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert certificate.subject.rfc4514_string() == ""
@@ -139,7 +141,8 @@ def test_openssl_takes_these_certificates_strictly(authority: Authority, tmp_pat
     node = tmp_path / "node.pem"
     node.write_bytes(issued(authority).public_bytes(serialization.Encoding.PEM))
     parent = issue_parent(authority, NOW_S)
-    for place, purpose in ((node, "sslclient"), (parent, "sslserver")):
+    both = ("sslclient", "sslserver")
+    for place, purpose in ((place, purpose) for place in (node, parent) for purpose in both):
         command = ["openssl", "verify", "-x509_strict", "-purpose", purpose]
         command += ["-attime", str(int(NOW_S)), "-CAfile", str(authority.directory / "ca.pem")]
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from haptera.model.effects import Call, Cancel, Start, Work
+from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
 from haptera.runtime import clock
@@ -69,8 +69,8 @@ class Rig:
         return self.zygotes[-1]
 
     async def ready(self) -> None:
-        self.processes.start(Start("trial"))
-        assert await self.heard.until(1) == [Ready("trial", 1, "1")]
+        self.processes.start("trial")
+        assert await self.heard.until(1) == [Ready("trial")]
 
     def close(self) -> None:
         self.processes.close()
@@ -142,11 +142,11 @@ def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
 
 def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
-        rig.processes.start(Start("trial"))
+        rig.processes.start("trial")
         rig.processes.call(a_call(1, Work.LOOK, "look", attributes={"power": "sideways"}))
 
         assert await rig.heard.until(2) == [
-            Ready("trial", 1, "1"),
+            Ready("trial"),
             Failed(1, "'sideways' is not a valid Power"),
         ]
 
@@ -176,7 +176,7 @@ def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) ->
 
 def test_a_module_that_cannot_be_imported_says_so_on_exit(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
-        rig.processes.start(Start("none"))
+        rig.processes.start("none")
 
         text = "status 1: ModuleNotFoundError: No module named 'no'"
         assert await rig.heard.until(1) == [Exited("none", text)]
@@ -222,7 +222,7 @@ def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Pa
     (tmp_path / "log").touch()
 
     async def scenario(rig: Rig) -> None:
-        rig.processes.start(Start("trial"))
+        rig.processes.start("trial")
         (exited,) = await rig.heard.until(1)
         assert isinstance(exited, Exited)
         assert "was not started" in exited.text

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from itertools import count
 
-import msgspec
-
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
@@ -43,7 +41,6 @@ class Proposals:
         if problem := self._problem(event.changes):
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
-        event = msgspec.structs.replace(event, changes=self._declared(event.changes))
         ticket = self.ticket(None)
         self._proposed[ticket] = event
         turn.effects.append(Write(ticket, event.changes, event.if_revision))
@@ -65,18 +62,6 @@ class Proposals:
         event = self._proposed.pop(refused.ticket, None)
         if event is not None:
             turn.effects.append(Reply(event.ticket, None, refused.text, refused.cause))
-
-    def _declared(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """The changes, each resident that something is desired of for the first time declared."""
-        bare = {row.id for row in self._table if not row.declared}
-        bare -= {change.entity for change in changes if isinstance(change, Declare)}
-        whole: list[Change] = []
-        for change in changes:
-            if isinstance(change, SetDesired) and change.entity in bare:
-                bare.discard(change.entity)
-                whole.append(Declare(change.entity, {}, change.owner))
-            whole.append(change)
-        return tuple(whole)
 
     def _problem(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""

@@ -14,19 +14,10 @@ from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import MS
 from haptera.core.side import PARENT, Side
+from haptera.daemon.agent_channel import AgentChannel
+from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
-from haptera.model.effects import (
-    Call,
-    Cancel,
-    Effect,
-    Keep,
-    Publish,
-    Reply,
-    Start,
-    Stop,
-    Tell,
-    Write,
-)
+from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
@@ -37,6 +28,7 @@ from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_
 from haptera.runtime.journal import Journal
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.tls_server import listen
 from haptera.runtime.udp import Udp
 from haptera.wire.seal import Role, Session
 
@@ -123,9 +115,11 @@ class _Agent:
         boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._boot = boot
         self._udp = Udp.bind(settings.address, HELLO_PORT)
+        self._requests = listen(settings.address, HELLO_PORT)
 
     def close(self) -> None:
         self._udp.close()
+        self._requests.close()
         self._zygote.close()
         self._journal.close()
 
@@ -133,19 +127,31 @@ class _Agent:
         enrolment = self._journal.enrolment() or await self._enrol(invitation)
         catalog = bundled_catalog(enrolment.modules)
         engine = self._engine(enrolment, catalog)
+        logs = Logs(Path(self._settings.directory), catalog.modules(Context.SELF))
         self._processes = ModuleProcesses(
             self._zygote,
             lambda events: self._deliver(events),
             places=BUNDLED,
-            run_dir=Path(self._settings.directory),
-            log_dir=Path(self._settings.directory) / "log",
+            run_dir=logs.directory,
+            log_dir=logs.log_dir,
         )
         driver = Driver(engine, self._perform)
         self._deliver = driver.deliver
         driver.deliver(self._early)
         self._listen(enrolment, catalog, driver)
+        channel = AgentChannel(
+            self._journal,
+            enrolment,
+            engine,
+            logs,
+            local_host=self._settings.address,
+            wall_s=clock.wall_s,
+        )
         try:
-            await driver.run()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(driver.run())
+                tasks.create_task(channel.serve(self._requests))
+                tasks.create_task(channel.renew())
         finally:
             self._processes.close()
 
@@ -202,10 +208,8 @@ class _Agent:
                     self._journal.submit(effect)
                 case Tell(peer, message):
                     self._udp.tell(peer, message)
-                case Start():
-                    self._processes.start(effect)
-                case Stop():
-                    self._processes.stop(effect)
+                case Start(module):
+                    self._processes.start(module)
                 case Keep():
                     self._journal.keep(effect)
                 case Reply() | Publish():

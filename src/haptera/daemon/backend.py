@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Final
 
@@ -10,12 +10,23 @@ from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
+from haptera.daemon.logs import Logs
 from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event, Proposed
-from haptera.model.views import EntityView, Summary
+from haptera.model.views import EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
+from haptera.runtime.requests import (
+    Answer,
+    EntityAsked,
+    EntityTold,
+    LogAsked,
+    LogTold,
+    Request,
+    Unable,
+)
 from haptera.runtime.store import Store
 from haptera.runtime.tokens import Scope
 
@@ -23,6 +34,13 @@ from haptera.runtime.tokens import Scope
 PROPOSAL_WITHIN_S: Final = 30.0
 # What tells this process's numbers of changes from those of others with the same store.
 _TAG_BYTES: Final = 4
+
+
+# How long a person waits for the word of a node's agent.
+AGENT_WITHIN_S: Final = 2.0
+
+# A node's name, what it is asked, for how long: a request to its agent.
+AskAgent = Callable[[str, Request, float], Awaitable[Answer]]
 
 
 class EngineBackend:
@@ -34,6 +52,8 @@ class EngineBackend:
         store: Store,
         epoch: int,
         deliver: Callable[[Iterable[Event]], None],
+        ask: AskAgent,
+        logs: Logs,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -41,6 +61,8 @@ class EngineBackend:
         tag = secrets.token_hex(_TAG_BYTES)
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
         self._deliver = deliver
+        self._ask_agent = ask
+        self._logs = logs
         self._tickets = count(1)
         self._replies: dict[int, asyncio.Future[Reply]] = {}
 
@@ -59,6 +81,36 @@ class EngineBackend:
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
         return None if row is None else detail(row, now_ns())
+
+    async def detail(self, entity: EntityId) -> EntityDetail | None:
+        """As `entity`, and the word of its node's agent, or why that could not be had."""
+        here = self.entity(entity)
+        if here is None:
+            return None
+        if entity.node is None:
+            return detail_of(here)
+        match await self._ask_agent(entity.node, EntityAsked(entity), AGENT_WITHIN_S):
+            case EntityTold(there):
+                return detail_of(here, agent=there)
+            case Unable(text):
+                return detail_of(here, unasked=text)
+            case _:
+                return detail_of(here, unasked="the agent answers otherwise")
+
+    async def log(self, entity: EntityId) -> bytes:
+        """The end of what a module or a service has written."""
+        asked = LogAsked(entity)
+        if entity.node is None:
+            answer = self._logs.answer(asked, ())
+        else:
+            answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
+        match answer:
+            case LogTold(text):
+                return text
+            case Unable(text):
+                raise HapteraError(text, where=str(entity), do="see what runs there: haptera get")
+            case _:
+                raise HapteraError("the agent answers otherwise", where=str(entity))
 
     def summary(self) -> Summary:
         return summary(self._engine.table)

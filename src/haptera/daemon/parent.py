@@ -5,6 +5,7 @@ import logging
 import secrets
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Address
@@ -24,19 +25,10 @@ from haptera.core.side import Side
 from haptera.daemon.backend import EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
+from haptera.daemon.logs import Logs
+from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
-from haptera.model.effects import (
-    Call,
-    Cancel,
-    Effect,
-    Keep,
-    Publish,
-    Reply,
-    Start,
-    Stop,
-    Tell,
-    Write,
-)
+from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
@@ -44,14 +36,15 @@ from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrol_server import EnrolServer, Offer
-from haptera.runtime.enrol_server import listen as listen_for_claims
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.pki import open_authority
 from haptera.runtime.private import private_directory
 from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.request_server import RequestServer
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.store import STATE_FILE, Store
+from haptera.runtime.tls_server import listen as listen_for_tls
 from haptera.runtime.udp import Udp
 from haptera.sdk import Boot
 from haptera.wire.seal import Role, Session
@@ -186,7 +179,7 @@ class _Parent:
         self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
         keep_cluster(self._home, Cluster(settings.name, settings.modules))
         self._udp = Udp.bind(settings.address, HELLO_PORT)
-        self._claims = listen_for_claims(settings.address, HELLO_PORT)
+        self._tls = listen_for_tls(settings.address, HELLO_PORT)
         self._api = listen(settings.address, settings.api_port)
         self._catalog = bundled_catalog(settings.modules)
         self._codec = codec_of(self._catalog)
@@ -202,7 +195,11 @@ class _Parent:
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._driver = Driver(engine, self._perform)
         self._deliver = self._driver.deliver
-        self._backend = EngineBackend(engine, self._store, stored.epoch, self._deliver)
+        self._channel = ParentChannel(self._authority, engine, clock.wall_s)
+        self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
+        self._backend = EngineBackend(
+            engine, self._store, stored.epoch, self._deliver, self._channel.ask, self._logs
+        )
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
@@ -210,8 +207,8 @@ class _Parent:
             self._zygote,
             self._deliver,
             places=BUNDLED,
-            run_dir=self._home,
-            log_dir=self._home / "log",
+            run_dir=self._logs.directory,
+            log_dir=self._logs.log_dir,
         )
         self._udp.start(self._codec, self._deliver, self._moved)
         self._sessions = {saved.peer: saved for saved in self._store.sessions()}
@@ -223,14 +220,16 @@ class _Parent:
             self._store,
             Offer(self._udp.port, settings.hello_ms, settings.modules),
             self._enrolled,
+            RequestServer(self._channel.admit, self._channel.answer, Counter()).converse,
             wall_s=clock.wall_s,
         )
+        self._channel.call_as(enrolment.identity, settings.address)
         url = f"http://{settings.address}:{settings.api_port}"
         write_client(Path(settings.client), url, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
-                tasks.create_task(enrolment.serve(self._claims)),
+                tasks.create_task(enrolment.serve(self._tls)),
                 tasks.create_task(Server(app, self._api).run()),
             ]
             _log.info("serves the API at %s; client file: %s", url, settings.client)
@@ -269,6 +268,7 @@ class _Parent:
     def _listen_to(self, saved: SavedSession) -> None:
         session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
         self._udp.add(saved.peer, session, saved.address)
+        self._channel.join(saved)
 
     def _enrolled(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
@@ -280,9 +280,10 @@ class _Parent:
         """A child's process or address on record changed: our next process must know."""
         saved = replace(self._sessions[peer], address=address, peer_boot=boot)
         self._sessions[peer] = saved
+        self._channel.join(saved)
         self._store.save_session(saved)
 
-    def _perform(self, effects: list[Effect]) -> None:  # noqa: C901  one branch an effect
+    def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Call():
@@ -293,10 +294,8 @@ class _Parent:
                     self._store.submit(effect)
                 case Tell(peer, message):
                     self._udp.tell(peer, message)
-                case Start():
-                    self._processes.start(effect)
-                case Stop():
-                    self._processes.stop(effect)
+                case Start(module):
+                    self._processes.start(module)
                 case Reply():
                     self._backend.replied(effect)
                 case Publish(entities, types):

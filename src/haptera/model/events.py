@@ -5,7 +5,6 @@ import msgspec
 from haptera.model.changes import Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
-from haptera.model.parts import Manifest
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):
@@ -70,15 +69,9 @@ class Sighted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """A module's process serves calls.
-
-    `version` is what it says of itself, `manifest` what it declares; None: as it was loaded.
-    """
+    """A module's process serves calls."""
 
     module: str
-    process: int = 1
-    version: str | None = None
-    manifest: Manifest | None = None
 
 
 class Exited(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +79,6 @@ class Exited(msgspec.Struct, frozen=True, gc=False):
 
     module: str
     text: str
-    process: int = 1
 
 
 class Enrolled(msgspec.Struct, frozen=True, gc=False):

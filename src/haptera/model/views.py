@@ -75,6 +75,24 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     told_by: str | None = None
 
 
+class EntityDetail(EntityView, frozen=True, gc=False):
+    """An entity, and how its node's agent sees it: its chain, why, and what it has tried.
+
+    `unasked` says why the agent's word could not be had.
+    """
+
+    agent: EntityView | None = None
+    unasked: str | None = None
+
+
+def detail_of(
+    view: EntityView, *, agent: EntityView | None = None, unasked: str | None = None
+) -> EntityDetail:
+    """A view with an agent's word added."""
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return EntityDetail(**fields, agent=agent, unasked=unasked)
+
+
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """How many entities of each kind stand in each condition."""
 

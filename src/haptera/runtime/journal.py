@@ -108,6 +108,18 @@ class Journal:
         self._enrolment = replace(self._enrolment, session=session)
         self._write_unawaited("session.json", self._enrolment)
 
+    def save_certificate(self, certificate: bytes) -> None:
+        """Keep a renewed certificate."""
+        assert self._enrolment is not None
+        self._enrolment = replace(self._enrolment, certificate=certificate)
+        self._write_unawaited("session.json", self._enrolment)
+
+    def keep_identity(self, certificate: bytes) -> Path:
+        """Put key and certificate where TLS reads them; returns the file that holds both."""
+        place = self._directory / "identity.pem"
+        write_private(place, key_pem(self.key()) + certificate)
+        return place
+
     def key(self) -> Key:
         """The node's key in this boot: the same one for each try to enrol, also after a crash.
 

@@ -124,7 +124,7 @@ def issue_parent(authority: Authority, wall_s: float) -> Path:
     certificate = _issue(
         authority,
         key.public_key(),
-        (parent_uri(authority.cluster), ExtendedKeyUsageOID.SERVER_AUTH),
+        (parent_uri(authority.cluster),),
         wall_s,
         timedelta(days=PARENT_DAYS),
     )
@@ -134,15 +134,22 @@ def issue_parent(authority: Authority, wall_s: float) -> Path:
 
 
 def issue_node(
-    authority: Authority, request: x509.CertificateSigningRequest, node: UUID, wall_s: float
+    authority: Authority,
+    request: x509.CertificateSigningRequest,
+    node: UUID,
+    incarnation: int,
+    wall_s: float,
 ) -> bytes:
-    """A certificate for the key of a request, in PEM; nothing else in the request counts."""
+    """A certificate for the key of a request, in PEM; nothing else in the request counts.
+
+    It says in which incarnation: a node that has booted since is another.
+    """
     key = request.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey)
     return _issue(
         authority,
         key,
-        (node_uri(authority.cluster, node), ExtendedKeyUsageOID.CLIENT_AUTH),
+        (node_uri(authority.cluster, node), boot_uri(authority.cluster, node, incarnation)),
         wall_s,
         timedelta(hours=NODE_HOURS),
     )
@@ -155,6 +162,22 @@ def parent_uri(cluster: UUID) -> str:
 def node_uri(cluster: UUID, node: UUID) -> str:
     """Who a node is: a name may change, the UUID does not."""
     return f"haptera://{cluster}/node/{node}"
+
+
+def boot_uri(cluster: UUID, node: UUID, incarnation: int) -> str:
+    """Which boot of a node it is."""
+    return f"{node_uri(cluster, node)}/incarnation/{incarnation}"
+
+
+def half_life_s(pem: bytes) -> float:
+    """The wall time at which half of a certificate's life is over.
+
+    Raises:
+        ValueError: it is no certificate.
+    """
+    certificate = x509.load_pem_x509_certificate(pem)
+    begin = (certificate.not_valid_before_utc + BACKDATED).timestamp()
+    return (begin + certificate.not_valid_after_utc.timestamp()) / 2
 
 
 def new_key() -> Key:
@@ -235,23 +258,26 @@ def _cluster_of(certificate: x509.Certificate) -> UUID:
 def _issue(
     authority: Authority,
     key: ec.EllipticCurvePublicKey,
-    role: tuple[str, x509.ObjectIdentifier],
+    uris: tuple[str, ...],
     wall_s: float,
     lifetime: timedelta,
 ) -> bytes:
-    """A certificate that names by URI who holds the key, for one use: to serve, or to call."""
-    uri, use = role
+    """A certificate that names by URI who holds the key.
+
+    Each side serves and calls: who may do what is told by the URI, not by a use of the key.
+    """
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     certificate = (
         _builder(key, authority.certificate.subject, wall_s, lifetime)
         .subject_name(x509.Name([]))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
             critical=False,
         )
         # Critical, as is due where the subject is empty.
-        .add_extension(_names(uri), critical=True)
+        .add_extension(_names(*uris), critical=True)
         .sign(authority.key, hashes.SHA256())
     )
     return _pem(certificate)
@@ -276,8 +302,8 @@ def _name(cluster: UUID) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"haptera {cluster}")])
 
 
-def _names(uri: str) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri)])
+def _names(*uris: str) -> x509.SubjectAlternativeName:
+    return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri) for uri in uris])
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

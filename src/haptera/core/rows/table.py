@@ -1,6 +1,6 @@
 """All entities of one engine, by id and by node; the desired layer follows what was written."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from haptera.core.rows.row import Row
@@ -20,27 +20,15 @@ from haptera.model.schema import Kind
 
 
 class Table:
-    """Rows by id. `revision` is that of the last desired change it holds.
+    """Rows by id. `revision` is that of the last desired change it holds."""
 
-    The modules `of_cluster` and, on each node, those `of_nodes` are there undeclared.
-    """
-
-    def __init__(
-        self,
-        kinds: Mapping[str, Kind],
-        *,
-        of_cluster: Iterable[str] = (),
-        of_nodes: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
-        self._of_cluster, self._of_nodes = tuple(of_cluster), tuple(of_nodes)
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
         self._everywhere: dict[EntityId, Row] = {}
         self._removed: list[Row] = []
         self.revision = 0
-        for module in self._of_cluster:
-            self.make(EntityId("module", module, None)).resident = True
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())
@@ -82,23 +70,14 @@ class Table:
             self._on_node.setdefault(entity.node, {})[entity] = None
             if self.is_everywhere(entity):
                 self._everywhere[entity] = row
-            if entity.kind == "node":
-                for module in self._of_nodes:
-                    self.make(EntityId("module", module, entity.node)).resident = True
         return row
 
     def remove(self, entity: EntityId) -> None:
-        """Remove a row; with a node's go those on it that nobody declared."""
         row = self._rows.pop(entity, None)
-        if row is None:
-            return
-        del self._on_node[entity.node][entity]
-        self._everywhere.pop(entity, None)
-        self._removed.append(row)
-        if entity.kind == "node":
-            for one in self.on(entity.node):
-                if not one.declared:
-                    self.remove(one.id)
+        if row is not None:
+            del self._on_node[entity.node][entity]
+            self._everywhere.pop(entity, None)
+            self._removed.append(row)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:
         """The entity is no longer declared: bring it to what its kind leaves, or forget it.
@@ -107,9 +86,6 @@ class Table:
         """
         row = self._rows.get(entity)
         if row is None or row.leaving:
-            return
-        if row.resident:
-            row.withdraw()
             return
         if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
@@ -132,7 +108,7 @@ class Table:
 
     def copy(self) -> "Table":
         """A draft: changes of its desired layer and its plans do not touch this table."""
-        draft = Table(self._kinds, of_cluster=self._of_cluster, of_nodes=self._of_nodes)
+        draft = Table(self._kinds)
         draft.revision = self.revision
         for row in self:
             draft.load(StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision))
@@ -145,7 +121,6 @@ class Table:
         return tuple(
             StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)
             for row in self
-            if row.declared
         )
 
     def apply(self, change: Change, revision: int) -> EntityId | None:
@@ -158,11 +133,7 @@ class Table:
                 row.relent()
                 return entity
             case Undeclare(entity):
-                resident = self._rows.get(entity)
-                if resident is not None and resident.resident:
-                    resident.withdraw()
-                else:
-                    self.remove(entity)
+                self.remove(entity)
                 return entity
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)

@@ -26,6 +26,9 @@ class Outgoing(Protocol):
     def mark(self, node: str) -> Mark:
         """How far the layer has come."""
 
+    def versions(self, node: str) -> dict[EntityId, int]:
+        """All that counts in the mark, each in its version."""
+
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         """All entities that changed after this version, the latest change last.
 
@@ -69,8 +72,7 @@ class DesiredOut:
         self._marks.pop(entity.node, None)
         gone = self._gone.setdefault(entity.node, {})
         gone.pop(entity, None)
-        row = self._table.get(entity)
-        if row is None or not row.declared:
+        if self._table.get(entity) is None:
             gone[entity] = revision
             if len(gone) > GONE_MAX:
                 del gone[next(iter(gone))]
@@ -86,6 +88,9 @@ class DesiredOut:
         # anew for each of many nodes whenever the other changes.
         digest = here.digest ^ everywhere.digest
         return Mark(self._epoch, max(here.version, everywhere.version), digest)
+
+    def versions(self, node: str) -> dict[EntityId, int]:
+        return {row.id: row.revision for row in self._table.told(node)}
 
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         here = [
@@ -110,7 +115,7 @@ class DesiredOut:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
         if node not in self._marks:
             rows = self._table.everywhere() if node is None else self._table.on(node)
-            versions = {row.id: row.revision for row in rows if row.declared}
+            versions = {row.id: row.revision for row in rows}
             gone = self._gone.get(node, {})
             last = max((*versions.values(), *gone.values()), default=0)
             self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
@@ -141,8 +146,10 @@ class ObservedOut:
         return True
 
     def mark(self, node: str) -> Mark:
-        versions = {row.id: row.version for row in self._told(node)}
-        return Mark(0, self._version, mark_digest(versions))
+        return Mark(0, self._version, mark_digest(self.versions(node)))
+
+    def versions(self, node: str) -> dict[EntityId, int]:
+        return {row.id: row.version for row in self._told(node)}
 
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         rows = [row for row in self._told(node) if row.version > after]

@@ -10,7 +10,7 @@ from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phas
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.effects import Tell
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard
 from haptera.model.messages import Mark, Message
 
@@ -69,6 +69,11 @@ class Links:
             peer = self._peers.get(name)
             if peer is not None:
                 self._alive(turn, peer, at)
+
+    def listed(self, name: str) -> tuple[Mark, list[tuple[EntityId, int]]]:
+        """All that counts in the layer that we send this neighbour, and its mark."""
+        node = self._node(name)
+        return self._outgoing.mark(node), sorted(self._outgoing.versions(node).items())
 
     def tell_changes(self, turn: Turn, nodes: Iterable[str]) -> None:
         """The outgoing layers of these nodes changed: tell at once."""

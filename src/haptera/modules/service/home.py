@@ -68,6 +68,11 @@ class Home:
 
     path: Path
 
+    @property
+    def output(self) -> Path:
+        """What the service has written since its last start."""
+        return self.path / keeper.OUTPUT
+
     def record(self) -> Record | None:
         """The last start since the machine's boot; None where there was none."""
         state = keeper.read_state(str(self.path / keeper.STATE))
@@ -109,6 +114,11 @@ class Home:
             return int((self.path / keeper.STATUS).read_text(encoding="ascii"))
         except FileNotFoundError:
             return None
+
+
+def home_of(run_dir: Path, service: str) -> Home:
+    """The directory of this service, which is of a name that was checked."""
+    return Home(run_dir / "services" / service)
 
 
 @contextlib.contextmanager

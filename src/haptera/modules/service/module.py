@@ -12,7 +12,7 @@ from haptera.kinds import node, service
 from haptera.kinds.node import Agent
 from haptera.kinds.service import Run
 from haptera.modules.service import keeper
-from haptera.modules.service.home import Home, Record, send_all, session
+from haptera.modules.service.home import Home, Record, home_of, send_all, session
 from haptera.sdk import ANY, SELF, Applied, Module, Refused, Target
 
 # A step's whole effect comes within its `late_s`, the SIGKILL after a SIGTERM in vain included.
@@ -34,7 +34,7 @@ class Service:
 
 
 def connect(target: Target) -> Service:
-    return Service(target, Home(target.run_dir / "services" / target.name))
+    return Service(target, home_of(target.run_dir, target.name))
 
 
 module = Module("service", connect=connect, context=SELF)

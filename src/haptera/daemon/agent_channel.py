@@ -1,0 +1,136 @@
+"""What a parent and an agent ask each other, on the agent's side; its certificate is renewed."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from haptera.core.engine import Engine
+from haptera.core.query import detail
+from haptera.core.side import PARENT
+from haptera.daemon.logs import Logs
+from haptera.runtime import clock
+from haptera.runtime.asker import Asker, Party
+from haptera.runtime.enrol import Enrolment
+from haptera.runtime.journal import Journal
+from haptera.runtime.pki import half_life_s, make_request
+from haptera.runtime.request_server import CONVERSE_WITHIN_S, RequestServer
+from haptera.runtime.requests import (
+    Answer,
+    EntityAsked,
+    EntityTold,
+    ListAsked,
+    ListTold,
+    LogAsked,
+    RenewAsked,
+    Renewed,
+    Request,
+    Unable,
+)
+from haptera.runtime.tls import Certificate, client_context, is_parent, server_context
+from haptera.runtime.tls_server import TlsServer
+
+# How often it is seen whether the certificate is past its half life, and tried anew if so.
+RENEWAL_EVERY_S: Final = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+class AgentChannel:
+    """Answers the parent, and asks it. `counts` says whom it answered and whom not.
+
+    `wall_s` tells when a certificate is to be renewed. Needs a running loop.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        enrolment: Enrolment,
+        engine: Engine,
+        logs: Logs,
+        *,
+        local_host: str,
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._journal = journal
+        self._enrolment = enrolment
+        self._engine = engine
+        self._logs = logs
+        self._wall_s = wall_s
+        self._identity = journal.keep_identity(enrolment.certificate)
+        self._context = server_context(self._identity, enrolment.ca, ssl.CERT_REQUIRED)
+        self._asker = Asker(lambda: client_context(enrolment.ca, self._identity), local_host)
+        self.counts: Counter[str] = Counter()
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Answer until cancelled."""
+        server = RequestServer(self._admit, self.answer, self.counts)
+        await TlsServer(
+            self._context, server.converse, self.counts, handshake_within_s=CONVERSE_WITHIN_S
+        ).serve(listener)
+
+    async def answer(self, _caller: str, request: Request) -> Answer:
+        """What the parent is told."""
+        table = self._engine.table
+        match request:
+            case EntityAsked(entity):
+                row = table.get(entity)
+                if row is None:
+                    return Unable(f"{entity} is not known there")
+                return EntityTold(detail(row, clock.now_ns()))
+            case LogAsked():
+                return self._logs.answer(request, (row.id for row in table))
+            case ListAsked():
+                return ListTold(*self._engine.links.listed(PARENT))
+            case _:
+                return Unable("an agent does not tell this")
+
+    async def ask(self, request: Request) -> Answer:
+        """Ask the parent, where it was last heard."""
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        cluster = enrolment.session.agreement.cluster
+        party = Party(
+            "the parent",
+            enrolment.session.address,
+            lambda certificate: is_parent(certificate, cluster),
+        )
+        return await self._asker.ask(party, request)
+
+    async def renew(self, every_s: float = RENEWAL_EVERY_S) -> None:
+        """Have the certificate renewed once half of its life is over, until cancelled."""
+        while True:
+            await self._renew_if_due()
+            await asyncio.sleep(every_s)
+
+    async def _renew_if_due(self) -> None:
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        if self._wall_s() < half_life_s(enrolment.certificate):
+            return
+        answer = await self.ask(RenewAsked(make_request(self._journal.key())))
+        match answer:
+            case Renewed(certificate):
+                self._take(certificate)
+            case Unable(text):
+                _log.warning("the certificate is not renewed yet: %s", text)
+            case _:
+                _log.warning("the certificate is not renewed yet: the parent answers otherwise")
+
+    def _take(self, certificate: bytes) -> None:
+        """Serve and ask with the new certificate, and have the next process do so."""
+        try:
+            self._journal.keep_identity(certificate)
+            self._context.load_cert_chain(self._identity)
+        except (OSError, ValueError) as error:
+            _log.warning("the new certificate cannot be used: %s", error)
+            return
+        self._journal.save_certificate(certificate)
+        _log.info("the certificate was renewed")
+
+    def _admit(self, certificate: Certificate) -> str | None:
+        cluster = self._enrolment.session.agreement.cluster
+        return PARENT if is_parent(certificate, cluster) else None

@@ -1,0 +1,53 @@
+"""What modules and services have written on this side: the end of it, for people."""
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.modules.service.home import home_of
+from haptera.runtime.process import log_of
+from haptera.runtime.requests import Answer, LogAsked, LogTold, Unable
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The logs below `directory`, of the modules and the entities that are known here.
+
+    Names are looked up in these; none that comes from elsewhere becomes a path.
+    """
+
+    directory: Path
+    modules: Collection[str]
+
+    @property
+    def log_dir(self) -> Path:
+        return self.directory / "log"
+
+    def answer(self, asked: LogAsked, known: Iterable[EntityId]) -> Answer:
+        """The last of what was written, or why there is none; `known` are this side's entities."""
+        try:
+            return LogTold(self._last(self._place(asked.entity, known), asked.size_bytes))
+        except FileNotFoundError:
+            return Unable(f"{asked.entity} has written nothing yet")
+        except (HapteraError, OSError) as error:
+            return Unable(str(error))
+
+    def _place(self, entity: EntityId, known: Iterable[EntityId]) -> Path:
+        if entity.kind == "module":
+            name = next((one for one in self.modules if one == entity.name), None)
+            if name is None:
+                raise HapteraError(f"no module {entity.name!r} runs here")
+            return log_of(self.log_dir, name)
+        found = next((one for one in known if one == entity), None)
+        if found is None or found.kind != "service":
+            raise HapteraError("only modules and services have a log")
+        return home_of(self.directory, found.name).output
+
+    def _last(self, place: Path, size_bytes: int) -> bytes:
+        with place.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - size_bytes))
+            return file.read(size_bytes)

@@ -1,0 +1,84 @@
+"""What a parent and its agents ask each other, on the parent's side."""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from haptera.core.engine import Engine
+from haptera.runtime.asker import ASK_WITHIN_S, Asker, Party
+from haptera.runtime.pki import Authority, issue_node, parse_request
+from haptera.runtime.requests import (
+    Answer,
+    ListAsked,
+    ListTold,
+    RenewAsked,
+    Renewed,
+    Request,
+    Unable,
+)
+from haptera.runtime.sessions import SavedSession
+from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
+
+
+class ParentChannel:
+    """Asks agents, and answers those whose certificate is of their present incarnation."""
+
+    def __init__(self, authority: Authority, engine: Engine, wall_s: Callable[[], float]) -> None:
+        self._authority = authority
+        self._engine = engine
+        self._wall_s = wall_s
+        self._sessions: dict[str, SavedSession] = {}
+        self._names: dict[UUID, str] = {}
+
+    def call_as(self, identity: Path, local_host: str) -> None:
+        """Ask with this key and certificate, from this address; needs a running loop."""
+        context: ssl.SSLContext = parent_context(self._authority.ca_pem, identity)
+        self._asker = Asker(lambda: context, local_host)
+
+    def join(self, saved: SavedSession) -> None:
+        """A child has this session, from now on or at this address."""
+        self._sessions[saved.peer] = saved
+        self._names[saved.agreement.node] = saved.peer
+
+    def admit(self, certificate: Certificate) -> str | None:
+        """The child that may ask with this certificate."""
+        told = node_of(certificate, self._authority.cluster)
+        name = None if told is None else self._names.get(told[0])
+        if told is None or name is None:
+            return None
+        return name if self._sessions[name].agreement.incarnation == told[1] else None
+
+    async def answer(self, caller: str, request: Request) -> Answer:
+        """What a child is told."""
+        match request:
+            case ListAsked():
+                return ListTold(*self._engine.links.listed(caller))
+            case RenewAsked(csr):
+                return self._renewed(caller, csr)
+            case _:
+                return Unable("a parent does not tell this to a node")
+
+    async def ask(self, node: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:
+        """Ask a node's agent."""
+        saved = self._sessions.get(node)
+        if saved is None:
+            return Unable(f"the agent of {node} has not enrolled yet")
+        agreement = saved.agreement
+        party = Party(
+            f"the agent of {node}",
+            saved.address,
+            lambda certificate: is_node(certificate, agreement.cluster, agreement.node),
+        )
+        return await self._asker.ask(party, request, within_s)
+
+    def _renewed(self, caller: str, csr: bytes) -> Answer:
+        request = parse_request(csr)
+        if request is None:
+            return Unable("this is no request for a certificate")
+        agreement = self._sessions[caller].agreement
+        return Renewed(
+            issue_node(
+                self._authority, request, agreement.node, agreement.incarnation, self._wall_s()
+            )
+        )

@@ -1,0 +1,147 @@
+"""A parent's and an agent's end of the channel over real TLS on loopback, engines included."""
+
+import asyncio
+import contextlib
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.side import PARENT, Side
+from haptera.daemon.agent_channel import AgentChannel
+from haptera.daemon.logs import Logs
+from haptera.daemon.parent_channel import ParentChannel
+from haptera.kinds import KINDS
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.entity import EntityId, node_id
+from haptera.model.parts import Context
+from haptera.modules import load
+from haptera.runtime import clock
+from haptera.runtime.enrol import Enrolment
+from haptera.runtime.journal import Journal
+from haptera.runtime.pki import (
+    Authority,
+    issue_node,
+    issue_parent,
+    make_request,
+    open_authority,
+    parse_request,
+)
+from haptera.runtime.request_server import RequestServer
+from haptera.runtime.sessions import SavedSession
+from haptera.runtime.tls import server_context
+from haptera.runtime.tls_server import TlsServer, listen
+from haptera.wire.seal import Agreement
+
+HOST, NODE_HOST = "127.0.0.1", "127.0.0.2"
+WITHIN_S = 30.0
+WEB = EntityId("service", "web", "n01")
+
+
+@dataclass
+class Wall:
+    """Wall time that a test can move."""
+
+    ahead_s: float = 0.0
+
+    def __call__(self) -> float:
+        return clock.wall_s() + self.ahead_s
+
+
+@dataclass
+class Rig:
+    """Both ends, and how each counts what came to it."""
+
+    wall: Wall
+    authority: Authority
+    parent: ParentChannel
+    parent_counts: Counter[str]
+    parent_engine: Engine
+    identity: Path
+    session: SavedSession
+    journal: Journal
+    agent: AgentChannel
+    agent_engine: Engine
+    home: Path
+
+
+def agreement(authority: Authority, node: int = 1, incarnation: int = 1) -> Agreement:
+    return Agreement(b"s" * 32, authority.cluster, UUID(int=node), incarnation, 1, 2)
+
+
+def certificate(authority: Authority, journal: Journal, agreed: Agreement, at_s: float) -> bytes:
+    request = parse_request(make_request(journal.key()))
+    assert request is not None
+    return issue_node(authority, request, agreed.node, agreed.incarnation, at_s)
+
+
+def engine_of(node: str | None, services: int = 1) -> Engine:
+    wanted = {"run": Desired("running", "site")}
+    entities = [StoredEntity(node_id("n01"), {"platform": "labnode"}, "site", {}, 1)]
+    for at in range(services):
+        name = "web" if at == 0 else f"web{at}"
+        entities.append(StoredEntity(EntityId("service", name, "n01"), {}, "site", wanted, 2 + at))
+    context = Context.PARENT if node is None else Context.SELF
+    side = Side(context, node, 0xA1, "boot", S)
+    catalog = Catalog(KINDS, [load(name).manifest() for name in ("labnode", "service")])
+    peer = PARENT if node is not None else "n01"
+    return Engine(side, catalog, Stored(7, 2, entities, [], {peer: 1}), 0, clock.now_ns())
+
+
+@contextlib.asynccontextmanager
+async def rig(place: Path, wall: Wall | None = None) -> AsyncIterator[Rig]:
+    """Node n01 in its first incarnation, and its parent; both serve."""
+    wall = wall or Wall()
+    authority = open_authority(place / "p", wall())
+    identity = issue_parent(authority, wall())
+    with contextlib.ExitStack() as stack:
+        parent_socket = stack.enter_context(contextlib.closing(listen(HOST, 0)))
+        agent_socket = stack.enter_context(contextlib.closing(listen(NODE_HOST, 0)))
+        journal = Journal(place / "n01", lambda _: None)
+        stack.callback(journal.close)
+        agreed = agreement(authority)
+        journal.save_enrolment(
+            Enrolment(
+                "n01",
+                SavedSession(PARENT, agreed, parent_socket.getsockname()),
+                certificate(authority, journal, agreed, wall()),
+                authority.ca_pem,
+                1000,
+                ("service",),
+            )
+        )
+        enrolment = journal.enrolment()
+        assert enrolment is not None
+        engines = engine_of(None), engine_of("n01")
+        parent = ParentChannel(authority, engines[0], wall)
+        parent.call_as(identity, HOST)
+        session = SavedSession("n01", agreed, agent_socket.getsockname())
+        parent.join(session)
+        agent = AgentChannel(
+            journal,
+            enrolment,
+            engines[1],
+            Logs(place / "n01", ("service",)),
+            local_host=NODE_HOST,
+            wall_s=wall,
+        )
+        counts: Counter[str] = Counter()
+        async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
+            requests = RequestServer(parent.admit, parent.answer, counts)
+            context = server_context(identity, authority.ca_pem, ssl.CERT_OPTIONAL)
+            server = TlsServer(context, requests.converse, counts, handshake_within_s=5.0)
+            serving = [
+                tasks.create_task(server.serve(parent_socket)),
+                tasks.create_task(agent.serve(agent_socket)),
+            ]
+            yield Rig(
+                wall, authority, parent, counts, engines[0], identity, session,
+                journal, agent, engines[1], place / "n01",
+            )  # fmt: skip
+            for task in serving:
+                task.cancel()
