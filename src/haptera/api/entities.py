@@ -15,7 +15,7 @@ from haptera.api.shapes import Entities, Retried, SummaryView
 from haptera.api.writing import write
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, UnsetDesired
-from haptera.model.desirable import check_desired, nearest
+from haptera.model.desirable import check_desired, find_desirable, nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.nodeset import expand
@@ -107,6 +107,7 @@ def _changes(
     entity: EntityId, view: EntityView, patch: dict[str, str | int | None], owner: str
 ) -> Iterator[Change]:
     for name, value in sorted(patch.items()):
+        find_desirable(KINDS[entity.kind], name)
         held = view.desired.get(name)
         if held is not None and held.owner != owner:
             raise ConflictError(

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Applied, Kind, Plain
+from haptera.model.schema import Applied, Kind, Plain, Variable
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
@@ -20,12 +21,9 @@ def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
     Raises:
         HapteraError: the kind has no such variable, or the variable no such value.
     """
-    if (plain := kind.plain_named(name)) is not None:
-        return check_plain(plain, value)
-    variable = kind.variable(name)
-    if variable is None:
-        names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
-        raise HapteraError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
+    variable = find_desirable(kind, name)
+    if isinstance(variable, Plain):
+        return check_plain(variable, value)
     if variable.values is Applied:
         raise HapteraError(f"{name} is kept by haptera itself", do="leave it out")
     if value == variable.unknown:
@@ -36,6 +34,19 @@ def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
             f"{variable.path} cannot be {_shown(value)}", do=nearest(str(value), valid)
         )
     return str(value)
+
+
+def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
+    """The variable or plain datum of this name.
+
+    Raises:
+        HapteraError: the kind has none.
+    """
+    named = kind.plain_named(name) or kind.variable(name)
+    if named is None:
+        names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
+        raise HapteraError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
+    return named
 
 
 def check_plain(plain: Plain, value: str | int) -> str | int:

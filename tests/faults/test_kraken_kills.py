@@ -1,0 +1,331 @@
+"""What killed or froze the original's daemon, asked of haptera (K1 to K12)."""
+
+import socket
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from haptera.core.limits import MS, S
+from haptera.daemon.parts import HELLO_PORT
+from haptera.model.changes import CloseIntent, Declare, SetDesired, Undeclare
+from haptera.model.effects import Call, Work, Write
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Failed, Ready, Sighted, Ticked, Written
+from haptera.wire.frame import DATAGRAM_BYTES_MAX
+from tests.cli.rig import command
+from tests.core.test_engine import call, parent, stored, told
+from tests.faults.rig import NODE_HOST, PARENT_HOST, WEB, Child, Parent, real
+from tests.faults.seen import power_commands
+from tests.faults.simulated import at_rest, deeds, row_of
+from tests.kills.processes import kill, read_process, wait_for
+from tests.kills.rig import NODES, Lab, stopped
+from tests.kills.writer import Api
+from tests.world.history import CALM, cluster, web
+
+ALL = ("n1", "n2", "n3", "n4")
+N01 = node_id("n01")
+WITHIN_S = 20
+# Enough changes of enough entities to fill whatever a kernel keeps for one connection.
+WIDE_CHANGES_MAX = 60
+
+
+@real
+def test_deleting_a_node_ends_nothing_but_the_node(served: Parent, child: Child) -> None:
+    """K1: any DELETE of a node was the end of the daemon."""
+    assert served.apply(served.site("n1", "n2", "n3"))[0] == 200
+    assert served.ask("GET", "/v1/entities/node:n4")[0] == 404
+    assert served.ask("DELETE", "/v1/entities/node:n3")[0] == 405
+    assert served.view("node:n3")["entity"] == "node:n3"
+    served.hears(child)
+    assert served.apply(served.site(*ALL))[0] == 200
+    assert served.view("node:n4")["entity"] == "node:n4"
+
+
+@real
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/v1/entities/node:n1", b"{}"),
+        ("PUT", "/v1/entities", b"{}"),
+        ("POST", "/v1/apply", b"{}"),
+        ("POST", "/v1/apply", b""),
+        ("POST", "/v1/apply", b"[" * 100_000),
+        ("POST", "/v1/apply", b'{"text": "", "name": ""}'),
+        ("PATCH", "/v1/entities/node:n1/desired", b'{"": null}'),
+        ("PATCH", "/v1/entities/node:n1/desired", b'{"power": {}}'),
+        ("PATCH", "/v1/entities/node:n1/desired", b'{"power": "\xff"}'),
+        ("PATCH", "/v1/entities/:/desired", b"{}"),
+        ("PATCH", "/v1/entities/node:/desired", b"{}"),
+    ],
+)
+def test_a_body_that_means_nothing_is_refused_in_words(
+    served: Parent, child: Child, method: str, path: str, body: bytes
+) -> None:
+    """K2: a body without the id of a node was the end of the daemon."""
+    status, answer = served.raw(method, path, body)
+    assert status in (400, 404, 405, 409), answer
+    assert answer.startswith(b'{"title":')
+    assert served.view("node:n1")["condition"] == "converged"
+
+
+@real
+def test_a_node_that_was_never_heard_of_or_is_heard_still_can_be_deleted(
+    served: Parent, child: Child
+) -> None:
+    """K3: deleting what was no neighbour, or was not there, was the end of the daemon."""
+    assert served.ask("PATCH", "/v1/entities/node:n9/desired", {"power": None})[0] == 404
+    assert served.apply(served.site("n2"))[0] == 200
+    child.report(WEB, run="running")
+    child.send_sealed(b"still here")
+    assert served.ask("GET", "/v1/entities")[1]["entities"][0]["entity"] == "node:n2"
+    assert served.ask("GET", "/v1/entities/node:n1")[0] == 404
+
+    assert served.apply(served.site(*ALL))[0] == 200
+    served.hears(child)
+
+
+def test_what_was_at_rest_and_drifts_is_mended_again_and_again() -> None:
+    """K4: one drift of a node that had converged at a thaw locked the engine against itself."""
+    world = at_rest(30)
+    for _ in range(3):
+        for name in ("n01", "n02"):
+            world.machines[name].services.clear()
+        world.machines["n03"].cut()
+        world.run(1)
+        assert world.settle(60)
+    assert [commands for commands, _ in deeds(world)] == [1, 1, 4, 1]
+
+
+@real
+def test_a_module_that_hangs_holds_up_nobody_else(lab: Lab) -> None:
+    """K5: a hung module stopped the events of all; killed, it left them stopped for good."""
+    commands = power_commands(lab)
+    owner = lab.parent()
+    module = lab.module(owner, "labnode")
+    with closing(lab.api()) as api:
+        with stopped(module):
+            _set_ports(api, 9100)
+            wait_for("services are replaced", lambda: _all_applied(api, 9100), WITHIN_S)
+            kill(module)
+        assert lab.module(owner, "labnode").pid != module.pid
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+        _set_ports(api, None)
+    assert power_commands(lab) == commands
+
+
+@real
+def test_a_listener_that_never_reads_holds_up_nobody_else(served: Parent, child: Child) -> None:
+    """K5: one listener that did not take its events stopped those of all others."""
+    with _stream(served) as deaf, _stream(served) as other:
+        for count in range(WIDE_CHANGES_MAX):
+            mark = f"change {count} "
+            assert served.apply(served.site(*ALL, crowd=mark.ljust(500, "x")))[0] == 200
+            _read_until(other, mark.encode())
+            if stuck := _unsent_bytes(deaf) > 0:
+                break
+        assert stuck
+        assert served.apply(served.site(*ALL))[0] == 200
+        _read_until(other, b'"gone":["')
+        served.hears(child)
+
+
+@real
+def test_datagrams_that_say_nothing_change_nothing(served: Parent, child: Child) -> None:
+    """K6: a sync message with a good seal and nothing in it was the end of the daemon."""
+    good = child.session.seal(b"")
+    for body in (b"", b"\0", b"\0" * 73, b"\xff" * 74, b"\0" * 74 + b"\xff\xff\xff", b"x" * 1144):
+        child.send_sealed(body)
+    for datagram in (b"", b"\0", good[:23], good[:24], good[:-1], good + b"\0", b"\xff" * 1200):
+        child.send(datagram)
+    child.send(bytes(DATAGRAM_BYTES_MAX + 1))
+    served.hears(child)
+
+
+@real
+def test_datagrams_that_are_copies_or_echoes_or_forged_change_nothing(
+    served: Parent, child: Child
+) -> None:
+    """K6: replayed, packets took effect again; sent back, the parent's own were taken as state."""
+    served.hears(child)
+    before = served.view(str(WEB))["observed"]["run"]
+    assert (before["value"], len(child.sent) >= 2, len(child.heard) >= 1) == ("running", True, True)
+    forged = child.forged(WEB, run="failed")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as elsewhere:
+        elsewhere.bind((NODE_HOST, 0))
+        for datagram in (*child.sent, *child.heard, *forged):
+            elsewhere.sendto(datagram, (PARENT_HOST, HELLO_PORT))
+            child.socket.sendto(datagram, (PARENT_HOST, HELLO_PORT))
+    assert served.ask("GET", "/v1/summary")[0] == 200  # it has had its turn
+    assert served.view(str(WEB))["observed"]["run"]["value"] == "running"
+    served.hears(child)
+
+
+def test_an_answer_to_what_nobody_asked_is_dropped() -> None:
+    """K7: a call with the id of no service was the end of the daemon."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    strangers = [
+        make(number)
+        for number in (0, 2, -1, 1 << 70)
+        for make in (
+            lambda number: Answered(number, "on", S),
+            Ended,
+            lambda number: Failed(number, "no"),
+            lambda number: Sighted(number, "on", S),
+        )
+    ]
+    assert told(engine, S + MS, *strangers) == []
+    assert told(engine, S + MS, Written(99, 9)) == []
+
+
+@real
+def test_what_is_desired_of_what_is_not_there_is_refused(served: Parent) -> None:
+    """K7: naming a service that there is not was the end of the daemon."""
+    for entity in ("service:nobody@n1", "service:web@n4", "module:nothing", "nothing:x@n1"):
+        status, answer = served.ask("PATCH", f"/v1/entities/{entity}/desired", {"run": "running"})
+        assert (status, answer["what"]) == (404, f"there is no {entity}")
+
+
+@real
+def test_deleting_everything_leaves_a_parent_that_takes_it_all_back(
+    served: Parent, child: Child
+) -> None:
+    """K8: deleting all nodes stopped the state engine for good."""
+    assert served.apply(served.site())[0] == 200
+    assert served.ask("GET", "/v1/entities")[1]["entities"] == []
+    assert served.apply(served.site(*ALL))[0] == 200
+    assert len(served.ask("GET", "/v1/entities")[1]["entities"]) == 5
+    served.hears(child)
+
+
+@pytest.mark.parametrize("answer_first", [True, False])
+def test_an_answer_and_its_time_out_in_one_turn_come_to_one_end(answer_first: bool) -> None:
+    """K9: progress and time-out took two locks in opposite orders."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    assert told(engine, S, Written(1, 4)) == [call(2, Work.STEP, "switch_on", 3 * S, "a1-1")]
+    late = 4 * S
+    turns = ([Ended(2), Ticked()],) if answer_first else ([Ticked()], [Ended(2)])
+    effects = [effect for turn in turns for effect in told(engine, late, *turn)]
+    looks = [one for one in effects if isinstance(one, Call)]
+    assert [(one.work, one.part) for one in looks] == [(Work.LOOK, "look")]
+    closed = told(engine, late + MS, Answered(looks[0].id, "on", late))
+    assert closed == [Write(2, (CloseIntent("a1-1"),))]
+
+
+@real
+def test_asking_for_what_a_kind_has_not_leaves_the_node_writable(served: Parent) -> None:
+    """K10: reading an unknown extension kept the node locked; its next write stopped the engine."""
+    for name in ("ipv4", "", "power/x", "x" * 10_000):
+        assert served.ask("PATCH", "/v1/entities/node:n3/desired", {name: "1"})[0] == 400
+        assert served.ask("GET", f"/v1/entities/node:n3/{name or 'x'}"[:500])[0] == 404
+    assert served.ask("PATCH", "/v1/entities/node:n3/desired", {"power": "off"})[0] == 200
+    assert served.ask("PATCH", "/v1/entities/node:n3/desired", {"power": None})[0] == 200
+
+
+def test_a_node_may_be_deleted_at_any_moment_of_its_boot() -> None:
+    """K11: a node deleted while something was under way on it was the end of the daemon."""
+    for moment in range(30):
+        world = cluster(100 + moment, CALM)
+        world.run(moment * 0.1)
+        whole = world.parent.disk.entities
+        stored_node, stored_web = whole[N01], whole[web("n01")]
+        world.propose((Undeclare(web("n01")), Undeclare(N01)))
+        world.run(8)
+        changes = [Declare(N01, stored_node.attributes, "site"), Declare(web("n01"), {}, "site")]
+        for one in (stored_node, stored_web):
+            changes += [
+                SetDesired(one.entity, name, held.value, "site")
+                for name, held in one.desired.items()
+            ]
+        world.propose(changes)
+        world.run(1)
+        assert world.settle(60), (moment, row_of(world.parent, N01).why)
+        commands = world.machines["n01"].commands
+        assert all(one.done_at is not None for one in commands)
+        assert len(commands) == 1
+
+
+@real
+def test_a_killed_parent_leaves_no_module_behind_and_its_port_to_the_next(lab: Lab) -> None:
+    """K12: modules outlived the core and kept its port; the next wrote 30 MB of log in 3 s."""
+    old = lab.parent()
+    module, zygote = lab.module(old, "labnode"), lab.zygote(old, "labnode")
+    log = lab.root / "parent" / "serve.log"
+    before = log.stat().st_size if log.exists() else 0
+    kill(old)
+    wait_for("its modules are gone", lambda: not read_process(module.pid), WITHIN_S)
+    wait_for("its zygote is gone", lambda: not read_process(zygote.pid), WITHIN_S)
+    with closing(lab.api()) as api:
+        wait_for("the next one serves", lambda: api.ask("GET", "/v1/summary"), WITHIN_S)
+    assert lab.parent().pid != old.pid
+    assert log.stat().st_size - before < 64 << 10
+
+
+@real
+def test_a_second_parent_on_a_port_in_use_says_so_once_and_ends(
+    served: Parent, tmp_path: object
+) -> None:
+    """K12: what found its port in use tried again without a pause."""
+    arguments = (
+        "serve",
+        "--dir",
+        tmp_path,
+        "--listen",
+        PARENT_HOST,
+        "--site",
+        served.home / "site.yaml",
+    )
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=WITHIN_S)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") <= 3
+    assert "Address already in use" in done.stderr
+    assert served.view("node:n2")["entity"] == "node:n2"
+
+
+def _set_ports(api: Api, port: int | None) -> None:
+    for node in NODES:
+        answer = api.ask("PATCH", f"/v1/entities/service:web@{node}/desired", {"port": port})
+        assert answer is not None
+        assert answer[0] == 200
+
+
+def _all_applied(api: Api, port: int) -> bool:
+    answer = api.ask("GET", "/v1/entities?kind=service")
+    assert answer is not None
+    webs = [one for one in answer[2]["entities"] if one["name"] == "web"]
+    return all(
+        (one["desired"]["port"]["value"], one["condition"]) == (port, "converged") for one in webs
+    )
+
+
+def _stream(served: Parent) -> socket.socket:
+    """A connection on which events come, as many as its small buffer takes."""
+    stream = socket.socket()
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    stream.settimeout(WITHIN_S)
+    stream.connect((PARENT_HOST, 4270))
+    head = f"GET /v1/events HTTP/1.1\r\nHost: {PARENT_HOST}\r\n"
+    stream.sendall(f"{head}Authorization: Bearer {served.token}\r\n\r\n".encode())
+    return stream
+
+
+def _read_until(stream: socket.socket, mark: bytes) -> None:
+    kept = b""
+    while mark not in kept:
+        chunk = stream.recv(1 << 20)
+        assert chunk
+        kept = kept[-len(mark) :] + chunk
+
+
+def _unsent_bytes(stream: socket.socket) -> int:
+    """What waits in the parent's send buffer, by the kernel's account."""
+    port = f":{stream.getsockname()[1]:04X} "
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if f"{remote} ".endswith(port) and local.endswith(":10AE"):
+            return int(queues.partition(":")[0], 16)
+    raise AssertionError("the parent has hung up")

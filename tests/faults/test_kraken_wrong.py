@@ -1,0 +1,351 @@
+"""Where the original behaved wrongly, asked of haptera (W1 to W19, in the catalogue's order)."""
+
+import asyncio
+import json
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from haptera.api.stream import STREAMS_MAX
+from haptera.core.knowledge import compile_class
+from haptera.core.limits import MS, S
+from haptera.core.planner import plan
+from haptera.core.problem_json import answer_to_json, problem_from_json
+from haptera.core.rows.row import TRIED_MAX
+from haptera.daemon.parent import API_PORT
+from haptera.kinds import KINDS
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.effects import Call, Work
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Heard, Proposed, Ready, Ticked, Written
+from haptera.model.facts import Method
+from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
+from haptera.model.schema import Kind, Plain, Variable
+from haptera.model.views import Condition
+from haptera.sdk import Module
+from haptera.testing.bench import Bench
+from tests.cli.rig import client_of
+from tests.core.test_engine import parent, stored, told
+from tests.faults.rig import PARENT_HOST, WEB, Child, Parent, real
+from tests.faults.simulated import at_rest, row_of
+from tests.kills.processes import kill
+from tests.kills.rig import NODES, Lab
+from tests.world.history import web
+
+N01 = node_id("n01")
+NODE = NODES[0]
+
+
+def answer(count: int, **given: Any) -> dict[str, Any]:
+    """The plan for so many variables that have nothing to do with each other, or with power."""
+    names = [f"v{number}" for number in range(count)]
+    problem = {
+        "variables": {name: ["unknown", "no", "yes"] for name in names},
+        "looks": [{"name": f"look_{one}", "at": one, "outcomes": ["no", "yes"]} for one in names],
+        "steps": [{"name": f"set_{one}", "changes": {one: ["no", "yes"]}} for one in names],
+    }
+    question = problem_from_json(problem | given)
+    domain = compile_class(question.problem)
+    start = domain.start(question.observed, question.remembered)
+    return answer_to_json(plan(domain, start, question.desired))
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_variables_that_hang_on_no_other_are_planned_with(count: int) -> None:
+    """W1: where nothing hung on the power of a node, the graph had no edges at all."""
+    names = [f"v{number}" for number in range(count)]
+    found = answer(count, observed=dict.fromkeys(names, "no"), desired=dict.fromkeys(names, "yes"))
+    assert (found["verdict"], found["cost"]) == ("chain", count)
+    assert sorted(link["do"] for link in found["chain"]) == [f"set_{one}" for one in names]
+
+
+def test_one_variable_of_which_nothing_is_known_can_become_known() -> None:
+    """W2: a start that was all unknown was "not in graph", for good."""
+    found = answer(1, desired={"v0": "yes"})
+    assert found["chain"] == [{"look": "look_v0", "expect": "yes", "hoped": True}]
+
+
+def test_where_nothing_is_left_to_do_the_chain_is_empty() -> None:
+    """W3: where more was so than was desired, the answer was "you can't get there from here"."""
+    found = answer(2, observed={"v0": "yes", "v1": "no"}, desired={"v0": "yes"})
+    assert (found["verdict"], found["chain"], found["reason"]) == ("chain", [], None)
+
+
+@pytest.mark.slow
+def test_two_hundred_power_losses_leave_nothing_that_grows() -> None:
+    """W4: the chain of one node had 633 edges after 200 power losses."""
+    world = at_rest(40)
+    sizes = []
+    for count in range(200):
+        world.machines["n01"].cut()
+        world.run(1)
+        assert world.settle(2_000), count
+        assert world.parent.engine is not None
+        node, service = row_of(world.parent, N01), row_of(world.parent, web("n01"))
+        sizes.append(
+            (
+                len(node.barred) + len(service.barred),
+                len(node.looks) + len(service.looks),
+                len(node.failures) + len(service.failures),
+                len(world.parent.disk.intents),
+                len(world.agents),
+            )
+        )
+        assert len(node.tried) <= TRIED_MAX
+    assert sizes[20:] == [sizes[20]] * 180
+    assert len(world.machines["n01"].commands) == 201
+
+
+def test_the_chain_is_as_short_as_what_is_left_to_do() -> None:
+    """W4: what was unexpected was appended to the chain, which nobody ever cut."""
+    world = at_rest(41)
+    for _ in range(20):
+        world.machines["n01"].cut()
+        world.run(0.3)
+        row = row_of(world.parent, N01)
+        assert len(getattr(row.plan, "links", ())) <= 2
+        world.run(1)
+        assert world.settle(2_000)
+
+
+def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
+    """W5: a timer from before a thaw put a healthy node through power on and discovery again."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, S, Ended(2))
+    told(engine, S + MS, Answered(3, "on", S + MS))
+    row = engine.table.get(N01)
+    assert row is not None
+    assert (row.condition, row.stepping) == (Condition.CONVERGED, None)
+    number = 4
+    for second in range(2, 120):
+        for effect in told(engine, second * S, Ticked()):
+            assert isinstance(effect, Call), effect
+            assert effect.work is Work.LOOK
+            told(engine, second * S, Answered(effect.id, "on", second * S))
+            number += 1
+        assert row.condition is Condition.CONVERGED
+    assert number > 10
+
+
+def test_a_step_is_done_with_what_is_desired_when_it_begins() -> None:
+    """W6: later steps of a running chain were given the configuration that it had begun with."""
+    world = at_rest(42)
+    machine = world.machines["n01"]
+    machine.cut()
+    world.run(0.2)
+    assert row_of(world.parent, N01).condition is not Condition.CONVERGED
+    before = len(machine.starts)
+    world.propose([SetDesired(web("n01"), "command", "the next image", "site")])
+    world.run(1)
+    assert world.settle(30)
+    assert machine.services["web"] == row_of(world.parent, web("n01")).digest()
+    assert len(machine.starts) == before + 1
+
+
+def test_a_name_that_is_not_known_hides_no_other_of_the_same_update() -> None:
+    """W7: the first name that did not resolve ended the merge; what was left out was chance."""
+    world = at_rest(43)
+    seen = {
+        name: SeenValue(value, True, Method.READ, 0, "service")
+        for name, value in {"colour": "red", "run": "failed", "applied": "0", "zeal": "9"}.items()
+    }
+    assert world.parent.engine is not None
+    peer = world.parent.engine.links.get("n01")
+    assert peer is not None
+    version = row_of(world.parent, web("n01")).version + 1
+    message = Message(
+        peer.incarnation,
+        0,
+        world.schema,
+        Mark(),
+        Mark(0, version, 0),
+        updates=(ObservedUpdate(web("n01"), version, seen),),
+    )
+    world.parent.deliver([Heard("n01", 1, message, world.clock.now)])
+    known = {name: fact.value for name, fact in row_of(world.parent, web("n01")).known.items()}
+    assert known == {"run": "failed"}  # of a service that failed nothing can be in force
+    assert world.settle(10)
+
+
+def test_what_is_seen_twice_is_acted_on_once() -> None:
+    """W8: duplicate and irrelevant discoveries fired the same mutation again."""
+    world = at_rest(44)
+    machine = world.machines["n01"]
+    machine.cut()
+    for _ in range(100):
+        world.run(0.02)
+        machine._report()
+        machine._report()
+    assert world.settle(30)
+    assert len(machine.commands) == 2
+
+
+@real
+def test_events_come_in_the_order_in_which_things_happened(served: Parent) -> None:
+    """W8: up to a tenth of all events came after a later one, even with an idle listener."""
+    with served.listening() as listener:
+        for port in range(9000, 9300):
+            answer = served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": port})
+            assert answer[0] == 200
+        told = listener.until(lambda view: _port(view) == 9299)
+    ports = [_port(view) for view in told if view["entity"] == str(WEB)]
+    assert len(ports) > 3
+    assert ports == sorted(ports, key=lambda port: port or 0)
+    assert served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": None})[0] == 200
+
+
+@real
+def test_an_event_holds_what_a_question_would_be_answered_with(served: Parent) -> None:
+    """W9: events carried a value wrapped in a value, or `<invalid reflect.Value>`."""
+    with served.listening() as listener:
+        served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": 9500})
+        view = listener.until(lambda view: _port(view) == 9500)[-1]
+    asked = served.view(str(WEB))
+    for both in (view, asked):
+        assert both["desired"]["port"]["value"] == 9500
+        for timed in ("since_ms", "observed", "tried"):
+            both.pop(timed)
+    assert view == asked
+    assert served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": None})[0] == 200
+
+
+def test_what_changes_beside_a_module_reaches_it_with_its_next_call() -> None:
+    """W10: a changed configuration never reached a module that was running."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    moved = {"platform": "test", "address": "10.0.0.2"}
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Proposed(9, (Declare(N01, moved, "site"),)))
+    told(engine, S, Written(2, 5))
+    (step,) = told(engine, S, Written(1, 6))
+    assert isinstance(step, Call)
+    assert step.attributes == moved
+
+
+@real
+def test_the_first_address_that_is_told_is_the_right_one(served: Parent) -> None:
+    """W12: the first to ask where the events are was told port 0."""
+    client = json.loads(client_of(served.home).read_bytes())
+    assert client["url"] == f"http://{PARENT_HOST}:{API_PORT}"
+    assert served.ask("GET", "/v1/health")[1]["status"] == "ok"
+
+
+@real
+def test_hanging_up_is_all_that_it_takes_to_listen_no_more(served: Parent) -> None:
+    """W13: the documented way to unsubscribe subscribed once more."""
+    for _ in range(STREAMS_MAX + 10):
+        with served.listening() as listener:
+            listener.until(lambda view: view["entity"] == "node:n2")
+
+
+@real
+def test_an_empty_cluster_is_an_answer(served: Parent, child: Child) -> None:
+    """W14: asked for a graph without edges, the daemon hung up."""
+    whole = served.site("n1", "n2", "n3", "n4")
+    assert served.apply(served.site())[0] == 200
+    assert served.ask("GET", "/v1/entities")[1]["entities"] == []
+    assert served.ask("GET", "/v1/entities?nodes=n[1-3]&kind=service")[1]["entities"] == []
+    assert served.ask("GET", "/v1/summary")[1]["counts"] == {}
+    assert served.apply(whole)[0] == 200
+    served.hears(child)
+
+
+@real
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/entities?kind=nothing", 400),
+        ("/v1/entities?nodes=n[1-", 400),
+        ("/v1/entities/node:n99", 404),
+        ("/v1/nothing", 404),
+    ],
+)
+def test_an_error_has_the_status_of_one_and_says_what_to_do(
+    served: Parent, path: str, status: int
+) -> None:
+    """W14: errors came with status 200, as text."""
+    answer = served.ask("GET", path)
+    assert (answer[0], answer[1]["status"]) == (status, status)
+    assert answer[1]["what"]
+    assert answer[1]["do"]
+
+
+@real
+def test_what_a_request_does_not_name_stays_as_it_was(served: Parent) -> None:
+    """W15: a PUT of one field wiped name, parent, extensions and states of the node."""
+    before = served.view(str(WEB))
+    assert served.ask("PATCH", f"/v1/entities/{WEB}/desired", {"port": 9600})[0] == 200
+    after = served.view(str(WEB))
+    assert after["desired"].pop("port")["value"] == 9600
+    assert (after["desired"], after["attributes"]) == (before["desired"], before["attributes"])
+    assert served.ask("PATCH", f"/v1/entities/{WEB}/desired", {"port": None})[0] == 200
+
+
+@real
+def test_of_many_changes_all_hold_or_none_and_each_that_cannot_is_named(served: Parent) -> None:
+    """W15: bulk requests dropped the nodes that failed, and answered 200."""
+    revision = served.ask("GET", "/v1/summary")[1]["revision"]
+    wrong = (
+        "cluster: faults\nnodes: {n1: {platform: labnode}, n5: {colour: red}, n6: {rack: one}}\n"
+        "desired: {n6: {power: maybe}}\n"
+    )
+    status, problem = served.apply(wrong)
+    assert status == 400
+    assert [error["where"].partition(":")[0] for error in problem["errors"]] == ["site.yaml"] * 2
+    assert served.ask("GET", "/v1/summary")[1]["revision"] == revision
+    assert served.ask("GET", "/v1/entities/node:n6")[0] == 404
+
+
+@real
+def test_a_module_that_crashes_is_started_again(lab: Lab) -> None:
+    """W16: a module that ended with an error was never started again."""
+    parent_process, agent = lab.parent(), lab.agent(NODE)
+    for owner, name in ((parent_process, "labnode"), (agent, "service")):
+        for _ in range(3):
+            first = lab.module(owner, name)
+            kill(first)
+            assert lab.module(owner, name).pid != first.pid
+    assert (lab.parent(), lab.agent(NODE)) == (parent_process, agent)
+
+
+class Colour(StrEnum):
+    UNKNOWN = "unknown"
+    RED = "red"
+    BLUE = "blue"
+
+
+def test_a_kind_of_ones_own_needs_nothing_to_be_compiled_in() -> None:
+    """W18: each value that could be discovered had to be registered when the daemon was built."""
+    colour = Variable("lamp", "colour", Colour, {Colour.UNKNOWN: 0, Colour.RED: 1, Colour.BLUE: 2})
+    lamp = Kind("lamp", (colour,), plain=(Plain("lamp", "watts", int, 8),))
+    module: Module[list[Colour]] = Module("lamps", connect=lambda _: [Colour.RED])
+    served = module.serves(colour)
+
+    @served.look(every_s=5, outcomes=(Colour.RED, Colour.BLUE))
+    async def look(lit: list[Colour]) -> Colour:
+        return lit[-1]
+
+    @served.step(Colour.RED, Colour.BLUE, within_s=5)
+    async def paint(lit: list[Colour]) -> None:
+        lit.append(Colour.BLUE)
+
+    bench = Bench(module, {}, on=[Colour.RED], kinds=KINDS | {"lamp": lamp})
+    stands = asyncio.run(bench.settle({"colour": "blue", "watts": 40}))
+    assert (stands.condition, stands.observed["colour"].value) == (Condition.CONVERGED, "blue")
+
+
+@real
+def test_nodes_are_asked_for_by_name_and_by_set(served: Parent) -> None:
+    """W19: a query could name one node, by its UUID, or all."""
+    for query, nodes in (("nodes=n2", ["n2"]), ("nodes=n[2-3],n9", ["n2", "n3"])):
+        found = served.ask("GET", f"/v1/entities?kind=node&{query}")[1]["entities"]
+        assert [one["name"] for one in found] == nodes
+
+
+def _port(view: Any) -> int | None:
+    held = view["desired"].get("port")
+    return None if held is None else int(held["value"])

@@ -1,0 +1,146 @@
+"""The same catalogue of the provisioning stack (L1 to L20), where its faults are of real parts."""
+
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from haptera.model.errors import HapteraError
+from tests.faults.rig import WEB, Child, Parent, join
+from tests.faults.seen import agents_of, power_commands, services_of
+from tests.kills.processes import kill, read_process, wait_for
+from tests.kills.rig import NODES, Lab
+
+pytestmark = [pytest.mark.net, pytest.mark.slow]
+
+NODE = NODES[0]
+WITHIN_S = 30
+
+
+def test_an_image_that_dies_is_started_again_and_its_error_does_not_stay(lab: Lab) -> None:
+    """L1: it was started again after 7.5 s, and the last error stayed for good."""
+    before, agents, first = power_commands(lab), agents_of(lab), lab.service(NODE)
+    assert first is not None
+    kill(first)
+    wait_for("it runs again", lambda: lab.service(NODE), WITHIN_S)
+    with closing(lab.api()) as api:
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+        answer = api.ask("GET", f"/v1/entities/service:web@{NODE}")
+    assert answer is not None
+    assert (answer[2]["condition"], answer[2]["error"]) == ("converged", None)
+    assert (power_commands(lab), agents_of(lab)) == (before, agents)
+
+
+def test_a_node_that_lost_its_power_is_switched_on_once_and_works_again(lab: Lab) -> None:
+    """L4: it took 17 to 30 s until it was noticed, for power was asked for each 30 s."""
+    before = power_commands(lab)
+    first = services_of(lab)[NODE]
+    lab.cut(NODE)
+    with closing(lab.api()) as api:
+        wait_for("it is off", lambda: not read_process(first), WITHIN_S)
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    # The one that took the power away, by hand, and the one that gave it back.
+    assert power_commands(lab) == before | {NODE: before[NODE] + 2}
+
+
+def test_an_agent_that_is_killed_comes_back_and_nothing_else_is_touched(lab: Lab) -> None:
+    """L6: its node was in ERROR after 40 s, and stayed there for good."""
+    before, services, agent = power_commands(lab), services_of(lab), lab.agent(NODE)
+    kill(agent)
+    wait_for("another agent runs", lambda: lab.agent(NODE).pid != agent.pid, WITHIN_S)
+    lab.module(lab.agent(NODE), "service")
+    with closing(lab.api()) as api:
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    assert (power_commands(lab), services_of(lab)) == (before, services)
+
+
+def test_a_parent_that_is_killed_comes_back_knowing_all_and_touching_nothing(lab: Lab) -> None:
+    """L8: 90 s after it had been started again it cut the power of healthy nodes."""
+    with closing(lab.api()) as api:
+        path = f"/v1/entities/service:web@{NODE}/desired"
+        answer = api.ask("PATCH", path, {"port": 9300})
+        assert answer is not None
+        assert answer[0] == 200
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+        before = power_commands(lab), services_of(lab), agents_of(lab)
+        for _ in range(3):
+            kill(lab.parent())
+            wait_for("it answers", lambda: api.ask("GET", "/v1/summary"), WITHIN_S)
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+        assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
+        held = api.ask("PATCH", path, {"port": None})
+        assert held is not None
+        assert held[0] == 200
+
+
+def test_the_module_of_services_may_die_and_its_services_live(lab: Lab) -> None:
+    """L12: nobody saw that the server of images was dead, nor started it again."""
+    services, agent = services_of(lab), lab.agent(NODE)
+    module = lab.module(agent, "service")
+    kill(module)
+    assert lab.module(agent, "service").pid != module.pid
+    with closing(lab.api()) as api:
+        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    assert services_of(lab) == services
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"power": "unknown"}', "BMC tells no power: Invalid enum value 'unknown'"),
+        (b"", "BMC tells no power: "),
+        (b"\xff\xfe", "BMC tells no power: "),
+        (b"[" * 60_000, "BMC tells no power: "),
+        (b" " * 70_000, "BMC answers with 70000 bytes, more than 65536"),
+        (None, "does not answer"),
+    ],
+)
+def test_a_bmc_that_answers_rubbish_costs_no_other_node_its_power_control(
+    served: Parent, child: Child, body: bytes | None, why: str
+) -> None:
+    """L11: a BMC that did not know its power ended the module of power for all nodes."""
+    bmc, module = served.bmcs["n2"], served.module("labnode")
+    bmc.body, bmc.silent = body, body is None
+    try:
+        wait_for(why, lambda: why in (served.looked_at("node:n2")["error"] or ""), WITHIN_S)
+        assert served.view("node:n2")["observed"]["power"]["known"] is False
+        looks = served.bmcs["n3"].looks
+        wait_for("another is looked at", lambda: served.bmcs["n3"].looks > looks, WITHIN_S)
+        assert served.view("node:n3")["observed"]["power"]["known"] is True
+        assert served.module("labnode") == module
+    finally:
+        bmc.body, bmc.silent = None, False
+    known = wait_for("it is read", lambda: _known(served.looked_at("node:n2")), WITHIN_S)
+    assert known == "off"
+
+
+def test_who_has_no_token_or_a_used_one_is_given_nothing(served: Parent, child: Child) -> None:
+    """L19: whoever asked first for a booting node was given its configuration and its key."""
+    used = child.invitation
+    for token in (used.token, used.token[:-1] + "x"):
+        with pytest.raises(HapteraError, match="refused the token"):
+            join(replace(used, token=token))
+    served.hears(child)
+
+
+def test_what_goes_between_parent_and_node_is_read_by_nobody_else(
+    served: Parent, child: Child
+) -> None:
+    """L19: keys and state went over the network in clear."""
+    path, canary = f"/v1/entities/{WEB}/desired", 8_675_309
+    assert served.ask("PATCH", path, {"port": canary})[0] == 200
+    told = [
+        update for message in child.hear_until(lambda m: m.updates) for update in message.updates
+    ]
+    assert any(getattr(update, "values", {}).get("port") == canary for update in told)
+    served.hears(child)
+    wire = b"".join(child.heard + child.sent)
+    for plain in (b"web", b"running", canary.to_bytes(4, "big"), child.secret):
+        assert plain not in wire
+    assert served.ask("PATCH", path, {"port": None})[0] == 200
+
+
+def _known(view: Any) -> str | None:
+    power = view["observed"]["power"]
+    return str(power["value"]) if power["known"] else None
