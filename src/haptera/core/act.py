@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from haptera.core.calls import Calls, Pending
+from haptera.core.contest import contested
 from haptera.core.knowledge import Domain
 from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS
 from haptera.core.look import Looks
@@ -114,6 +115,9 @@ class Acts:
             return True
         if _first_step(row) is not stepping.step:
             self._close(turn, row, "not begun: something else is to be done now")
+            return False
+        if (text := contested(row)) is not None:
+            self._close(turn, row, f"not begun: {text}")
             return False
         deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
         if deadline_at <= turn.now:

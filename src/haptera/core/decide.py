@@ -6,6 +6,7 @@ from typing import Final
 
 from haptera.core.act import Acts
 from haptera.core.catalog import Catalog
+from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
@@ -51,6 +52,7 @@ class Decisions:
         timers: Timers,
         looks: Looks,
         acts: Acts,
+        contests: Contests,
         blocked: Callable[[EntityId, Part], str | None],
     ) -> None:
         self._side = side
@@ -59,6 +61,7 @@ class Decisions:
         self._timers = timers
         self._looks = looks
         self._acts = acts
+        self._contests = contests
         self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -74,6 +77,7 @@ class Decisions:
                 turn.changed.add(row.id)
         for name in [name for name in row.known if name not in known]:
             if row.known[name].method is Method.READ:
+                self._contests.strip(turn, row, domain, name)
                 row.forget(name, turn.now)
                 turn.changed.add(row.id)
         return Place(row, node, domain, state, goal)
@@ -82,6 +86,7 @@ class Decisions:
         """Bring one entity a part further, as far as this side can."""
         self._acts.take_up(row, turn.now)
         place = self.place(turn, row)
+        self._contests.review(turn, row, place.domain, place.state)
         self._acts.review(turn, row, place.domain, place.state)
         row.quotes = None
         condition, why = self._stand(turn, place)
@@ -116,6 +121,8 @@ class Decisions:
             return _at_work(row, _doing(row))
         if row.plan is None:
             return Condition.IDLE, None
+        if (text := contested(row)) is not None:
+            return (Condition.ACTING if being_settled(row) else Condition.STUCK), text
         if isinstance(row.plan, NoChain):
             return self._no_chain(turn, place, row.plan, barred)
         if not row.plan.links:

@@ -7,6 +7,7 @@ from haptera.core.act import Acts
 from haptera.core.answers import Answers
 from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
+from haptera.core.contest import Contests
 from haptera.core.decide import Decisions
 from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
 from haptera.core.look import Looks
@@ -65,8 +66,16 @@ class Engine:
         self.proposals = Proposals(self.table, catalog.kinds)
         self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
+        self.contests = Contests(side, self.timers, self.looks, self._probe)
         self.decisions = Decisions(
-            side, catalog, self.table, self.timers, self.looks, self.acts, self._blocked
+            side,
+            catalog,
+            self.table,
+            self.timers,
+            self.looks,
+            self.acts,
+            self.contests,
+            self._blocked,
         )
         self.answers = Answers(self.table, self.calls, self.looks, self.acts)
         here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
@@ -258,11 +267,18 @@ class Engine:
                     hear_self(turn, row, name, value, self._incarnation(row.id))
             return
         peer = self.links.get(row.id.name)
-        if not self._knowable(turn, row, agent.name, Agent.UP):
+        place = self.decisions.place(turn, row)
+        knowable = place.domain.knowable(place.state, agent.name, Agent.UP)
+        if not knowable:
             stop_waiting(row)
-        elif peer is not None and peer.tier is Tier.LOST:
+        if peer is None:
+            return
+        peer.disbelieved = not knowable
+        if not knowable:
+            self.contests.heard(turn, row, place.domain, peer)
+        elif peer.tier is Tier.LOST:
             lose(turn, row)
-        elif peer is not None:
+        else:
             hear(turn, row, peer)
 
     def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
@@ -276,6 +292,9 @@ class Engine:
             return f"the {'parent' if name == PARENT else f'agent of {name}'} runs other modules"
         waits = self.side.runs(part) and part is not HEAR and not self.supervisor.ready(part.module)
         return f"module {part.module} is starting" if waits else None
+
+    def _probe(self, turn: Turn, node: str) -> None:
+        self.links.probe(turn, node)
 
     def _incarnation(self, entity: EntityId) -> int:
         """The boot of its node, as far as it is known here; 0 before the first."""

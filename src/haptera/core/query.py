@@ -6,10 +6,18 @@ from collections.abc import Iterable
 import msgspec
 
 from haptera.core.limits import MS
-from haptera.core.rows.row import Row
+from haptera.core.rows.row import Contest, Row
 from haptera.model.chain import Chain, Do, Find, Link
 from haptera.model.facts import Fact
-from haptera.model.views import DesiredView, EntityView, LinkView, ObservedView, Summary, TriedView
+from haptera.model.views import (
+    DesiredView,
+    EntityView,
+    LinkView,
+    ObservedView,
+    ReadingView,
+    Summary,
+    TriedView,
+)
 
 
 def view(row: Row, now: int) -> EntityView:
@@ -20,6 +28,8 @@ def view(row: Row, now: int) -> EntityView:
     }
     for name, fact in row.remembered.items():
         observed[name] = _observed(row, name, fact, now, known=False)
+    for contest in row.contests.values():
+        _contest(row, contest, observed, now)
     return EntityView(
         entity=str(row.id),
         kind=row.id.kind,
@@ -55,6 +65,21 @@ def summary(rows: Iterable[Row]) -> Summary:
 def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
     age_ms = max(0, now - fact.at) // MS
     return ObservedView(row.value(name, fact), known, fact.method.value, fact.by, age_ms)
+
+
+def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now: int) -> None:
+    """Both readings are shown, each with the one that it contradicts."""
+    name, against = contest.variable, contest.against
+    pair = {against: _reading(row, name, contest.fact, now)}
+    if against != name and against in row.known:
+        pair[name] = _reading(row, against, row.known[against], now)
+    for one, reading in pair.items():
+        if one in observed:
+            observed[one] = msgspec.structs.replace(observed[one], contested=reading)
+
+
+def _reading(row: Row, name: str, fact: Fact, now: int) -> ReadingView:
+    return ReadingView(name, row.value(name, fact), fact.by, max(0, now - fact.at) // MS)
 
 
 def _link(link: Link) -> LinkView:

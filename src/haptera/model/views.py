@@ -20,14 +20,27 @@ class DesiredView(msgspec.Struct, frozen=True, gc=False):
     owner: str
 
 
+class ReadingView(msgspec.Struct, frozen=True, gc=False):
+    """What a module read of a variable, so long ago."""
+
+    variable: str
+    value: str
+    by: str
+    age_ms: int
+
+
 class ObservedView(msgspec.Struct, frozen=True, gc=False):
-    """`known` is false for a remembered value; `age_ms` counts from when it was read."""
+    """`known` is false for a remembered value; `age_ms` counts from when it was read.
+
+    `contested` is a fresh reading that cannot be so together with this one.
+    """
 
     value: str
     known: bool
     method: str
     by: str
     age_ms: int
+    contested: ReadingView | None = None
 
 
 class LinkView(msgspec.Struct, frozen=True, gc=False):

@@ -89,6 +89,23 @@ class Stands:
 
 
 @dataclass(slots=True)
+class Contest:
+    """A fresh reading that another's denies; both were looked at again so many times.
+
+    `against` is the variable of the reading that denies it: itself, where two modules differ.
+    Until `fresh_until` it may be read again; unless it is, the other then counts.
+    """
+
+    variable: str
+    fact: Fact
+    against: str
+    fresh_until: int
+    text: str = ""
+    looks: int = 0
+    again_at: int = 0
+
+
+@dataclass(slots=True)
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
@@ -97,6 +114,8 @@ class Row:
     `lent` is what others were last told that they borrow of it, `told` what the parent was,
     `published` what listeners were;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
+    `found_at` says when each known value was first read; `second` holds what another module last
+    read of a variable, `contests` what cannot be so together with what is known;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part.
     """
@@ -114,6 +133,9 @@ class Row:
     stands: Stands | None = None
     quotes: Stands | None = None
     forgotten_at: dict[str, int] = field(default_factory=dict)
+    found_at: dict[str, int] = field(default_factory=dict)
+    second: dict[str, Fact] = field(default_factory=dict)
+    contests: dict[str, Contest] = field(default_factory=dict)
     version: int = 0
     looks: dict[str, Looking] = field(default_factory=dict)
     stepping: Stepping | None = None
@@ -165,6 +187,10 @@ class Row:
         old = self.known.get(name)
         if old is not None and old.at > fact.at:
             return False
+        if old is None or old.value != fact.value:
+            self.found_at[name] = fact.at
+        if old is not None and old.by != fact.by and old.method is fact.method is Method.READ:
+            self.second[name] = old
         self.known[name] = fact
         self.remembered.pop(name, None)
         return old is None or (old.value, old.method) != (fact.value, fact.method)
@@ -174,6 +200,7 @@ class Row:
         fact = self.known.pop(name, None)
         if fact is None:
             return False
+        self.second.pop(name, None)
         self.remembered[name] = fact
         self.forgotten_at[name] = now
         return True

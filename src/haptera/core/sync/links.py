@@ -90,6 +90,12 @@ class Links:
             turn.effects.append(Tell(name, self._message(turn, peer, after=None)))
             self._timers.set(("hello", name), turn.now + self._side.hello_ns)
 
+    def probe(self, turn: Turn, name: str) -> None:
+        """Ask this neighbour for a hello at once."""
+        peer = self._peers.get(name)
+        if peer is not None:
+            turn.effects.append(Tell(name, self._message(turn, peer, after=None, probe=True)))
+
     def tell_again(self, turn: Turn, name: str) -> None:
         """The timer by which a neighbour should have shown to hold a change went off."""
         peer = self._peers.get(name)
@@ -111,7 +117,7 @@ class Links:
                 suspect_at = peer.silent_since + SUSPECT_AFTER * hello_ns // 10
                 self._timers.set(("tier", name), max(suspect_at, turn.now + 1))
             case Tier.SUSPECT:
-                turn.effects.append(Tell(name, self._message(turn, peer, after=None, probe=True)))
+                self.probe(turn, name)
                 self._timers.set(("tier", name), turn.now + PROBE_EVERY * hello_ns // 10)
             case Tier.LOST:
                 turn.touch(node_id(self._node(name)))
@@ -126,6 +132,8 @@ class Links:
         if back:
             turn.touch(node_id(self._node(peer.name)))
             self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
+        elif peer.disbelieved:
+            turn.dirty.add(node_id(self._node(peer.name)))
         if self._holds(peer):
             self._timers.drop(("tell", peer.name))
             peer.tells = 0

@@ -29,7 +29,8 @@ class Peer:
 
     `schema` is the digest of the kinds and parts that it knows, None before it said so. `said` is
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
-    we last knew it to be right; `tells` how often it was told the present one.
+    we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
+    while something that is known denies that it can be there.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Peer:
     said: Mark = NOTHING
     acked: int = 0
     tells: int = 0
+    disbelieved: bool = False
 
     def heard(self, at: int) -> bool:
         """It was heard; tell whether it had been lost, or never heard before."""
