@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from haptera.model.views import Condition, EntityView, LinkView
+from haptera.model.views import CONTESTED, Condition, EntityView, LinkView, ReadingView
 
 COLOURS = {
     Condition.IDLE: "bright_black",
@@ -45,7 +45,7 @@ def sentence(view: EntityView) -> str:
         case Condition.IDLE:
             return f"{view.entity}: nothing is desired of it"
         case condition:
-            reason = printable(view.why or "no reason is known")
+            reason = printable(_contested(view) or view.why or "no reason is known")
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}"
 
 
@@ -56,7 +56,8 @@ def details(view: EntityView) -> Iterator[str]:
     for name, seen in view.observed.items():
         how = seen.method if seen.known else "remembered"
         age = duration(seen.age_ms)
-        yield f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
+        line = f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
+        yield line if seen.contested is None else f"{line}, but {_read(seen.contested)}"
     yield from (f"chain  {line}" for line in chain_lines(view.chain))
     if view.error is not None:
         yield f"error  {printable(view.error)}"
@@ -69,6 +70,25 @@ def chain_lines(chain: list[LinkView]) -> Iterator[str]:
         where = "on the node" if link.where == "self" else f"on the {link.where}"
         mark = "  DISRUPTIVE" if link.disruptive else ""
         yield f"{number}. {link.does}{expect}  ({link.part} {where}){mark}"
+
+
+def _contested(view: EntityView) -> str | None:
+    """The reason, where it is that readings contradict each other: each with its age."""
+    if view.why is None or not view.why.startswith(CONTESTED):
+        return None
+    readings: list[ReadingView] = []
+    for name, seen in view.observed.items():
+        if seen.contested is not None:
+            readings.append(seen.contested)
+            if seen.contested.variable == name:
+                readings.append(ReadingView(name, seen.value, seen.by, seen.age_ms))
+    readings.sort(key=lambda one: one.variable)
+    return CONTESTED + ", ".join(_read(one) for one in readings)
+
+
+def _read(one: ReadingView) -> str:
+    said = f"{one.by} says {one.variable} {one.value}"
+    return f"{printable(said)} ({duration(one.age_ms)} ago)"
 
 
 def _value(view: EntityView, name: str) -> str:

@@ -20,6 +20,7 @@ from haptera.kinds.node import Agent, agent
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Condition, Look
 from haptera.model.policy import LOOKING
+from haptera.model.views import CONTESTED
 
 # A reading must be so much newer than what denies it: a hello may have been under way, and have
 # waited in a socket, when the power was cut.
@@ -110,10 +111,11 @@ class Contests:
         if old is not None and old.against == contest.against:
             contest.looks, contest.again_at = old.looks, old.again_at
         fact = row.known[contest.against]
-        contest.text = (
-            f"contested: {_says(row, domain, contest.variable, contest.fact)}, "
-            f"{_says(row, domain, contest.against, fact)}"
-        )
+        contest.read_by = _path(domain, contest.variable, contest.fact)
+        contest.denied_by = _path(domain, contest.against, fact)
+        said = f"{contest.read_by} says {_value(row, contest.variable, contest.fact)}"
+        denied = f"{contest.denied_by} says {_value(row, contest.against, fact)}"
+        contest.text = f"{CONTESTED}{said}, {denied}"
         row.contests[contest.variable] = contest
         if old is None or old.text != contest.text:
             turn.changed.add(row.id)
@@ -177,6 +179,10 @@ def _lasts_ns(look: Look) -> int:
     return (LOOKS_OVERDUE_MAX * look.every_ms + look.within_ms) * MS
 
 
-def _says(row: Row, domain: Domain, name: str, fact: Fact) -> str:
+def _path(domain: Domain, name: str, fact: Fact) -> str:
     looks = (one.path for one in domain.looks if (one.at, one.module) == (name, fact.by))
-    return f"{next(looks, fact.by)} says {name} {row.value(name, fact)}"
+    return next(looks, fact.by)
+
+
+def _value(row: Row, name: str, fact: Fact) -> str:
+    return f"{name} {row.value(name, fact)}"

@@ -44,7 +44,7 @@ _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 class Decisions:
     """State, diff and plan of one entity become an act, a look, or a wait with its reason."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one argument an organ
         self,
         side: Side,
         catalog: Catalog,

@@ -70,16 +70,16 @@ def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> Obse
 def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now: int) -> None:
     """Both readings are shown, each with the one that it contradicts."""
     name, against = contest.variable, contest.against
-    pair = {against: _reading(row, name, contest.fact, now)}
+    pair = {against: _reading(row, name, contest.fact, contest.read_by, now)}
     if against != name and against in row.known:
-        pair[name] = _reading(row, against, row.known[against], now)
+        pair[name] = _reading(row, against, row.known[against], contest.denied_by, now)
     for one, reading in pair.items():
         if one in observed:
             observed[one] = msgspec.structs.replace(observed[one], contested=reading)
 
 
-def _reading(row: Row, name: str, fact: Fact, now: int) -> ReadingView:
-    return ReadingView(name, row.value(name, fact), fact.by, max(0, now - fact.at) // MS)
+def _reading(row: Row, name: str, fact: Fact, by: str, now: int) -> ReadingView:
+    return ReadingView(name, row.value(name, fact), by, max(0, now - fact.at) // MS)
 
 
 def _link(link: Link) -> LinkView:

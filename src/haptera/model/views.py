@@ -1,8 +1,12 @@
 """What is told of entities to people and programs: answers, streams, pages."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
+
+# What a reason begins with that names readings which contradict each other.
+CONTESTED: Final = "contested: "
 
 
 class Condition(StrEnum):
@@ -21,7 +25,7 @@ class DesiredView(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReadingView(msgspec.Struct, frozen=True, gc=False):
-    """What a module read of a variable, so long ago."""
+    """What a look, `by` its path, read of a variable so long ago."""
 
     variable: str
     value: str
@@ -32,7 +36,7 @@ class ReadingView(msgspec.Struct, frozen=True, gc=False):
 class ObservedView(msgspec.Struct, frozen=True, gc=False):
     """`known` is false for a remembered value; `age_ms` counts from when it was read.
 
-    `contested` is a fresh reading that cannot be so together with this one.
+    `contested` is the reading that contradicts it; of two that differ, the entity holds the later.
     """
 
     value: str

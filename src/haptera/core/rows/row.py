@@ -93,7 +93,8 @@ class Contest:
     """A fresh reading that another's denies; both were looked at again so many times.
 
     `against` is the variable of the reading that denies it: itself, where two modules differ.
-    Until `fresh_until` it may be read again; unless it is, the other then counts.
+    Until `fresh_until` it may be read again; unless it is, the other then counts. `read_by` and
+    `denied_by` are the paths of the two looks.
     """
 
     variable: str
@@ -101,6 +102,8 @@ class Contest:
     against: str
     fresh_until: int
     text: str = ""
+    read_by: str = ""
+    denied_by: str = ""
     looks: int = 0
     again_at: int = 0
 

@@ -202,8 +202,14 @@ function paintPanel(nodes) {
 function paintAges() {
   for (const { element, seen, arrived } of ages) {
     const age = duration(seen.age_ms + performance.now() - arrived);
-    element.textContent = `${seen.known ? seen.method : "remembered, read"} ${age} ago by ${seen.by}`;
+    element.textContent = `${seen.known ? seen.method : "remembered, read"} ${age} ago by ${seen.by}${contested(seen)}`;
   }
+}
+
+// A reading that cannot be so together with this one.
+function contested(seen) {
+  const other = seen.contested;
+  return other ? `; contested: ${other.by} says ${other.variable} ${other.value}` : "";
 }
 
 function article(view) {
