@@ -2,34 +2,37 @@
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
-from haptera.core.query import view
-from tests.world.history import web
-from tests.world.storm import Storm, check
+from haptera.testing.machine import Trouble
+from tests.world.hunt import STEPS, weather
+from tests.world.storm import Storm
 
-STEPS = 25
+# What is run each time; `python -m tests.world.hunt FROM-TO` runs as many more as one likes.
+AT_THE_DESK, EACH_TIME = range(10), range(10, 500)
+# A fault that never happens proves nothing.
+FAULTS = {
+    *(f"datagram {fate}" for fate in ("lost", "copied", "late")),
+    *(f"machine {trouble}" for trouble in Trouble.__annotations__),
+    *("process killed", "process paused", "module killed", "power lost", "services ended"),
+    *("journal lost", "disk refuses", "link cut", "wish asked"),
+}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", AT_THE_DESK)
 def test_in_any_storm_promises_hold_and_after_it_all_is_as_desired(seed: int) -> None:
     weather(seed)
 
 
-def weather(seed: int) -> None:
-    storm = Storm(seed)
-    storm.unfold(STEPS)
-    settled = storm.calm_down()
-    check(storm)
-    engine = storm.world.parent.engine
-    assert engine is not None
-    now = storm.world.clock.now
-    assert settled, [view(row, now) for row in engine.table]
-    for name, machine in storm.world.machines.items():
-        row = engine.table.get(web(name))
-        assert row is not None
-        assert (machine.power, machine.services["web"]) == ("on", row.digest())
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_in_hundreds_of_storms_promises_hold_and_each_fault_has_happened() -> None:
+    happened: Counter[str] = Counter()
+    for seed in EACH_TIME:
+        happened += weather(seed).world.clock.happened
+    assert {fault for fault, times in happened.items() if times} == FAULTS
 
 
 def test_a_storm_is_the_same_whatever_the_order_of_sets() -> None:

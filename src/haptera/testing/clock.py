@@ -1,6 +1,7 @@
 """A clock of our own: what is to happen when, in one order for one seed."""
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ class Clock:
     """Simulated time in ns, and the events on it. Randomness comes in streams by name.
 
     A stream of its own for each consumer: a new consumer never shifts what another draws.
+    `happened` counts the faults that came about: a fault that never does proves nothing.
     """
 
     def __init__(self, seed: int) -> None:
@@ -18,12 +20,19 @@ class Clock:
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         self._streams: dict[str, Random] = {}
+        self.happened: Counter[str] = Counter()
 
     def rng(self, name: str) -> Random:
         """The random stream of this name."""
         if name not in self._streams:
             self._streams[name] = Random(f"{self.seed}/{name}")
         return self._streams[name]
+
+    def chance(self, stream: str, fault: str, share: float) -> bool:
+        """Whether this fault comes about now, as it does in this share of cases."""
+        happens = share > 0 and self.rng(stream).random() < share
+        self.happened[fault] += happens
+        return happens
 
     def after(self, delay_ns: int, function: Callable[..., None], *args: Any) -> None:
         """Call the function then; what is due at one instant goes by the order of asking."""

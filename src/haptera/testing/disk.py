@@ -31,7 +31,7 @@ class Disk:
 
     def __init__(self, clock: Clock, name: str, epoch: int) -> None:
         self._clock = clock
-        self._name = name
+        self.name = name
         self.epoch = epoch
         self.revision = 0
         self.entities: dict[EntityId, StoredEntity] = {}
@@ -42,6 +42,8 @@ class Disk:
         self.slow_ms = 20
         self.paused_until = 0
         self.opened: dict[str, int] = {}
+        self.closed: dict[str, int] = {}
+        self.lost: list[int] = []
         self._life = 0
         self._free_at = 0
 
@@ -64,7 +66,7 @@ class Disk:
 
     def submit(self, write: Write, done: Callable[[Written | Unwritten], None]) -> None:
         """Commit after a while and in order, unless the process dies before."""
-        delay_ns = self._clock.rng(f"disk/{self._name}").randrange(1, self.slow_ms) * MS
+        delay_ns = self._clock.rng(f"disk/{self.name}").randrange(1, self.slow_ms) * MS
         self._free_at = max(self._free_at, self._clock.now) + delay_ns
         self._clock.after(self._free_at - self._clock.now, self._commit, self._life, write, done)
 
@@ -93,10 +95,11 @@ class Disk:
         """All of it is gone but the session: an agent's journal does not survive everything."""
         self.epoch = self.revision = 0
         self.entities, self.intents = {}, {}
+        self.lost.append(self._clock.now)
+        self._clock.happened["journal lost"] += 1
 
     def _refuses(self) -> bool:
-        refusing = self.refusing
-        return refusing > 0 and self._clock.rng(f"disk/{self._name}").random() < refusing
+        return self._clock.chance(f"disk/{self.name}", "disk refuses", self.refusing)
 
     def _apply(self, change: Change) -> None:
         match change:
@@ -105,6 +108,7 @@ class Disk:
                 self.opened[intent.id] = self._clock.now
             case CloseIntent(id):
                 self.intents.pop(id, None)
+                self.closed[id] = self._clock.now
             case Undeclare(entity):
                 self.entities.pop(entity, None)
             case Declare(entity, attributes, owner):

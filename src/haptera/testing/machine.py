@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from haptera.model.effects import Call, Work
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Failed, Sighted
 from haptera.testing.clock import Clock
 
@@ -38,6 +40,16 @@ class Read:
     lied: bool
 
 
+class Reading(NamedTuple):
+    """A value that was really told of this machine, as of then; `cuts` counts its power losses."""
+
+    entity: EntityId
+    variable: str
+    value: str
+    at: int
+    cuts: int
+
+
 @dataclass
 class Trouble:
     """How badly a machine behaves, within what its modules declare; shares between 0 and 1.
@@ -69,6 +81,7 @@ class Machine:
     cuts: int = 0
     commands: list[Command] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
@@ -82,11 +95,11 @@ class Machine:
                 self._watch = call.id, answer
                 self._report()
             return
-        if self._draw(self.trouble.silent):
+        if self._draw("silent", self.trouble.silent):
             answer = _nobody
-        elif self._draw(self.trouble.fatal):
+        elif self._draw("fatal", self.trouble.fatal):
             answer = _dying(died)
-        delay_ns = self._delay_ns(1, 3_000 if self._draw(self.trouble.slow) else 40)
+        delay_ns = self._delay_ns(1, 3_000 if self._draw("slow", self.trouble.slow) else 40)
         if call.deadline_at is not None and self.clock.now + delay_ns > call.deadline_at:
             self.clock.after(delay_ns, answer, Failed(call.id, "too late to begin", refused=True))
             return
@@ -106,20 +119,22 @@ class Machine:
         """All processes of the machine are gone."""
         self.power = "off"
         self.cuts += 1
+        self.clock.happened["power lost"] += 1
         self.services.clear()
         self.stopped(self.name)
         self._report()
 
     def _look_power(self, call: Call, answer: Answer) -> None:
         at = self.clock.now
-        if self._draw(self.trouble.failing):
+        if self._draw("failing", self.trouble.failing):
             answer(Failed(call.id, "no route to the BMC"))
             return
         other = {"on": "off", "off": "on"}[self.power]
-        lies = self._draw(self.trouble.lying)
+        lies = self._draw("lying", self.trouble.lying)
         value = other if lies else self.power
-        delay_ns = self._delay_ns(0, 1_500) if self._draw(self.trouble.slow) else 0
+        delay_ns = self._delay_ns(0, 1_500) if self._draw("slow", self.trouble.slow) else 0
         self.reads.append(Read(at, value, at + delay_ns, lies))
+        self._tell(node_id(self.name), "power", value, at)
         self.clock.after(delay_ns, answer, Answered(call.id, value, at))
 
     def _report(self) -> None:
@@ -129,12 +144,13 @@ class Machine:
     def _sight(self, power: str) -> None:
         if self._watch is not None:
             call, answer = self._watch
+            self._tell(node_id(self.name), "power", power, self.clock.now)
             if power == "off":
                 self.reports_off.append(self.clock.now)
             answer(Sighted(call, power, self.clock.now))
 
     def _late_ns(self) -> int:
-        return self._delay_ns(500, 8_000) if self._draw(self.trouble.stale) else 2 * MS
+        return self._delay_ns(500, 8_000) if self._draw("stale", self.trouble.stale) else 2 * MS
 
     def _switch_on(self, call: Call, answer: Answer) -> None:
         self._command(call, answer, "on")
@@ -149,7 +165,7 @@ class Machine:
             return
         command = Command(call.intent, power, self.clock.now, self.power)
         self.commands.append(command)
-        if not self._draw(self.trouble.idle):
+        if not self._draw("idle", self.trouble.idle):
             self.clock.after(self._delay_ns(100, LATE_MS), self._effect, command)
         answer(Ended(call.id))
 
@@ -167,14 +183,16 @@ class Machine:
             self.booted(self.name)
 
     def _look_run(self, call: Call, answer: Answer) -> None:
-        running = call.entity.name in self.services
-        answer(Answered(call.id, "running" if running else "stopped", self.clock.now))
+        value = "running" if call.entity.name in self.services else "stopped"
+        self._tell(call.entity, "run", value, self.clock.now)
+        answer(Answered(call.id, value, self.clock.now))
 
     def _look_applied(self, call: Call, answer: Answer) -> None:
         digest = self.services.get(call.entity.name)
         if digest is None:
             answer(Failed(call.id, "does not run"))
         else:
+            self._tell(call.entity, "applied", digest, self.clock.now)
             answer(Answered(call.id, digest, self.clock.now))
 
     def _start(self, call: Call, answer: Answer) -> None:
@@ -187,8 +205,11 @@ class Machine:
         self.services.pop(call.entity.name, None)
         answer(Ended(call.id))
 
-    def _draw(self, share: float) -> bool:
-        return share > 0 and self.clock.rng(f"machine/{self.name}").random() < share
+    def _tell(self, entity: EntityId, variable: str, value: str, at: int) -> None:
+        self.readings.append(Reading(entity, variable, value, at, self.cuts))
+
+    def _draw(self, trouble: str, share: float) -> bool:
+        return self.clock.chance(f"machine/{self.name}", f"machine {trouble}", share)
 
     def _delay_ns(self, low_ms: int, high_ms: int) -> int:
         return self.clock.rng(f"machine/{self.name}").randrange(low_ms, high_ms) * MS

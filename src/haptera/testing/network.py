@@ -48,12 +48,15 @@ class Network:
     def send(self, sender: str, receiver: str, datagram: bytes) -> None:
         """Deliver after a while: once, twice or never."""
         rng = self._clock.rng("network")
-        if frozenset((sender, receiver)) in self.cut or rng.random() < self.faults.loss:
+        if frozenset((sender, receiver)) in self.cut or self._chance("lost", self.faults.loss):
             return
-        for _ in range(2 if rng.random() < self.faults.copies else 1):
-            slow = rng.random() < self.faults.late
+        for _ in range(2 if self._chance("copied", self.faults.copies) else 1):
+            slow = self._chance("late", self.faults.late)
             delay_ns = rng.randrange(1000, 10_000) * MS if slow else rng.randrange(1, 30) * MS
             self._clock.after(delay_ns, self._deliver, sender, receiver, datagram)
+
+    def _chance(self, fate: str, share: float) -> bool:
+        return self._clock.chance("network", f"datagram {fate}", share)
 
     def _deliver(self, sender: str, receiver: str, datagram: bytes) -> None:
         if (held := self._held.get(receiver)) is not None:

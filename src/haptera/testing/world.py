@@ -28,6 +28,7 @@ from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Faults, Network
 from haptera.testing.radio import Radio, agree
+from haptera.testing.tape import UNTAPED, Boot, Entry
 from haptera.wire.seal import Role
 from haptera.wire.updates import Codec
 
@@ -47,6 +48,7 @@ class Process:
         self.radio: Radio | None = None
         self.replies: dict[int, Reply] = {}
         self.turns = 0
+        self.instance = 0
         self._paused: list[Event] | None = None
         self._life = 0
         self._boots: dict[str, int] = {}
@@ -56,7 +58,7 @@ class Process:
         self._life += 1
         clock = self.world.clock
         context = Context.PARENT if self.node is None else Context.SELF
-        instance = clock.rng("instances").getrandbits(63) | 1
+        instance = self.instance = clock.rng("instances").getrandbits(63) | 1
         side = Side(
             context, self.node, instance, "world", HELLO_NS, clock.rng(f"draw/{self.name}").random
         )
@@ -95,8 +97,14 @@ class Process:
             return
         now = self.world.clock.now
         self.turns += 1
-        effects = self.engine.handle(list(events), now)
+        batch = list(events)
+        effects = self.engine.handle(batch, now)
         self.engine.check()
+        self.world.tape.extend(
+            Entry(now, self.name, self.instance, one)
+            for one in (*batch, *effects)
+            if not isinstance(one, UNTAPED)
+        )
         for effect in effects:
             self._perform(effect)
         deadline = self.engine.deadline()
@@ -108,6 +116,7 @@ class Process:
         if self.engine is None or self._paused is not None:
             return
         self._paused = []
+        self.world.clock.happened["process paused"] += 1
         delay_ns = int(seconds * S)
         self.disk.paused_until = self.world.clock.now + delay_ns
         self.world.network.hold(self.name)
@@ -123,6 +132,7 @@ class Process:
 
     def lose_module(self, module: str) -> None:
         """The module's process dies."""
+        self.world.clock.happened["module killed"] += 1
         self.deliver([Exited(module, "was killed")])
 
     def _tick(self, life: int, deadline: int) -> None:
@@ -181,6 +191,8 @@ class World:
         self.agents: dict[str, Process] = {}
         self.incarnations = dict.fromkeys(names, 0)
         self.disks = [self.parent.disk]
+        self.tape: list[Entry] = []
+        self.boots: list[Boot] = []
         self._tickets = count(1)
         self.parent.start()
 
@@ -208,6 +220,7 @@ class World:
 
     def crash(self, process: Process) -> None:
         """Kill a daemon; what watches over it starts it again."""
+        self.clock.happened["process killed"] += 1
         process.crash()
         self.clock.after(RESTART_NS, self._restart, process)
 
@@ -222,6 +235,8 @@ class World:
             self.clock.after(100 * MS, self._enrol_again, name, self.machines[name].cuts)
             return
         self.incarnations[name] += 1
+        cuts = self.machines[name].cuts
+        self.boots.append(Boot(self.clock.now, name, self.incarnations[name], cuts))
         self.parent.disk.incarnations[name] = self.incarnations[name]
         disk = Disk(self.clock, name, 0)
         self.disks.append(disk)

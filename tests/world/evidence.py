@@ -1,0 +1,223 @@
+"""What a history left behind, sorted for the oracle: steps, readings and intents by process."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from haptera.model.changes import CloseIntent, OpenIntent
+from haptera.model.effects import Call, Cancel, Work, Write
+from haptera.model.entity import EntityId
+from haptera.model.events import Alive, Answered, Ended, Enrolled, Failed, Heard, Sighted
+from haptera.model.intent import Intent
+from haptera.model.parts import Look, Manifest, Step
+from haptera.model.views import EntityView
+from haptera.testing.disk import Disk
+from haptera.testing.machine import Reading
+from haptera.testing.tape import Entry
+from haptera.testing.world import World
+
+MS = 1_000_000
+
+
+class Told(NamedTuple):
+    """What a process told people of an entity."""
+
+    at: int
+    process: str
+    life: int
+    view: EntityView
+
+
+class Word(NamedTuple):
+    """What a life of a process heard of a variable; `value` is None where a look failed."""
+
+    told_at: int
+    at: int
+    life: int
+    value: str | None
+    watched: bool
+
+
+@dataclass
+class Taken:
+    """One step that was called, and how the call ended as far as its process heard of it."""
+
+    at: int
+    process: str
+    life: int
+    call: Call
+    step: Step
+    intent: Intent
+    ended_at: int | None = None
+    outcome: Ended | Failed | None = None
+
+    @property
+    def settled_at(self) -> int:
+        """From when on it can have no effect any more, as its module declares."""
+        assert self.call.deadline_at is not None
+        latest = self.call.deadline_at + self.step.late_ms * MS
+        if isinstance(self.outcome, Ended) and self.ended_at is not None:
+            return min(latest, self.ended_at + self.step.late_ms * MS)
+        return latest
+
+    @property
+    def refused(self) -> bool:
+        return isinstance(self.outcome, Failed) and self.outcome.refused
+
+
+@dataclass
+class Evidence:
+    """All of one history; `told` was sampled while it went."""
+
+    world: World
+    told: Sequence[Told]
+    looks: dict[tuple[str, str], Look]
+    steps: dict[tuple[str, str], Step]
+    taken: list[Taken] = field(default_factory=list)
+    heard: dict[tuple[str, EntityId, str], list[Word]] = field(default_factory=dict)
+    meant: dict[str, Intent] = field(default_factory=dict)
+    meant_at: dict[str, tuple[str, int]] = field(default_factory=dict)
+    began_at: dict[int, int] = field(default_factory=dict)
+    closed_at: dict[str, int] = field(default_factory=dict)
+
+    arrived: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    enrolled: list[tuple[int, Enrolled]] = field(default_factory=list)
+    really: dict[tuple[EntityId, str], list[Reading]] = field(default_factory=dict)
+
+    def live_disk(self, process: str) -> Disk | None:
+        """What the process of this name has now, or would have if it were started again."""
+        every = [self.world.parent, *self.world.agents.values()]
+        return next((one.disk for one in every if one.name == process), None)
+
+    def truths(self, entity: EntityId, variable: str, since: int, until: int) -> list[Reading]:
+        """What machines really told of a variable between these times."""
+        every = self.really.get((entity, variable), [])
+        first = bisect_left(every, since, key=lambda one: one.at)
+        return every[first : bisect_right(every, until, key=lambda one: one.at)]
+
+    def cuts_known(self, told: Told, node: str) -> int | None:
+        """How often the node had lost power by the last enrolment that this parent knows of.
+
+        It took note of it, or found it in its store when it started.
+        """
+        taken = [one.incarnation for at, one in self.enrolled if one.peer == node and at <= told.at]
+        began_at = self.began_at[told.life]
+        known = [
+            one
+            for one in self.world.boots
+            if one.node == node and (one.at < began_at or one.incarnation in taken)
+        ]
+        return known[-1].cuts if known else None
+
+    def cuts(self, node: str, at: int) -> int:
+        """How often the node had lost its power when the agent that ran then enrolled."""
+        boots = [one for one in self.world.boots if one.node == node and one.at <= at]
+        return boots[-1].cuts if boots else 0
+
+    def readings(self, process: str, entity: EntityId, variable: str) -> list[Word]:
+        return self.heard.get((process, entity, variable), [])
+
+    def readings_until(self, one: Taken, variable: str) -> list[Word]:
+        """What its own life had heard of the variable when the step was called."""
+        every = self.readings(one.process, one.call.entity, variable)
+        until = bisect_right([heard.told_at for heard in every], one.at)
+        return [heard for heard in every[:until] if heard.life == one.life]
+
+
+def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> Evidence:
+    """Read the tape once."""
+    evidence = Evidence(
+        world,
+        told,
+        {(look.module, look.name): look for one in manifests for look in one.looks},
+        {(step.module, step.name): step for one in manifests for step in one.steps},
+    )
+    for machine in world.machines.values():
+        for reading in sorted(machine.readings, key=lambda one: one.at):
+            key = reading.entity, reading.variable
+            evidence.really.setdefault(key, []).append(reading)
+    open_calls: dict[tuple[int, int], Taken | Call] = {}
+    for entry in world.tape:
+        _read(evidence, open_calls, entry)
+    return evidence
+
+
+def _read(evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: Entry) -> None:
+    life, what = entry.life, entry.what
+    evidence.began_at.setdefault(life, entry.at)
+    match what:
+        case Call():
+            under_way[life, what.id] = _called(evidence, entry, what)
+        case Cancel(call):
+            _cancelled(evidence, under_way.pop((life, call), None), entry)
+        case Sighted(call):
+            _answered(evidence, under_way.get((life, call)), entry)
+        case Answered(call) | Ended(call) | Failed(call):
+            _answered(evidence, under_way.pop((life, call), None), entry)
+        case Write():
+            _written(evidence, entry, what)
+        case Heard(peer, arrived_at=arrived_at):
+            evidence.arrived.setdefault((life, peer), []).append(arrived_at)
+        case Alive(peers, arrived_at):
+            for peer in peers:
+                evidence.arrived.setdefault((life, peer), []).append(arrived_at)
+        case Enrolled():
+            evidence.enrolled.append((entry.at, what))
+        case _:
+            pass
+
+
+def _called(evidence: Evidence, entry: Entry, call: Call) -> Taken | Call:
+    if call.work is not Work.STEP or call.intent is None:
+        return call
+    step, intent = evidence.steps[call.module, call.part], evidence.meant[call.intent]
+    taken = Taken(entry.at, entry.process, entry.life, call, step, intent)
+    evidence.taken.append(taken)
+    return taken
+
+
+def _answered(evidence: Evidence, one: Taken | Call | None, entry: Entry) -> None:
+    if isinstance(one, Call):
+        _hear(evidence, one, entry)
+    elif one is not None and isinstance(entry.what, Ended | Failed):
+        one.ended_at, one.outcome = entry.at, entry.what
+
+
+def _written(evidence: Evidence, entry: Entry, write: Write) -> None:
+    for change in write.changes:
+        match change:
+            case OpenIntent(intent):
+                evidence.meant[intent.id] = intent
+                evidence.meant_at[intent.id] = entry.process, entry.at
+            case CloseIntent(id):
+                evidence.closed_at.setdefault(id, entry.at)
+            case _:
+                pass
+
+
+def _cancelled(evidence: Evidence, one: Taken | Call | None, entry: Entry) -> None:
+    """A look that is given up says as much as one that fails; so it is if nobody answered it."""
+    if isinstance(one, Call) and one.work is Work.LOOK:
+        _hear(evidence, one, entry)
+
+
+def _hear(evidence: Evidence, call: Call, entry: Entry) -> None:
+    look = evidence.looks[call.module, call.part]
+    value, at = None, entry.at
+    if isinstance(entry.what, Answered | Sighted):
+        value, at = entry.what.value, entry.what.at
+    heard = Word(entry.at, at, entry.life, value, call.work is Work.WATCH)
+    if not (heard.watched and value is None):
+        key = entry.process, call.entity, look.at
+        evidence.heard.setdefault(key, []).append(heard)
+
+
+def pairs(taken: Sequence[Taken]) -> Iterator[tuple[Taken, Taken]]:
+    """Each step with the next one on the same entity, by whichever life of the same process."""
+    last: dict[tuple[str, EntityId], Taken] = {}
+    for one in taken:
+        key = one.process, one.call.entity
+        if key in last:
+            yield last[key], one
+        last[key] = one

@@ -1,0 +1,256 @@
+"""Judges a history from outside, by what was recorded of it: it shares no code with the core."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.events import Heard
+from haptera.model.parts import ANY, Manifest
+from haptera.model.schema import Applied
+from haptera.testing.machine import LATE_MS, Command, Machine, Read
+from haptera.testing.world import World
+from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
+
+S = 1_000 * MS
+PARENT = "parent"
+# A reading lives until three looks are overdue.
+LOOKS_OVERDUE_MAX = 3
+# How long a datagram may be under way, and how long what has arrived may wait to be taken.
+UNDER_WAY_S_MAX = 10 + 95
+# From when a step's longest late effect is over: looks that fail, pauses and slow disks included.
+READ_WITHIN_S_MAX = 400
+
+
+def judge(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> None:
+    """Every promise that was not kept is an assertion that names it."""
+    evidence = gather(world, manifests, told)
+    for check in CHECKS:
+        check(evidence)
+
+
+def intents_come_first(evidence: Evidence) -> None:
+    """Nothing was done before the intent for it was durable, and nothing twice for one intent."""
+    opened = {key: at for disk in evidence.world.disks for key, at in disk.opened.items()}
+    for machine in evidence.world.machines.values():
+        for command in machine.commands:
+            assert opened[command.intent] <= command.at, f"acted before its intent: {command}"
+        for intent, at in machine.starts:
+            assert opened[intent] <= at, f"started before its intent: {intent}"
+    called = [one.intent.id for one in evidence.taken]
+    assert len(called) == len(set(called)), "I2: two calls for one intent"
+
+
+def power_is_read_between_commands(evidence: Evidence) -> None:
+    """I2: by the machines' own files, no command is in flight twice, none sent again unread."""
+    opened = {key: at for disk in evidence.world.disks for key, at in disk.opened.items()}
+    for machine in evidence.world.machines.values():
+        for command in machine.commands:
+            _check_was_off(machine, command)
+        for first, second in zip(machine.commands, machine.commands[1:], strict=False):
+            _check_read_between(machine, first, second, opened[first.intent])
+
+
+def _check_was_off(machine: Machine, command: Command) -> None:
+    """Nothing but power told to be off may lead to a command, and that only to switch on."""
+    assert command.power == "on", command
+    told = [read for read in machine.reads if read.told_at <= command.at and read.value == "off"]
+    seen = [at for at in machine.reports_off if at <= command.at]
+    last = max([read.at for read in told] + seen, default=0)
+    assert last > command.at - 15 * S, f"I8: not told to be off lately: {command}"
+
+
+def _check_read_between(machine: Machine, first: Command, second: Command, opened_at: int) -> None:
+    """The outcome of the first command was read before the second was sent."""
+    over_at = first.at + LATE_MS * MS
+
+    def counts(read: Read) -> bool:
+        found = read.at > opened_at and read.value == first.power
+        return read.told_at <= second.at and (found or read.at >= over_at)
+
+    read = [one for one in machine.reads if counts(one)]
+    # An entity declared anew after its step was over may first hear of power from its watch.
+    reported = any(over_at <= at <= second.at for at in machine.reports_off)
+    assert read or reported, f"I2: sent again unread: {first}, {second}"
+    if second.at < over_at and first.before == "off" and not any(one.lied for one in read):
+        assert first.done_at is not None, f"I2: two in flight: {first}, {second}"
+        assert first.done_at <= second.at, f"I2: two in flight: {first}, {second}"
+
+
+def outcomes_are_read_between_steps(evidence: Evidence) -> None:
+    """I2: on any entity, a step is over, and its outcome was heard of, before the next is called.
+
+    Not after an agent's machine lost its power, or its journal, with all that was under way.
+    """
+    for first, second in pairs(evidence.taken):
+        if first.refused or _began_anew(evidence, first, second):
+            continue
+        names = [change.variable for change in first.step.changes]
+        names += [one.name for one in first.step.requires]
+        assert any(_tells(evidence, first, second, name) for name in names), (
+            f"I2: outcome not read between {first} and {second}"
+        )
+
+
+def _began_anew(evidence: Evidence, first: Taken, second: Taken) -> bool:
+    name = first.process
+    if name == PARENT:
+        return False
+    lost = [at for disk in evidence.world.disks if disk.name == name for at in disk.lost]
+    return evidence.cuts(name, first.at) != evidence.cuts(name, second.at) or any(
+        first.intent.began_at <= at <= second.at for at in lost
+    )
+
+
+def _tells(evidence: Evidence, first: Taken, second: Taken, name: str) -> bool:
+    """Whether a reading of this variable told the second's process what came of the first."""
+    target = {change.variable: change.target for change in first.step.changes}.get(name)
+    for heard in evidence.readings(first.process, first.call.entity, name):
+        if heard.told_at > second.at or heard.value is None:
+            continue
+        value = heard.value
+        if name == "applied":
+            value = Applied.CURRENT if value == first.call.digest else Applied.STALE
+        if heard.at >= first.settled_at:
+            return True
+        if heard.at > first.intent.began_at and value == target and not heard.watched:
+            return True
+    return False
+
+
+def steps_start_from_what_is_known(evidence: Evidence) -> None:
+    """I8: no step is called whose declared start its process had not read, and lately."""
+    changed_at: dict[tuple[int, EntityId, str], int] = {}
+    for one in evidence.taken:
+        for name, values in _declared_start(one):
+            since = changed_at.get((one.life, one.call.entity, name), 0)
+            _check_known(evidence, one, name, values, since)
+        for change in one.step.changes:
+            if not one.refused:
+                changed_at[one.life, one.call.entity, change.variable] = one.at
+
+
+def _declared_start(one: Taken) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Which variables a step goes from, and which values they must have.
+
+    That its own node's agent is there, a process knows by being it.
+    """
+    for change in one.step.changes:
+        if ANY not in change.sources:
+            yield change.variable, change.sources
+    for condition in one.step.requires:
+        attribute = one.call.attributes.get(condition.name)
+        if attribute is not None:
+            assert attribute in condition.values, f"I8: another class: {one}"
+        elif condition.name != "node.agent":
+            yield condition.name, condition.values
+
+
+def _check_known(
+    evidence: Evidence, one: Taken, variable: str, values: tuple[str, ...], since: int
+) -> None:
+    """The last word on a variable, of its looks or of its watch, was one of these values.
+
+    A look that failed, or a step that changes the variable, made it unknown until the next word.
+    """
+    heard = evidence.readings_until(one, variable)
+    words = [one for one in heard if one.value is not None]
+    last = [[word for word in words if word.watched is watched][-1:] for watched in (False, True)]
+    failed = max((one.told_at for one in heard if one.value is None), default=0)
+    oldest = one.at - _lives_ns(evidence, one, variable)
+    good = [
+        word
+        for found in last
+        for word in found
+        if _value(one, variable, word.value) in values
+        and word.told_at >= max(failed, since)
+        and word.at >= oldest
+    ]
+    assert good, f"I8: {variable} was not known to be {values} for {one}"
+
+
+def _value(one: Taken, variable: str, value: str | None) -> str | None:
+    if variable == "applied":
+        return Applied.CURRENT if value == one.call.digest else Applied.STALE
+    return value
+
+
+def _lives_ns(evidence: Evidence, one: Taken, variable: str) -> int:
+    """How long a reading counts, at the most generous look at this variable."""
+    return max(
+        (LOOKS_OVERDUE_MAX * look.every_ms + look.within_ms) * MS
+        for look in evidence.looks.values()
+        if (look.kind, look.at) == (one.call.entity.kind, variable)
+    )
+
+
+def what_is_told_was_read(evidence: Evidence) -> None:
+    """I7: each value that people are told was really read then, and in this boot where known."""
+    for told in evidence.told:
+        entity = parse_entity(told.view.entity)
+        for name, one in told.view.observed.items():
+            if one.method == "read":
+                really = _was_heard if one.by == "sync" else _was_read
+                assert really(evidence, told, entity, name), (
+                    f"I7: {told.process} tells of {entity} {name} what was never read: {told}"
+                )
+
+
+def _was_read(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bool:
+    one = told.view.observed[name]
+    at = told.at - one.age_ms * MS
+    assert entity.node is not None
+    near = told.process != PARENT or entity == node_id(entity.node)
+    earliest = at - (1 if near else UNDER_WAY_S_MAX * 1_000 + 1) * MS
+    cuts = evidence.cuts_known(told, entity.node)
+    return any(
+        (name == "applied" or reading.value == one.value)
+        and (near or not one.known or reading.cuts == cuts)
+        for reading in evidence.truths(entity, name, earliest, at)
+    )
+
+
+def _was_heard(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bool:
+    """Whether the parent heard of the agent just then; an agent knows of itself that it is."""
+    if told.process != PARENT:
+        return True
+    at = told.at - told.view.observed[name].age_ms * MS
+    heard = evidence.arrived.get((told.life, str(entity.node)), [])
+    return any(at - MS <= one <= at for one in heard)
+
+
+def processes_never_return(evidence: Evidence) -> None:
+    """I5: once a later process of a neighbour was heard, nothing of an earlier one is."""
+    began = {entry.life: number for number, entry in reversed([*enumerate(evidence.world.tape)])}
+    latest: dict[tuple[int, str], int] = {}
+    for entry in evidence.world.tape:
+        if isinstance(entry.what, Heard):
+            key = entry.life, entry.what.peer
+            number = began.get(entry.what.boot, 0)
+            assert number >= latest.get(key, 0), f"I5: heard of a process that is gone: {entry}"
+            latest[key] = number
+
+
+def every_intent_ends(evidence: Evidence) -> None:
+    """I14: a step is called before its deadline, and its intent is closed within its limits."""
+    now = evidence.world.clock.now
+    opened = {key: (disk, at) for disk in evidence.world.disks for key, at in disk.opened.items()}
+    for one in evidence.taken:
+        assert one.call.deadline_at is not None
+        assert one.at < one.call.deadline_at, f"I14: called too late: {one}"
+        assert one.call.deadline_at <= one.intent.began_at + one.step.within_ms * MS, one
+    for id, (disk, at) in opened.items():
+        intent = evidence.meant[id]
+        step = evidence.steps[intent.module, intent.step]
+        ends_at = at + (step.within_ms + step.late_ms) * MS + READ_WITHIN_S_MAX * S
+        gone = disk is not evidence.live_disk(disk.name) or any(lost >= at for lost in disk.lost)
+        assert gone or evidence.closed_at.get(id, now) <= ends_at, f"I14: never ends: {intent}"
+
+
+CHECKS: tuple[Callable[[Evidence], None], ...] = (
+    intents_come_first,
+    power_is_read_between_commands,
+    outcomes_are_read_between_steps,
+    steps_start_from_what_is_known,
+    what_is_told_was_read,
+    processes_never_return,
+    every_intent_ends,
+)
