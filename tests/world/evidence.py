@@ -10,7 +10,7 @@ from haptera.model.effects import Call, Cancel, Work, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Answered, Ended, Enrolled, Failed, Heard, Sighted
 from haptera.model.intent import Intent
-from haptera.model.parts import Look, Manifest, Step
+from haptera.model.parts import Condition, Look, Manifest, Step
 from haptera.model.views import EntityView
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Reading
@@ -18,6 +18,8 @@ from haptera.testing.tape import Entry
 from haptera.testing.world import World
 
 MS = 1_000_000
+# A reading lives until three looks are overdue.
+LOOKS_OVERDUE_MAX = 3
 
 
 class Told(NamedTuple):
@@ -80,10 +82,28 @@ class Evidence:
     meant_at: dict[str, tuple[str, int]] = field(default_factory=dict)
     began_at: dict[int, int] = field(default_factory=dict)
     closed_at: dict[str, int] = field(default_factory=dict)
-
     arrived: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     enrolled: list[tuple[int, Enrolled]] = field(default_factory=list)
     really: dict[tuple[EntityId, str], list[Reading]] = field(default_factory=dict)
+
+    def lives_ms(self, kind: str, variable: str) -> int:
+        """How long a reading counts, by the most generous look at this variable."""
+        return max(
+            LOOKS_OVERDUE_MAX * look.every_ms + look.within_ms
+            for look in self.looks.values()
+            if (look.kind, look.at) == (kind, variable)
+        )
+
+    def ways_to_know(self, kind: str, variable: str) -> list[list[Condition]]:
+        """For each look at this variable, which others it requires to be known, and as what."""
+        if (kind, variable) == ("node", "agent"):
+            return [[Condition("power", ("on",))]]
+        looked_at = {"node.agent", *(look.at for look in self.looks.values())}
+        return [
+            [one for one in look.requires if one.name in looked_at]
+            for look in self.looks.values()
+            if (look.kind, look.at) == (kind, variable)
+        ]
 
     def live_disk(self, process: str) -> Disk | None:
         """What the process of this name has now, or would have if it were started again."""

@@ -12,8 +12,6 @@ from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
 
 S = 1_000 * MS
 PARENT = "parent"
-# A reading lives until three looks are overdue.
-LOOKS_OVERDUE_MAX = 3
 # How long a datagram may be under way, and how long what has arrived may wait to be taken.
 UNDER_WAY_S_MAX = 10 + 95
 # From when a step's longest late effect is over: looks that fail, pauses and slow disks included.
@@ -155,7 +153,7 @@ def _check_known(
     words = [one for one in heard if one.value is not None]
     last = [[word for word in words if word.watched is watched][-1:] for watched in (False, True)]
     failed = max((one.told_at for one in heard if one.value is None), default=0)
-    oldest = one.at - _lives_ns(evidence, one, variable)
+    oldest = one.at - evidence.lives_ms(one.call.entity.kind, variable) * MS
     good = [
         word
         for found in last
@@ -171,15 +169,6 @@ def _value(one: Taken, variable: str, value: str | None) -> str | None:
     if variable == "applied":
         return Applied.CURRENT if value == one.call.digest else Applied.STALE
     return value
-
-
-def _lives_ns(evidence: Evidence, one: Taken, variable: str) -> int:
-    """How long a reading counts, at the most generous look at this variable."""
-    return max(
-        (LOOKS_OVERDUE_MAX * look.every_ms + look.within_ms) * MS
-        for look in evidence.looks.values()
-        if (look.kind, look.at) == (one.call.entity.kind, variable)
-    )
 
 
 def what_is_told_was_read(evidence: Evidence) -> None:
@@ -217,6 +206,37 @@ def _was_heard(evidence: Evidence, told: Told, entity: EntityId, name: str) -> b
     return any(at - MS <= one <= at for one in heard)
 
 
+def what_is_told_is_not_stale(evidence: Evidence) -> None:
+    """I8: what nobody could look at for so long that its looks are overdue is not told as known."""
+    for told in evidence.told:
+        entity = parse_entity(told.view.entity)
+        for name, one in told.view.observed.items():
+            near = told.process != PARENT or entity.kind == "node"
+            if one.known and near and one.by != "sync":
+                lives_ms = evidence.lives_ms(entity.kind, name)
+                assert one.age_ms <= lives_ms, f"I8: {name} is stale: {told}"
+
+
+def what_is_told_can_be_known(evidence: Evidence) -> None:
+    """I8: a value is told as known only while what its look requires is known too."""
+    known = {
+        (one.at, one.life, one.view.entity): {
+            name: seen.value for name, seen in one.view.observed.items() if seen.known
+        }
+        for one in evidence.told
+    }
+    for told in evidence.told:
+        entity = parse_entity(told.view.entity)
+        own = known[told.at, told.life, told.view.entity]
+        around = known.get((told.at, told.life, f"node:{entity.node}"), {})
+        values = own | {f"node.{name}": value for name, value in around.items()}
+        for name in own:
+            ways = evidence.ways_to_know(entity.kind, name)
+            assert not ways or any(
+                all(values.get(one.name) in one.values for one in way) for way in ways
+            ), f"I8: {name} cannot be known: {told}"
+
+
 def processes_never_return(evidence: Evidence) -> None:
     """I5: once a later process of a neighbour was heard, nothing of an earlier one is."""
     began = {entry.life: number for number, entry in reversed([*enumerate(evidence.world.tape)])}
@@ -251,6 +271,8 @@ CHECKS: tuple[Callable[[Evidence], None], ...] = (
     outcomes_are_read_between_steps,
     steps_start_from_what_is_known,
     what_is_told_was_read,
+    what_is_told_is_not_stale,
+    what_is_told_can_be_known,
     processes_never_return,
     every_intent_ends,
 )

@@ -71,7 +71,7 @@ class Storm:
     def _listen(self) -> None:
         now = self.world.clock.now
         for one in (self.world.parent, *self.world.agents.values()):
-            if one.engine is not None:
+            if one.awake and one.engine is not None:
                 views = [view(row, now) for row in one.engine.table]
                 self.told += [Told(now, one.name, one.instance, told) for told in views]
 

@@ -111,6 +111,11 @@ class Process:
         if deadline is not None:
             self.world.clock.after(deadline - now, self._tick, self._life, deadline)
 
+    @property
+    def awake(self) -> bool:
+        """Whether it runs, and takes turns."""
+        return self.engine is not None and self._paused is None
+
     def pause(self, seconds: float) -> None:
         """Stopped as by SIGSTOP: no turns and no writes, then all that happened meanwhile."""
         if self.engine is None or self._paused is not None:

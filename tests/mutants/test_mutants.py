@@ -1,0 +1,63 @@
+"""Each planted bug is found: the patches here, applied to a copy of the source, one at a time."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATCHES = sorted(Path(__file__).parent.glob("*.patch"))
+SEEDS_MAX = 150
+FIND_WITHIN_S = 120
+BY_SEEDS = "seeds"
+
+HUNT = """
+import sys
+import haptera
+from tests.world.hunt import first_broken
+assert haptera.__file__.startswith(sys.argv[1]), haptera.__file__
+found = first_broken(range(int(sys.argv[2])))
+sys.stdout.write("nothing" if found is None else "seed %d: %s" % found)
+sys.exit(found is not None)
+"""
+TEST = """
+import sys
+import haptera
+import pytest
+assert haptera.__file__.startswith(sys.argv[1]), haptera.__file__
+sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", sys.argv[2]]))
+"""
+
+
+def test_there_are_mutants() -> None:
+    assert len(PATCHES) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(FIND_WITHIN_S + 10)
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
+def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    apply = subprocess.run(
+        ["git", "apply", "-C1", str(patch)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert apply.returncode == 0, f"refresh the patch {patch.name}: {apply.stderr}"
+    found_by = patch.read_text().splitlines()[1].removeprefix("Found by: ")
+    hunt = (HUNT, str(SEEDS_MAX)) if found_by == BY_SEEDS else (TEST, found_by)
+    ended = subprocess.run(
+        [sys.executable, "-c", hunt[0], str(tmp_path), hunt[1]],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'src'}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=FIND_WITHIN_S,
+    )
+    told = ended.stdout
+    # An assertion of a judge or a test, not an import that breaks.
+    assert ended.returncode == 1, f"survives {found_by}: {told[-2000:]}"
+    assert "AssertionError" in told, f"breaks otherwise: {told[-2000:]}{ended.stderr[-2000:]}"
