@@ -1,6 +1,6 @@
 """The API as one application: its routes with their scopes, and its middleware."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,11 +14,13 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
+from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
 from haptera.api.page import page_endpoints
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.stream import StreamRoute
 from haptera.model.errors import HapteraError
+from haptera.runtime import clock
 
 
 def make_app(
@@ -27,13 +29,14 @@ def make_app(
     *,
     cluster: str,
     hosts: Collection[str] = (),
+    wall_s: Callable[[], float] = clock.wall_s,
 ) -> Starlette:
     """The application; `hosts` are the names, besides addresses, under which it may be asked."""
     streams = StreamRoute(backend, cluster)
     app = Starlette(
         routes=[
             ScopedRoute(endpoint, backend.check_token)
-            for endpoint in endpoints(backend, streams, site_changes, cluster)
+            for endpoint in endpoints(backend, streams, site_changes, cluster, wall_s)
         ],
         middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={
@@ -48,12 +51,17 @@ def make_app(
 
 
 def endpoints(
-    backend: Backend, streams: StreamRoute, site_changes: SiteChanges, cluster: str
+    backend: Backend,
+    streams: StreamRoute,
+    site_changes: SiteChanges,
+    cluster: str,
+    wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
     yield Endpoint("GET", "/v1/health", None, _health)
     yield from EntityRoutes(backend, cluster).endpoints()
     yield from ApplyRoute(backend, site_changes, cluster).endpoints()
+    yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

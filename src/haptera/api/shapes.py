@@ -78,6 +78,49 @@ class Retried(msgspec.Struct, frozen=True):
     entity: str
 
 
+class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is to be frozen and why; without `for_s`, until somebody thaws it."""
+
+    selector: str
+    reason: str
+    for_s: int | None = None
+
+
+class FreezeView(msgspec.Struct, frozen=True):
+    """One freeze; `entities` are how many are declared that it holds, `until_s` since 1970."""
+
+    entity: str
+    selector: str
+    reason: str
+    owner: str
+    until_s: int | None
+    entities: int
+
+
+class Frozen(msgspec.Struct, frozen=True):
+    """All freezes there are."""
+
+    freezes: list[FreezeView]
+
+
+class ThawView(msgspec.Struct, frozen=True):
+    """What of a freeze was thawed, and what of it stays frozen."""
+
+    selector: str
+    owner: str
+    thawed: str
+    rest: str | None
+
+
+class Thawed(msgspec.Struct, frozen=True):
+    """What was thawed, all that is free again by it, and all freezes that there still are."""
+
+    revision: int
+    thawed: list[ThawView]
+    free: list[str]
+    freezes: list[FreezeView]
+
+
 class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
     """A problem document: `errors` holds all that is wrong, the first again in the members."""
 

@@ -99,7 +99,7 @@ def retry(ctx: click.Context, entity: str) -> None:
 def get(ctx: click.Context, what: str, output: str) -> None:
     """Show one entity, or all of a kind.
 
-    ENTITY is node:NAME or service:NAME@NODE, KIND is node or service.
+    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
     """
     client = the_client(ctx)
     if ":" not in what and what not in KINDS:

@@ -29,6 +29,8 @@ _COMMANDS: Final = {
     "chain": "haptera.cli.asking:chain",
     "get": "haptera.cli.asking:get",
     "retry": "haptera.cli.asking:retry",
+    "freeze": "haptera.cli.freezing:freeze",
+    "thaw": "haptera.cli.freezing:thaw",
     "watch": "haptera.cli.watch:watch",
     "lab": "haptera.cli.running:lab",
     "serve": "haptera.cli.running:serve",

@@ -132,6 +132,13 @@ class Acts:
         )  # fmt: skip
         return True
 
+    def withhold(self, turn: Turn, row: Row, outcome: str) -> bool:
+        """Give up a durable intent that was not acted on yet; tells whether there was one."""
+        if row.stepping is None or row.stepping.phase is not Phase.WRITTEN:
+            return False
+        self._close(turn, row, outcome)
+        return True
+
     def unwritten(self, turn: Turn, row: Row, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
         assert row.stepping is not None

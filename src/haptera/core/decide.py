@@ -8,6 +8,7 @@ from haptera.core.act import Acts
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
+from haptera.core.freezes import Freezes
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
 from haptera.core.look import Looks
@@ -18,7 +19,7 @@ from haptera.core.state import start
 from haptera.core.sync.presence import HEAR, is_heard
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
-from haptera.model.chain import Chain, Find, Link, NoChain, ReasonKind
+from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
@@ -53,6 +54,7 @@ class Decisions:
         looks: Looks,
         acts: Acts,
         contests: Contests,
+        freezes: Freezes,
         blocked: Callable[[EntityId, Part], str | None],
     ) -> None:
         self._side = side
@@ -62,6 +64,7 @@ class Decisions:
         self._looks = looks
         self._acts = acts
         self._contests = contests
+        self._freezes = freezes
         self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -115,7 +118,9 @@ class Decisions:
         row = place.row
         barred = row.bars(place.state, turn.now)
         row.plan = self._plan(place, barred) if place.goal else None
-        if not self._acts.go(turn, row, place.node):
+        frozen = self._freezes.why(row.id, turn.now)
+        withheld = frozen is not None and self._acts.withhold(turn, row, "not begun: frozen")
+        if withheld or not self._acts.go(turn, row, place.node):
             return row.condition, row.why  # until it is decided on again, still in this turn
         if row.stepping is not None:
             return _at_work(row, _doing(row))
@@ -127,6 +132,8 @@ class Decisions:
             return self._no_chain(turn, place, row.plan, barred)
         if not row.plan.links:
             return Condition.CONVERGED, None
+        if frozen is not None and isinstance(row.plan.links[0], Do):
+            return Condition.WAITING, frozen
         return self._take(turn, place, row.plan.links[0])
 
     def _plan(self, place: Place, barred: frozenset[str]) -> Chain | NoChain:

@@ -9,6 +9,7 @@ from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests
 from haptera.core.decide import Decisions
+from haptera.core.freezes import Freezes
 from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
 from haptera.core.look import Looks
 from haptera.core.news import publish
@@ -32,6 +33,7 @@ from haptera.model.events import (
     Alive,
     Answered,
     Asked,
+    Clocked,
     Ended,
     Enrolled,
     Event,
@@ -67,6 +69,7 @@ class Engine:
         self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
         self.contests = Contests(side, self.timers, self.looks, self._probe)
+        self.freezes = Freezes(side, self.table, self.timers, self.proposals)
         self.decisions = Decisions(
             side,
             catalog,
@@ -75,6 +78,7 @@ class Engine:
             self.looks,
             self.acts,
             self.contests,
+            self.freezes,
             self._blocked,
         )
         self.answers = Answers(self.table, self.calls, self.looks, self.acts)
@@ -140,7 +144,7 @@ class Engine:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self.supervisor.start_all(self._begin)
 
-    def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901  one branch an event
+    def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901, PLR0912  one branch an event
         match event:
             case Heard():
                 self._heard(turn, event)
@@ -164,6 +168,8 @@ class Engine:
                 self._enrolled(turn, peer, incarnation)
             case Asked(entity):
                 self._asked(turn, entity)
+            case Clocked(wall_offset_ns):
+                self.freezes.set_clock(wall_offset_ns)
             case Ticked():
                 pass
             case _:
@@ -196,6 +202,8 @@ class Engine:
                 self.supervisor.start(turn, module)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
+            case ("freeze", EntityId() as entity):
+                self.freezes.end(turn, entity)
             case ("left", EntityId() as entity):
                 self.acts.give_up(turn, entity)
             case ("look" | "decide", EntityId() as entity):
@@ -244,6 +252,7 @@ class Engine:
 
     def _decide_all(self, turn: Turn) -> None:
         """Nodes before what is on them; again where deciding itself changed something."""
+        self.freezes.follow(turn)
         for _ in range(ROUNDS_MAX):
             if not turn.dirty:
                 return

@@ -1,6 +1,7 @@
 """Changes of desired state on their way to be durable: nothing counts before it is written."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 
 from haptera.core.rows.table import Table
@@ -15,6 +16,14 @@ from haptera.model.intent import Intent
 from haptera.model.schema import Kind
 
 
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Changes on their way; `asker` is the ticket of who waits for a reply, if anybody does."""
+
+    changes: tuple[Change, ...]
+    asker: int | None
+
+
 class Proposals:
     """Writes under way by ticket: proposals of people and programs, and intents of entities."""
 
@@ -22,7 +31,7 @@ class Proposals:
         self._table = table
         self._kinds = kinds
         self._tickets = count(1)
-        self._proposed: dict[int, Proposed] = {}
+        self._writing: dict[int, _Writing] = {}
         self._intents: dict[int, Intent] = {}
 
     def ticket(self, intent: Intent | None) -> int:
@@ -41,27 +50,35 @@ class Proposals:
         if problem := self._problem(event.changes):
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
-        ticket = self.ticket(None)
-        self._proposed[ticket] = event
-        turn.effects.append(Write(ticket, event.changes, event.if_revision))
+        self._write(turn, _Writing(event.changes, event.ticket), event.if_revision)
+
+    def change(self, turn: Turn, *changes: Change) -> None:
+        """Have written what follows from what is desired now; refused if that changes meanwhile."""
+        self._write(turn, _Writing(changes, None), self._table.revision)
 
     def written(self, turn: Turn, ticket: int, revision: int) -> list[tuple[EntityId, int]]:
         """It is durable: take it over; returns the changed entities with their revisions."""
-        event = self._proposed.pop(ticket, None)
-        if event is None:
+        writing = self._writing.pop(ticket, None)
+        if writing is None:
             return []
-        turn.effects.append(Reply(event.ticket, revision))
-        first = revision - len(event.changes) + 1
+        if writing.asker is not None:
+            turn.effects.append(Reply(writing.asker, revision))
+        first = revision - len(writing.changes) + 1
         changed = [
             (self._table.apply(change, number), number)
-            for number, change in enumerate(event.changes, first)
+            for number, change in enumerate(writing.changes, first)
         ]
         return [(entity, number) for entity, number in changed if entity is not None]
 
     def unwritten(self, turn: Turn, refused: Unwritten) -> None:
-        event = self._proposed.pop(refused.ticket, None)
-        if event is not None:
-            turn.effects.append(Reply(event.ticket, None, refused.text, refused.cause))
+        writing = self._writing.pop(refused.ticket, None)
+        if writing is not None and writing.asker is not None:
+            turn.effects.append(Reply(writing.asker, None, refused.text, refused.cause))
+
+    def _write(self, turn: Turn, writing: _Writing, if_revision: int | None) -> None:
+        ticket = self.ticket(None)
+        self._writing[ticket] = writing
+        turn.effects.append(Write(ticket, writing.changes, if_revision))
 
     def _problem(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""

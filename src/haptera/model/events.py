@@ -108,6 +108,15 @@ class Ticked(msgspec.Struct, frozen=True, gc=False):
     """The time that the engine asked to be woken at has come."""
 
 
+class Clocked(msgspec.Struct, frozen=True, gc=False):
+    """What people's clock shows: `wall_offset_ns` is its time less that of CLOCK_BOOTTIME.
+
+    Told first of all, and again whenever the machine's wall clock was set.
+    """
+
+    wall_offset_ns: int
+
+
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A person asks that this entity be tried again now, whatever its back-off."""
 
@@ -129,4 +138,5 @@ Event = (
     | Alive
     | Ticked
     | Asked
+    | Clocked
 )

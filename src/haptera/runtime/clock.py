@@ -17,6 +17,11 @@ def wall_s() -> float:
     return time.time()
 
 
+def wall_offset_ns() -> int:
+    """By how much the wall clock is ahead of `now_ns`; it changes where the clock is set."""
+    return time.time_ns() - now_ns()
+
+
 def kernel_boot() -> str:
     """Which boot of the machine this is: `now_ns` of two boots must not be compared."""
     return _BOOT_ID.read_text(encoding="ascii").strip()

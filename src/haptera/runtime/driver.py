@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 
 from haptera.core.engine import Engine
 from haptera.model.effects import Effect
-from haptera.model.events import Event, Ticked
-from haptera.runtime.clock import now_ns
+from haptera.model.events import Clocked, Event, Ticked
+from haptera.runtime.clock import now_ns, wall_offset_ns
 
 # How much one turn of the engine takes; the rest waits for the next one.
 BATCH_MAX = 2_000
+# The engine hears of a wall clock that was set by more than this.
+CLOCKED_NS = 1_000_000_000
 # How long one wait may be: the clock runs on while the machine sleeps, a timer does not.
 WAIT_S_MAX = 1.0
 
@@ -23,6 +25,7 @@ class Driver:
         self._perform = perform
         self._inbox: deque[Event] = deque()
         self._arrived = asyncio.Event()
+        self._clocked_ns: int | None = None
 
     def deliver(self, events: Iterable[Event]) -> None:
         """Something happened; the engine hears of it in its next turn, in this order."""
@@ -40,8 +43,15 @@ class Driver:
             self._turn()
 
     def _turn(self) -> None:
+        self._look_at_clock()
         batch = [self._inbox.popleft() for _ in range(min(len(self._inbox), BATCH_MAX))]
         self._perform(self._engine.handle(batch or [Ticked()], now_ns()))
+
+    def _look_at_clock(self) -> None:
+        offset_ns = wall_offset_ns()
+        if self._clocked_ns is None or abs(offset_ns - self._clocked_ns) > CLOCKED_NS:
+            self._clocked_ns = offset_ns
+            self._inbox.appendleft(Clocked(offset_ns))
 
     async def _wait(self) -> None:
         if self._inbox:

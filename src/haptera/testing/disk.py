@@ -33,7 +33,7 @@ class Disk:
         self._clock = clock
         self.name = name
         self.epoch = epoch
-        self.revision = 0
+        self.revision = self.desired_revision = 0
         self.entities: dict[EntityId, StoredEntity] = {}
         self.intents: dict[str, Intent] = {}
         self.incarnations: dict[str, int] = {}
@@ -83,7 +83,7 @@ class Disk:
             return
         if self.full or self._refuses():
             done(Unwritten(write.ticket, "state.db: disk is full; nothing was changed"))
-        elif write.if_revision not in (None, self.revision):
+        elif write.if_revision is not None and write.if_revision < self.desired_revision:
             text = f"revision is {self.revision} by now"
             done(Unwritten(write.ticket, text, Cause.STALE))
         else:
@@ -119,6 +119,8 @@ class Disk:
             case UnsetDesired(entity, name):
                 self._entity(entity).desired.pop(name, None)
         self.revision += 1
+        if not isinstance(change, OpenIntent | CloseIntent):
+            self.desired_revision = self.revision
         if isinstance(change, Declare | SetDesired | UnsetDesired):
             self._entity(change.entity).revision = self.revision
 

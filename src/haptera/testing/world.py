@@ -11,6 +11,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Change
 from haptera.model.effects import Call, Effect, Keep, Publish, Reply, Start, Tell, Write
 from haptera.model.events import (
+    Clocked,
     Enrolled,
     Event,
     Exited,
@@ -34,6 +35,8 @@ from haptera.wire.updates import Codec
 
 HELLO_NS = 1 * S
 RESTART_NS = 200 * MS
+# The wall clock of all machines: their time began so long after 1970.
+WALL_OFFSET_NS = 1_800_000_000 * S
 
 
 class Process:
@@ -76,7 +79,7 @@ class Process:
         role = Role.PARENT if self.node is None else Role.CHILD
         self.radio.rejoin(stored.incarnations, role, self.node)
         self.engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
-        self.feed(self._life, [Ticked()])
+        self.feed(self._life, [Clocked(WALL_OFFSET_NS)])
 
     def crash(self) -> None:
         """Gone, with its modules and all that it had not made durable."""
@@ -218,6 +221,10 @@ class World:
     def run(self, seconds: float) -> None:
         """Let time pass."""
         self.clock.run_until(self.clock.now + int(seconds * S))
+
+    def wall_s(self) -> int:
+        """What the wall clocks show."""
+        return (self.clock.now + WALL_OFFSET_NS) // S
 
     def settle(self, seconds: float) -> bool:
         """Let time pass until all is as desired; tells whether it came to that."""

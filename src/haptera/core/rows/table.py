@@ -26,7 +26,7 @@ class Table:
         self._kinds = kinds
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
-        self._everywhere: dict[EntityId, Row] = {}
+        self._of_cluster: dict[str, dict[EntityId, Row]] = {}
         self._removed: list[Row] = []
         self.revision = 0
 
@@ -49,10 +49,14 @@ class Table:
         """The nodes that something is on, or was."""
         return sorted(node for node in self._on_node if node is not None)
 
-    def everywhere(self, kind: str | None = None) -> list[Row]:
-        """The rows that every node is told of, or those of one kind, by id."""
-        ids = sorted(one for one in self._everywhere if kind in (None, one.kind))
-        return [self._everywhere[one] for one in ids]
+    def of_cluster(self, kind: str) -> list[Row]:
+        """The rows of one kind that are the whole cluster's, by id."""
+        return [row for _, row in sorted(self._of_cluster.get(kind, {}).items())]
+
+    def everywhere(self) -> list[Row]:
+        """The rows that every node is told of, by id."""
+        kinds = sorted(kind for kind in self._of_cluster if self._kinds[kind].everywhere)
+        return [row for kind in kinds for row in self.of_cluster(kind)]
 
     def told(self, node: str) -> list[Row]:
         """All rows that a node's agent is told of."""
@@ -68,15 +72,15 @@ class Table:
         if row is None:
             row = self._rows[entity] = Row(entity, self._kinds[entity.kind])
             self._on_node.setdefault(entity.node, {})[entity] = None
-            if self.is_everywhere(entity):
-                self._everywhere[entity] = row
+            if entity.node is None:
+                self._of_cluster.setdefault(entity.kind, {})[entity] = row
         return row
 
     def remove(self, entity: EntityId) -> None:
         row = self._rows.pop(entity, None)
         if row is not None:
             del self._on_node[entity.node][entity]
-            self._everywhere.pop(entity, None)
+            self._of_cluster.get(entity.kind, {}).pop(entity, None)
             self._removed.append(row)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:

@@ -1,0 +1,191 @@
+"""Routes of freezes: what is frozen, freezing more of it, thawing some."""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
+from haptera.api.writing import write
+from haptera.core.thaw import Thaw, thaw
+from haptera.kinds import KINDS, freeze
+from haptera.model.changes import (
+    Change,
+    Declare,
+    SetDesired,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.desirable import check_plain
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.selector import Selector, parse_selector
+from haptera.runtime.tokens import Scope
+
+_KIND: Final = freeze.kind.name
+_NAME_BYTES: Final = 4
+# How many freezes an error names.
+TOLD_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeRoutes:
+    """`wall_s` is people's time, in seconds since 1970."""
+
+    backend: Backend
+    wall_s: Callable[[], float]
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all)
+        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze)
+        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw)
+
+    async def all(self, _request: Request, _caller: Caller) -> Response:
+        return as_json(Frozen(self._views()))
+
+    async def freeze(self, request: Request, caller: Caller) -> Response:
+        """Freeze; the same selector of the same person anew says why, and for how long, anew."""
+        body = await read_body(request, FreezeBody)
+        wanted = self._wanted(body)
+        owner = f"user:{caller.name}"
+
+        async def make() -> tuple[Change, ...]:
+            mine = [one for one in self._freezes() if one.owner == owner]
+            held = next((one for one in mine if _of(one) == body.selector), None)
+            return tuple(_freezing(held, wanted, owner))
+
+        await write(self.backend, make)
+        views = [one for one in self._views() if one.owner == owner]
+        view = next((one for one in views if one.selector == body.selector), None)
+        if view is None:
+            raise ProblemError(
+                HTTPStatus.CONFLICT, f"{body.selector} was thawed meanwhile", do="freeze it again"
+            )
+        return as_json(view)
+
+    async def thaw(self, request: Request, caller: Caller) -> Response:
+        by = _selector(request.query_params.get("selector", ""))
+        thawed: list[tuple[StoredEntity, Thaw]] = []
+        before: list[EntityId] = []
+
+        async def make() -> tuple[Change, ...]:
+            before[:] = self._held()
+            thawed[:] = self._thawed(by)
+            return tuple(_thawing(one, left, f"user:{caller.name}") for one, left in thawed)
+
+        revision, _ = await write(self.backend, make)
+        after = set(self._held())
+        free = [str(one) for one in before if one not in after]
+        told = [ThawView(_of(one), one.owner, left.thawed, left.rest) for one, left in thawed]
+        return as_json(Thawed(revision, told, free, self._views()))
+
+    def _wanted(self, body: FreezeBody) -> dict[str, str | int]:
+        _selector(body.selector)
+        wanted = {
+            freeze.of.name: body.selector,
+            freeze.reason.name: check_plain(freeze.reason, body.reason),
+        }
+        if body.for_s is not None:
+            if body.for_s < 1:
+                raise HapteraError(f"{body.for_s} s is no time", do="freeze it for 1 s at least")
+            until_s = int(self.wall_s()) + body.for_s
+            wanted[freeze.until_s.name] = check_plain(freeze.until_s, until_s)
+        return wanted
+
+    def _thawed(self, by: Selector) -> list[tuple[StoredEntity, Thaw]]:
+        """The freezes of which something is thawed.
+
+        Raises:
+            HapteraError: there are none, or what is left of one cannot be said.
+        """
+        entities = [one.entity for one in self.backend.stored()]
+        found = [(one, thaw(parse_selector(_of(one)), by, entities)) for one in self._freezes()]
+        thawed = [(one, left) for one, left in found if left is not None]
+        if not thawed:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND, f"nothing of {by} is frozen", do=_told(self._views())
+            )
+        return thawed
+
+    def _freezes(self) -> list[StoredEntity]:
+        """All that select something."""
+        stored = [one for one in self.backend.stored() if one.entity.kind == _KIND]
+        return sorted((one for one in stored if _of(one)), key=lambda one: one.entity)
+
+    def _held(self) -> list[EntityId]:
+        """The declared entities that any freeze holds."""
+        selectors = [parse_selector(_of(one)) for one in self._freezes()]
+        return [one for one in self._acted_on() if any(one in held for held in selectors)]
+
+    def _acted_on(self) -> list[EntityId]:
+        """What is declared and has a state that parts could change."""
+        ids = [one.entity for one in self.backend.stored()]
+        return sorted((one for one in ids if KINDS[one.kind].variables), key=str)
+
+    def _views(self) -> list[FreezeView]:
+        entities = self._acted_on()
+        return [_view(one, entities) for one in self._freezes()]
+
+
+def _selector(text: str) -> Selector:
+    try:
+        return parse_selector(text)
+    except HapteraError as error:
+        raise HapteraError(error.what, where=error.where or "the selector", do=error.do) from None
+
+
+def _of(stored: StoredEntity) -> str:
+    of = stored.desired.get(freeze.of.name)
+    return "" if of is None else str(of.value)
+
+
+def _freezing(
+    held: StoredEntity | None, wanted: dict[str, str | int], owner: str
+) -> Iterator[Change]:
+    if held is None:
+        held = StoredEntity(EntityId(_KIND, secrets.token_hex(_NAME_BYTES), None), {}, owner, {}, 0)
+        yield Declare(held.entity, {}, owner)
+    for name, value in wanted.items():
+        if name not in held.desired or held.desired[name].value != value:
+            yield SetDesired(held.entity, name, value, owner)
+    for name in sorted(held.desired.keys() - wanted.keys()):
+        yield UnsetDesired(held.entity, name)
+
+
+def _thawing(held: StoredEntity, left: Thaw, owner: str) -> Change:
+    """In place, so that what stays frozen is so all the while."""
+    if left.rest is None:
+        return Undeclare(held.entity)
+    return SetDesired(held.entity, freeze.of.name, left.rest, owner)
+
+
+def _view(one: StoredEntity, entities: Iterable[EntityId]) -> FreezeView:
+    values = {name: desired.value for name, desired in one.desired.items()}
+    selector = parse_selector(_of(one))
+    until_s = values.get(freeze.until_s.name)
+    return FreezeView(
+        str(one.entity),
+        selector.text,
+        str(values.get(freeze.reason.name, "")),
+        one.owner,
+        None if until_s is None else int(until_s),
+        sum(entity in selector for entity in entities),
+    )
+
+
+def _told(views: Sequence[FreezeView]) -> str:
+    """What is frozen, as advice to whom thaws something else."""
+    if not views:
+        return "nothing is frozen"
+    named = [f"{one.selector} by {one.owner}" for one in views[:TOLD_MAX]]
+    more = len(views) - len(named)
+    return f"frozen is {', '.join(named)}" + (f", and {more} more" if more else "")

@@ -1,0 +1,96 @@
+"""`haptera freeze` and `haptera thaw`: automation stopped for a while, and let go on."""
+
+import click
+
+from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.words import printable
+from haptera.model.errors import HapteraError
+from haptera.model.walltime import parse_duration_ms, utc_text
+
+EVER = "ever"
+
+
+@click.command()
+@click.argument("selector", required=False)
+@click.option("--reason", help="Why, for whoever finds it frozen.")
+@click.option(
+    "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
+)
+@output_option
+@click.pass_context
+def freeze(
+    ctx: click.Context, selector: str | None, reason: str | None, duration: str, output: str
+) -> None:
+    """Begin no step on what SELECTOR names, or show what is frozen.
+
+    It is looked at as before, and a step that has begun is followed to its end. SELECTOR is a
+    node-set (the nodes and all on them), node:NODESET, KIND:NAMES, KIND:NAMES@NODESET, or *.
+    """
+    client = the_client(ctx)
+    if selector is None:
+        frozen = client.get("/v1/freezes", Frozen)
+        if Format(output) is Format.TABLE:
+            _print_freezes(frozen.freezes)
+        else:
+            print_data(frozen.freezes, output)
+        return
+    if reason is None:
+        raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
+    body = FreezeBody(selector, reason, None if duration == EVER else _seconds(duration))
+    view = client.ask("POST", "/v1/freezes", FreezeView, body=body)
+    if Format(output) is Format.TABLE:
+        click.echo(f"frozen: {_sentence(view)}")
+    else:
+        print_data(view, output)
+    if view.entities == 0:
+        click.secho(f"warning: {selector} selects nothing that is declared", err=True, fg="yellow")
+
+
+@click.command()
+@click.argument("selector")
+@output_option
+@click.pass_context
+def thaw(ctx: click.Context, selector: str, output: str) -> None:
+    """Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen."""
+    answer = the_client(ctx).ask("DELETE", "/v1/freezes", Thawed, query={"selector": selector})
+    if Format(output) is not Format.TABLE:
+        print_data(answer, output)
+        return
+    for one in answer.thawed:
+        rest = "" if one.rest is None else f"; {one.rest} stays frozen"
+        click.echo(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
+    click.echo(f"{_counted(len(answer.free))} free again")
+    for view in answer.freezes:
+        click.echo(f"still frozen: {_sentence(view)}")
+
+
+def _print_freezes(views: list[FreezeView]) -> None:
+    if not views:
+        click.echo("nothing is frozen")
+        return
+    print_table(
+        [
+            (one.selector, _until(one), one.owner, _counted(one.entities), printable(one.reason))
+            for one in views
+        ]
+    )
+
+
+def _sentence(view: FreezeView) -> str:
+    reason = printable(view.reason)
+    return f"{view.selector} ({_counted(view.entities)}) {_until(view)}, by {view.owner}: {reason}"
+
+
+def _until(view: FreezeView) -> str:
+    return "until thawed" if view.until_s is None else f"until {utc_text(view.until_s)}"
+
+
+def _counted(entities: int) -> str:
+    return f"{entities} entit{'y' if entities == 1 else 'ies'}"
+
+
+def _seconds(duration: str) -> int:
+    """A part of a second counts as one."""
+    return -(-parse_duration_ms(duration) // 1000)

@@ -1,0 +1,62 @@
+"""Entities that hold for others: those of one kind, the whole cluster's, by what they are `of`."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.model.changes import Desired
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.selector import Names, Selector, parse_selector
+
+SELECTORS_CACHED_MAX: Final = 1024
+NOTHING: Final = Selector("", names=Names())
+
+
+class Rules:
+    """The rows of one kind whose plain datum `of` is a selector; those without select nothing."""
+
+    def __init__(self, table: Table, kind: str) -> None:
+        self._table = table
+        self._kind = kind
+        self._seen: dict[EntityId, dict[str, Desired]] = {}
+
+    def all(self) -> list[Row]:
+        """By id."""
+        return self._table.of_cluster(self._kind)
+
+    def of(self, entity: EntityId) -> list[Row]:
+        """Those that select an entity, by id."""
+        return [row for row in self.all() if entity in selector_of(row.desired)]
+
+    def changed(self) -> list[Selector]:
+        """What rules that changed since this was last asked select, or selected before."""
+        now = {row.id: dict(row.desired) for row in self.all()}
+        before, self._seen = self._seen, now
+        return [
+            selector_of(values)
+            for entity in sorted(now.keys() | before.keys())
+            if now.get(entity) != before.get(entity)
+            for values in (before.get(entity, {}), now.get(entity, {}))
+        ]
+
+    def forget(self) -> None:
+        """Take all rules for changed."""
+        self._seen = {}
+
+
+def selector_of(desired: Mapping[str, Desired]) -> Selector:
+    """What a rule with these data selects."""
+    of = desired.get("of")
+    return NOTHING if of is None else _selector(str(of.value))
+
+
+@lru_cache(SELECTORS_CACHED_MAX)
+def _selector(text: str) -> Selector:
+    """What we cannot read, though a parent of another version could, selects nothing."""
+    try:
+        return parse_selector(text)
+    except HapteraError:
+        return NOTHING

@@ -1,0 +1,107 @@
+"""`haptera freeze` and `haptera thaw` as a person types them."""
+
+import json
+import re
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.model.changes import Declare
+from haptera.model.entity import EntityId, node_id
+from tests.api.serving import serving
+from tests.cli.test_commands import point_at, typed
+
+pytestmark = pytest.mark.net
+UNTIL = r"until \d{4}-\d\d-\d\d \d\d:\d\d UTC"
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    nodes = [Declare(node_id(f"rack1n{number}"), {}, "site") for number in (1, 2, 3)]
+    web = Declare(EntityId("service", "web", "rack1n1"), {}, "site")
+    with serving(*nodes, web) as one:
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        yield one
+
+
+def freeze(capsys, *arguments):
+    return typed(capsys, "freeze", *arguments, "--reason", "board swap")
+
+
+def test_what_is_frozen_is_told_with_its_end_and_shown_when_asked(cluster, capsys):
+    assert typed(capsys, "freeze") == (OK, "nothing is frozen\n", "")
+    code, out, errors = freeze(capsys, "rack1n[1-2]", "--for", "90m")
+
+    sentence = rf"rack1n\[1-2\] \(3 entities\) {UNTIL}, by user:bob: board swap"
+    assert (code, errors) == (OK, "")
+    assert re.fullmatch(rf"frozen: {sentence}\n", out)
+    code, out, _ = typed(capsys, "freeze")
+    assert re.fullmatch(rf"rack1n\[1-2\]  {UNTIL}  user:bob  3 entities  board swap\n", out)
+
+
+def test_an_hour_is_what_nobody_chose_and_ever_has_no_end(cluster, capsys):
+    ends = {}
+    for arguments in ((), ("--for", "1h"), ("--for", "30s"), ("--for", "2d"), ("--for", "ever")):
+        _, out, _ = freeze(capsys, "rack1n1", *arguments, "-o", "json")
+        ends[arguments] = json.loads(out)["until_s"]
+    hour = ends["--for", "1h"]
+
+    assert ends["--for", "ever"] is None
+    assert 0 <= hour - ends[()] <= 30
+    assert 3_570 <= hour - ends["--for", "30s"] <= 3_600
+    assert 47 * 3_600 <= ends["--for", "2d"] - hour <= 47 * 3_600 + 30
+
+
+def test_a_freeze_of_nothing_warns(cluster, capsys):
+    code, out, errors = freeze(capsys, "rack9", "--for", "ever")
+
+    assert (code, out) == (OK, "frozen: rack9 (0 entities) until thawed, by user:bob: board swap\n")
+    assert errors == "warning: rack9 selects nothing that is declared\n"
+
+
+def test_thawing_a_part_says_what_is_free_and_what_stays_frozen(cluster, capsys):
+    freeze(capsys, "rack1n[1-3]", "--for", "ever")
+
+    assert typed(capsys, "thaw", "rack1n1") == (
+        OK,
+        "thawed: rack1n1, frozen by user:bob; rack1n[2-3] stays frozen\n"
+        "2 entities free again\n"
+        "still frozen: rack1n[2-3] (2 entities) until thawed, by user:bob: board swap\n",
+        "",
+    )
+    assert typed(capsys, "thaw", "*")[1] == (
+        "thawed: rack1n[2-3], frozen by user:bob\n2 entities free again\n"
+    )
+
+
+def test_thawing_nothing_is_an_error_that_says_what_is_frozen(cluster, capsys):
+    freeze(capsys, "rack1n1")
+
+    assert typed(capsys, "thaw", "rack1n2") == (
+        REFUSED,
+        "",
+        "error: nothing of rack1n2 is frozen\n  frozen is rack1n1 by user:bob\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "errors"),
+    [
+        (
+            ("rack1n1",),
+            "error: there is no reason\n  say why it is frozen: --reason TEXT\n",
+        ),
+        (
+            ("rack1n1", "--reason", "x", "--for", "soon"),
+            "error: 'soon' is no duration\n  write 500ms, 30s, 15m, 2h or 1d\n",
+        ),
+        (
+            ("rack1n[1", "--reason", "x"),
+            "error: a bracket that is not closed\n"
+            "  node-set 'rack1n[1', character 7\n  write a ]\n",
+        ),
+    ],
+)
+def test_what_cannot_be_frozen_is_told(cluster, capsys, arguments, errors):
+    assert typed(capsys, "freeze", *arguments) == (REFUSED, "", errors)
+    assert run(["thaw"]) == USAGE

@@ -1,0 +1,212 @@
+"""Freezes: what is looked at, what is not begun, and when it goes on."""
+
+import pytest
+
+from haptera.core.engine import Engine
+from haptera.core.limits import BACKOFF_NS, MS, S
+from haptera.model.changes import (
+    Cause,
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Stored,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.effects import Reply, Start, Work, Write
+from haptera.model.entity import EntityId
+from haptera.model.events import (
+    Answered,
+    Clocked,
+    Ended,
+    Proposed,
+    Ready,
+    Ticked,
+    Unwritten,
+    Written,
+)
+from haptera.model.intent import Intent
+from haptera.model.views import Condition
+from tests.core.test_engine import ATTRIBUTES, NODE, call, parent, told
+
+FREEZE = EntityId("freeze", "f1", None)
+# 2026-11-21 18:00 UTC is when the clock since boot shows 100 s.
+UNTIL_S = 1_795_284_000
+CLOCKED = Clocked((UNTIL_S - 100) * S)
+WHY = "frozen by user:eve until 2026-11-21 18:00 UTC: board swap"
+
+
+def freeze(of: str = "n01", until_s: int | None = UNTIL_S) -> StoredEntity:
+    values: dict[str, str | int] = {"of": of, "reason": "board swap"}
+    values |= {} if until_s is None else {"until_s": until_s}
+    desired = {name: Desired(value, "user:eve") for name, value in values.items()}
+    return StoredEntity(FREEZE, {}, "user:eve", desired, 4)
+
+
+def engine_with(*freezes: StoredEntity, intents: tuple[Intent, ...] = ()) -> Engine:
+    node = StoredEntity(NODE, ATTRIBUTES, "site", {"power": Desired("on", "site")}, 3)
+    return parent(Stored(7, 4, [node, *freezes], list(intents), {}))
+
+
+def declared(of: str = "n01") -> tuple[Change, ...]:
+    return (
+        Declare(FREEZE, {}, "user:eve"),
+        SetDesired(FREEZE, "of", of, "user:eve"),
+        SetDesired(FREEZE, "reason", "board swap", "user:eve"),
+    )
+
+
+def standing(engine: Engine) -> tuple[Condition, str | None]:
+    row = engine.table.get(NODE)
+    assert row is not None
+    return row.condition, row.why
+
+
+def outcomes(engine: Engine) -> list[str]:
+    row = engine.table.get(NODE)
+    assert row is not None
+    return [one.outcome for one in row.tried]
+
+
+def test_what_is_frozen_is_looked_at_and_left_as_it_is() -> None:
+    engine = engine_with(freeze())
+
+    assert told(engine, S, CLOCKED, Ready("bmc")) == [
+        Start("bmc"),
+        call(1, Work.LOOK, "look", 2 * S),
+    ]
+    assert told(engine, 2 * S, Answered(1, "off", 2 * S)) == []
+    assert standing(engine) == (Condition.WAITING, WHY)
+    assert told(engine, 12 * S, Ticked()) == [call(2, Work.LOOK, "look", 13 * S)]
+
+
+def test_what_is_as_desired_does_not_wait_for_its_freeze_to_end() -> None:
+    engine = engine_with(freeze())
+    told(engine, S, CLOCKED, Ready("bmc"), Answered(1, "on", S))
+    told(engine, S, Answered(1, "on", S))
+
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+@pytest.mark.parametrize(
+    ("of", "holds"),
+    [("*", True), ("node:n*", True), ("n[00-09]", True), ("n02", False), ("service:*", False)],
+)
+def test_a_freeze_holds_what_its_selector_names(of: str, holds: bool) -> None:
+    engine = engine_with(freeze(of))
+    told(engine, S, CLOCKED, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+
+    assert (standing(engine) == (Condition.WAITING, WHY)) is holds
+
+
+def test_an_intent_that_was_written_and_not_acted_on_is_closed_by_a_freeze() -> None:
+    engine = engine_with()
+    told(engine, S, Ready("bmc"))
+    intent = Intent("a1-1", NODE, "bmc", "switch_on", S, "boot")
+    assert told(engine, S, Answered(1, "off", S)) == [Write(1, (OpenIntent(intent),))]
+    told(engine, S, Proposed(9, declared()))
+
+    # The freeze is durable first, then the intent: it is not begun any more.
+    assert told(engine, 2 * S, Written(2, 7), Written(1, 8)) == [
+        Reply(9, 7),
+        Write(3, (CloseIntent("a1-1"),)),
+    ]
+    assert outcomes(engine) == ["not begun: frozen"]
+    assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
+
+
+def test_a_step_that_was_begun_is_read_to_its_end_and_the_next_one_is_not_begun() -> None:
+    engine = engine_with()
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    assert told(engine, S, Written(1, 5)) == [call(2, Work.STEP, "switch_on", 3 * S, "a1-1")]
+    told(engine, S, Proposed(9, declared()))
+    assert told(engine, 2 * S, Written(2, 8)) == [Reply(9, 8)]
+    assert standing(engine) == (Condition.ACTING, "bmc.switch_on: runs")
+
+    assert told(engine, 2 * S, Ended(2)) == [call(3, Work.LOOK, "look", 3 * S)]
+    told(engine, 3 * S, Answered(3, "off", 3 * S))
+    assert told(engine, 5 * S, Ticked()) == [call(4, Work.LOOK, "look", 6 * S)]
+    # It came to nothing: that is read as ever, and the step is not tried again.
+    assert told(engine, 5 * S, Answered(4, "off", 5 * S)) == [Write(3, (CloseIntent("a1-1"),))]
+    assert outcomes(engine) == ["returned, but power is off"]
+    told(engine, 20 * S, Ticked())
+    assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
+
+
+def test_what_an_earlier_process_left_under_way_is_read_though_it_is_frozen() -> None:
+    left = Intent("99-1", NODE, "bmc", "switch_on", S, "boot")
+    engine = engine_with(freeze(), intents=(left,))
+    told(engine, 2 * S, CLOCKED, Ready("bmc"))
+
+    assert told(engine, 3 * S, Answered(1, "on", 3 * S)) == [Write(1, (CloseIntent("99-1"),))]
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_a_freeze_ends_at_its_time_and_is_forgotten_durably() -> None:
+    engine = engine_with(freeze())
+    told(engine, S, CLOCKED, Ready("bmc"))
+    told(engine, 99 * S, Answered(1, "off", 99 * S))
+    assert standing(engine) == (Condition.WAITING, WHY)
+    assert engine.deadline() == 100 * S
+
+    closing, opening = told(engine, 100 * S, Ticked())
+    assert closing == Write(1, (Undeclare(FREEZE),), 4)
+    assert isinstance(opening, Write)
+    assert told(engine, 100 * S + MS, Written(1, 5)) == []
+    assert engine.table.get(FREEZE) is None
+
+
+def test_a_freeze_that_could_not_be_forgotten_holds_nothing_and_is_seen_to_again() -> None:
+    engine = engine_with(freeze(of="n02"))
+    told(engine, 200 * S, CLOCKED)
+    assert engine.deadline() == 100 * S
+    assert told(engine, 200 * S, Ticked()) == [Write(1, (Undeclare(FREEZE),), 4)]
+    assert told(engine, 200 * S, Unwritten(1, "disk is full")) == []
+
+    again = told(engine, 200 * S + BACKOFF_NS, Ticked())
+    assert again == [Write(2, (Undeclare(FREEZE),), 4)]
+
+
+def test_a_freeze_that_is_prolonged_while_it_ends_goes_on() -> None:
+    engine = engine_with(freeze())
+    told(engine, S, CLOCKED, Ready("bmc"))
+    told(engine, 99 * S, Answered(1, "off", 99 * S))
+    told(engine, 99 * S, Proposed(9, (UnsetDesired(FREEZE, "until_s"),)))
+    # The store has the later end already, so what was made for the earlier one is refused.
+    thawing, opening = told(engine, 100 * S, Ticked())
+    assert thawing == Write(2, (Undeclare(FREEZE),), 4)
+    assert isinstance(opening, Write)
+    told(engine, 100 * S, Written(1, 5), Unwritten(2, "changed since", Cause.STALE))
+
+    assert told(engine, 101 * S, Written(3, 6)) == [Write(4, (CloseIntent("a1-1"),))]
+    assert outcomes(engine) == ["not begun: frozen"]
+    assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
+    assert engine.table.get(FREEZE) is not None
+
+
+def test_no_freeze_ends_before_the_wall_clock_is_known_and_all_follow_it_where_it_is_set() -> None:
+    engine = engine_with(freeze())
+    told(engine, S, Ready("bmc"))
+    told(engine, 500 * S, Answered(1, "off", 500 * S))
+    assert standing(engine) == (Condition.WAITING, WHY)
+
+    told(engine, 500 * S, Clocked(CLOCKED.wall_offset_ns - 450 * S))
+    assert standing(engine) == (Condition.WAITING, WHY)
+    told(engine, 501 * S, Clocked(CLOCKED.wall_offset_ns))
+    assert standing(engine)[0] is not Condition.WAITING
+
+
+def test_of_two_freezes_the_one_that_lasts_longer_is_told() -> None:
+    other = freeze(until_s=None)
+    other.entity = EntityId("freeze", "f0", None)
+    engine = engine_with(freeze(), other)
+    told(engine, S, CLOCKED, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+
+    assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
