@@ -9,7 +9,7 @@ from tests.kills.processes import wait_for
 from tests.kills.rig import Lab
 from tests.kills.writer import Api
 
-HEALED_WITHIN_S = 60
+HEALED_WITHIN_S = 40
 
 
 @pytest.fixture(scope="session")
