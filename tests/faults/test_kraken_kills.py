@@ -18,7 +18,7 @@ from tests.cli.rig import command
 from tests.core.test_engine import call, parent, stored, told
 from tests.faults.rig import NODE_HOST, PARENT_HOST, WEB, Child, Parent, real
 from tests.faults.seen import power_commands
-from tests.faults.simulated import at_rest, deeds, row_of
+from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
 from tests.kills.processes import kill, read_process, wait_for
 from tests.kills.rig import NODES, Lab, stopped
 from tests.kills.writer import Api
@@ -86,10 +86,12 @@ def test_a_node_that_was_never_heard_of_or_is_heard_still_can_be_deleted(
     served.hears(child)
 
 
-def test_what_was_at_rest_and_drifts_is_mended_again_and_again() -> None:
+def test_what_was_at_rest_at_a_thaw_and_drifts_is_mended_again_and_again() -> None:
     """K4: one drift of a node that had converged at a thaw locked the engine against itself."""
     world = at_rest(30)
     for _ in range(3):
+        freeze(world)
+        thaw(world)
         for name in ("n01", "n02"):
             world.machines[name].services.clear()
         world.machines["n03"].cut()

@@ -28,12 +28,12 @@ from haptera.testing.bench import Bench
 from tests.cli.rig import client_of
 from tests.core.test_engine import parent, stored, told
 from tests.faults.rig import PARENT_HOST, WEB, Child, Parent, real
-from tests.faults.simulated import at_rest, row_of
+from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
 from tests.kills.processes import kill
 from tests.kills.rig import NODES, Lab
 from tests.world.history import web
 
-N01 = node_id("n01")
+N01, N02 = node_id("n01"), node_id("n02")
 NODE = NODES[0]
 
 
@@ -129,6 +129,23 @@ def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
             number += 1
         assert row.condition is Condition.CONVERGED
     assert number > 10
+
+
+def test_a_freeze_and_thaw_while_a_step_is_out_costs_no_command_more() -> None:
+    """W5: after the thaw the old time limit failed a healthy node: five needless mutations."""
+    world = at_rest(45)
+    machine = world.machines["n01"]
+    machine.cut()
+    assert world.clock.run_until(world.clock.now + 5 * S, lambda: len(machine.commands) == 2)
+    freeze(world)
+    thaw(world)
+    assert world.settle(30)
+    after = deeds(world)
+    for _ in range(60):
+        world.run(10)
+        assert world.converged()
+    assert (after[0], deeds(world)) == ((2, 2), after)
+    assert {one.outcome for one in row_of(world.parent, N01).tried} == {"done"}
 
 
 def test_a_step_is_done_with_what_is_desired_when_it_begins() -> None:
@@ -310,6 +327,23 @@ def test_a_module_that_crashes_is_started_again(lab: Lab) -> None:
             kill(first)
             assert lab.module(owner, name).pid != first.pid
     assert (lab.parent(), lab.agent(NODE)) == (parent_process, agent)
+
+
+def test_what_happens_while_all_is_frozen_is_seen_then_and_mended_at_the_thaw() -> None:
+    """W17: a frozen engine threw away all events."""
+    world = at_rest(46)
+    before = deeds(world)
+    freeze(world)
+    world.machines["n01"].services.clear()
+    world.machines["n02"].cut()
+    world.run(60)
+    assert deeds(world) == before
+    seen = row_of(world.parent, web("n01")).known["run"], row_of(world.parent, N02).known["power"]
+    assert [fact.value for fact in seen] == ["stopped", "off"]
+
+    thaw(world)
+    assert world.settle(30)
+    assert deeds(world) == [(1, 2), (2, 2), (1, 1), (1, 1)]
 
 
 class Colour(StrEnum):
