@@ -82,7 +82,7 @@ def home(tmp_path_factory):
             told(
                 "there is no module 'servise'",
                 "site.yaml:4:10",
-                "did you mean service? there are labnode, service",
+                "did you mean service? there are jobs, labnode, service",
             ),
             id="an unknown module",
         ),

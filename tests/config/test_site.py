@@ -99,7 +99,7 @@ def test_the_lab_gets_its_part_as_data_and_on_stays_a_text():
 
 def test_modules_are_the_bundled_ones_unless_named():
     assert parse(GOOD).modules == ("labnode",)
-    assert parse("cluster: a").modules == ("labnode", "service")
+    assert parse("cluster: a").modules == ("jobs", "labnode", "service")
 
 
 NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"

@@ -19,7 +19,7 @@ BOOT = Boot("s3cret-token", "-----BEGIN CERTIFICATE-----", "127.7.0.1:4271")
 LABNODE = (Condition("platform", ("labnode",)),)
 
 
-def test_it_declares_one_look_and_two_steps_at_the_parent() -> None:
+def test_it_declares_one_look_and_three_steps_at_the_parent() -> None:
     assert module.manifest() == Manifest(
         "labnode",
         "1",
@@ -60,6 +60,18 @@ def test_it_declares_one_look_and_two_steps_at_the_parent() -> None:
                 (Change("power", ("on",), "off"),),
                 LABNODE,
                 (Condition("busy", ("busy",)),),
+                context=Context.PARENT,
+                within_ms=2000,
+                late_ms=2000,
+                disruptive=True,
+            ),
+            Step(
+                "labnode",
+                "force_off",
+                "node",
+                (Change("power", ("on", "hung"), "off"),),
+                LABNODE,
+                cost=20,
                 context=Context.PARENT,
                 within_ms=2000,
                 late_ms=2000,

@@ -111,6 +111,7 @@ def test_a_service_finds_its_place_in_its_environment(
 
     assert sorted((one.home.path / "output.log").read_text().splitlines()) == [
         "HAPTERA_ADDRESS=127.9.0.1",
+        f"HAPTERA_JOBS={tmp_path}/jobs/open/gate",
         "HAPTERA_NODE=n01",
         "HAPTERA_PORT=8080",
         "HAPTERA_SERVICE=web",

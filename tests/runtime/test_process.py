@@ -10,6 +10,8 @@ import pytest
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
+from haptera.modules import BUNDLED
+from haptera.modules.jobs.gate import enter, gate_path
 from haptera.runtime import clock
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.process import LOG_BYTES_MAX, PRELOAD, ModuleProcesses
@@ -59,7 +61,11 @@ class Rig:
         self.processes = ModuleProcesses(
             self.loop_zygote,
             self.heard,
-            places={"trial": "tests.runtime.forked:module", "none": "no.such:module"},
+            places={
+                "trial": "tests.runtime.forked:module",
+                "jobs": BUNDLED["jobs"],
+                "none": "no.such:module",
+            },
             run_dir=run_dir,
             log_dir=run_dir / "log",
         )
@@ -68,9 +74,9 @@ class Rig:
         self.zygotes.append(exec_zygote(PRELOAD))
         return self.zygotes[-1]
 
-    async def ready(self) -> None:
-        self.processes.start("trial")
-        assert await self.heard.until(1) == [Ready("trial")]
+    async def ready(self, module: str = "trial") -> None:
+        self.processes.start(module)
+        assert await self.heard.until(1) == [Ready(module)]
 
     def close(self) -> None:
         self.processes.close()
@@ -88,7 +94,7 @@ def run(scenario: Callable[[Rig], Any], run_dir: Path) -> None:
     asyncio.run(whole())
 
 
-def a_call(id: int, work: Work, part: str, **changes: Any) -> Call:
+def a_call(id: int, work: Work, part: str, module: str = "trial", **changes: Any) -> Call:
     terms: dict[str, Any] = {
         "attributes": {"power": "on"},
         "values": {},
@@ -96,7 +102,7 @@ def a_call(id: int, work: Work, part: str, **changes: Any) -> Call:
         "deadline_at": clock.now_ns() + HOUR_NS,
         **changes,
     }
-    return Call(id, work, "trial", part, node_id("n01"), **terms)
+    return Call(id, work, module, part, node_id("n01"), **terms)
 
 
 def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
@@ -136,6 +142,34 @@ def test_a_gate_holds_refuses_and_releases(tmp_path: Path) -> None:
         rig.processes.call(a_call(3, Work.RELEASE, "release"))
         assert await rig.heard.until(1) == [Ended(3)]
         assert not (tmp_path / "held").exists()
+
+    run(scenario, tmp_path)
+
+
+def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        async def ask(work: Work) -> Event:
+            rig.processes.call(a_call(1, work, work, "jobs"))
+            return (await rig.heard.until(1))[0]
+
+        await rig.ready("jobs")
+        assert await ask(Work.RELEASE) == Ended(1)
+        job = enter(gate_path(tmp_path))
+        assert job is not None
+        refused = await ask(Work.HOLD)
+        assert refused == Failed(1, f"1 job runs (locked by {os.getpid()})", refused=True)
+        os.close(job)
+        assert await ask(Work.HOLD) == Ended(1)
+        os.kill(module_pid("jobs"), signal.SIGKILL)
+        assert await rig.heard.until(1) == [Exited("jobs", "killed by SIGKILL")]
+        await rig.ready("jobs")
+
+        assert enter(gate_path(tmp_path)) is None
+        assert await ask(Work.HOLD) == Ended(1)
+        assert await ask(Work.RELEASE) == Ended(1)
+        job = enter(gate_path(tmp_path))
+        assert job is not None
+        os.close(job)
 
     run(scenario, tmp_path)
 
@@ -231,9 +265,9 @@ def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Pa
     run(scenario, tmp_path)
 
 
-def module_pid() -> int:
+def module_pid(module: str = "trial") -> int:
     """The one process below us that calls itself the module."""
-    (pid,) = (pid for pid in descendants(os.getpid()) if named(pid) == "module trial")
+    (pid,) = (pid for pid in descendants(os.getpid()) if named(pid) == f"module {module}")
     return pid
 
 

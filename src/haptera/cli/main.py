@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "retry": "haptera.cli.asking:retry",
     "freeze": "haptera.cli.freezing:freeze",
     "thaw": "haptera.cli.freezing:thaw",
+    "job": "haptera.cli.job:job",
     "watch": "haptera.cli.watch:watch",
     "lab": "haptera.cli.running:lab",
     "serve": "haptera.cli.running:serve",

@@ -29,7 +29,7 @@ from haptera.modules import BUNDLED
 
 # All node-sets of one file together: what one file may make the parent work through.
 EXPANDED_MAX = 500_000
-MODULES: tuple[str, ...] = ("labnode", "service")
+MODULES: tuple[str, ...] = ("jobs", "labnode", "service")
 
 _KEYS = ("cluster", "nodes", "services", "desired", "modules", "lab")
 

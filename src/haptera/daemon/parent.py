@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True):
     client: str
     name: str
     cluster: str | None = None
-    modules: tuple[str, ...] = ("labnode", "service")
+    modules: tuple[str, ...] = ("jobs", "labnode", "service")
     hello_ms: int = HELLO_MS
     api_port: int = API_PORT
     constants: dict[str, str] = {}

@@ -8,6 +8,7 @@ from haptera.sdk import HapteraError, Module
 
 # Where each bundled module is; only those that are used get imported.
 BUNDLED: Mapping[str, str] = {
+    "jobs": "haptera.modules.jobs.module:module",
     "labnode": "haptera.modules.labnode:module",
     "service": "haptera.modules.service.module:module",
 }

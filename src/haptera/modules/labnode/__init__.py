@@ -1,11 +1,15 @@
 """Power and boot of a lab's virtual nodes, through the small BMC that each of them has."""
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.modules.labnode.bmc import Bmc
 from haptera.sdk import ANY, PARENT, Module
+
+# Dear, so that it is taken only where switch_off cannot be.
+FORCE_COST: Final = 20
 
 module = Module("labnode", connect=Bmc, where={node.platform: "labnode"}, context=PARENT)
 power = module.serves(node.power)
@@ -43,4 +47,13 @@ async def switch_on(bmc: Bmc) -> None:
     disruptive=True,
 )
 async def switch_off(bmc: Bmc) -> None:
+    await bmc.command("off")
+
+
+# For a node that cannot say any more that it is free; that nothing runs there, a permit says, or
+# that it is down.
+@power.step(
+    (Power.ON, Power.HUNG), Power.OFF, within_s=2, late_s=2, cost=FORCE_COST, disruptive=True
+)
+async def force_off(bmc: Bmc) -> None:
     await bmc.command("off")

@@ -11,6 +11,7 @@ from typing import Final
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent
 from haptera.kinds.service import Run
+from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import keeper
 from haptera.modules.service.home import Home, Record, home_of, send_all, session
 from haptera.sdk import ANY, SELF, Applied, Module, Refused, Target
@@ -168,5 +169,6 @@ def environment(target: Target) -> dict[str, str]:
         "HAPTERA_NODE": target.node,
         "HAPTERA_ADDRESS": target.attributes.get("node.address"),
         "HAPTERA_PORT": target.values.get("port"),
+        "HAPTERA_JOBS": gate_path(target.run_dir),
     }
     return {name: str(value) for name, value in known.items() if value is not None}

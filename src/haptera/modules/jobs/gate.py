@@ -1,0 +1,159 @@
+"""A gate on disk: jobs go in by it while it is open, and whoever closes it sees who is inside.
+
+An open gate is the file `gate` in the directory `open`. A job opens it, locks it (flock, shared)
+and keeps it open for as long as it lives. To close it, the directory is renamed: no new job finds
+the gate, and those that found it before are seen, for nobody can have a file open unseen.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import signal
+from pathlib import Path
+from typing import Final
+
+from haptera.sdk import Refused
+
+JOBS: Final = "jobs"
+OPEN: Final = "open"
+CLOSED: Final = "closed"
+NEW: Final = "new"
+GATE: Final = "gate"
+PIDS_TOLD_MAX: Final = 8
+# Where leases are unknown, a look at the gate locks it for microseconds: a job tries again.
+ENTER_TRIES_MAX: Final = 50
+ENTER_AGAIN_S: Final = 0.01
+
+_LOCKS: Final = Path("/proc/locks")
+
+
+def gate_path(run_dir: Path) -> Path:
+    """Where jobs find the gate while it is open, below the agent's run directory."""
+    return run_dir.absolute() / JOBS / OPEN / GATE
+
+
+def enter(path: Path) -> int | None:
+    """Go in by the gate: None where it is closed, else a descriptor of it, shared-locked.
+
+    The gate knows of the job for as long as this descriptor, or one inherited from it, is open.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    # Looked at again once it is locked: whoever closes it afterwards sees the lock.
+    if _lock_shared(descriptor) and path.exists():
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+class Gate:
+    """The side of the gate that opens and closes it; all its state is on disk."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._directory = run_dir / JOBS
+        self._open = self._directory / OPEN
+        self._closed = self._directory / CLOSED
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a job is inside, or on its way in; be the gate open or closed."""
+        return any(_is_open_elsewhere(place / GATE) for place in (self._open, self._closed))
+
+    def hold(self) -> None:
+        """Close the gate, and see that nobody is inside; a gate that never opened is closed.
+
+        Raises:
+            Refused: a job is inside. The gate is open.
+        """
+        self._refuse_if_in_use()  # first, so that a busy gate is not closed even for a moment
+        with contextlib.suppress(FileNotFoundError):
+            self._open.rename(self._closed)
+        self._refuse_if_in_use()
+
+    def release(self) -> None:
+        """Open the gate, whatever it was."""
+        if self._open.exists():
+            return
+        if not self._closed.exists():
+            self._make()
+        self._closed.rename(self._open)
+
+    def _refuse_if_in_use(self) -> None:
+        if self.in_use:
+            text = _told([*holders(self._open / GATE), *holders(self._closed / GATE)])
+            self.release()
+            raise Refused(text)
+
+    def _make(self) -> None:
+        """A new gate, closed; there is no moment at which it lacks its file."""
+        new = self._directory / NEW
+        new.mkdir(parents=True, exist_ok=True)
+        (new / GATE).touch()
+        new.rename(self._closed)
+
+
+def holders(gate: Path) -> list[int]:
+    """Which processes locked the gate, each for one job, as far as the kernel tells us."""
+    try:
+        status, locks = gate.stat(), _LOCKS.read_text(encoding="ascii")
+    except OSError:
+        return []
+    major, minor = os.major(status.st_dev), os.minor(status.st_dev)
+    file = f"{major:02x}:{minor:02x}:{status.st_ino}"
+    pids: list[int] = []
+    for line in locks.splitlines():
+        # 12: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF; those that wait have an arrow first.
+        words = line.split()
+        if words[1:4:2] == ["FLOCK", "READ"] and words[5] == file:
+            pids.append(int(words[4]))
+    return sorted(pids)
+
+
+def _told(pids: list[int]) -> str:
+    if not pids:
+        return "a job runs, or is about to"
+    jobs = "1 job runs" if len(pids) == 1 else f"{len(pids)} jobs run"
+    more = ", …" if len(pids) > PIDS_TOLD_MAX else ""
+    return f"{jobs} (locked by {', '.join(map(str, pids[:PIDS_TOLD_MAX]))}{more})"
+
+
+def _is_open_elsewhere(gate: Path) -> bool:
+    """Whether any process but this has the file open, locked or not.
+
+    The kernel grants a lease to write only where nobody else has the file open. A job that opens
+    it meanwhile waits until the lease is given back, some microseconds, and is not refused.
+    """
+    try:
+        descriptor = os.open(gate, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # A job that waits is told us by a signal: by one that does nothing.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except OSError as error:
+        # Not all file systems have leases; locks must do then, which tell less.
+        return error.errno == errno.EAGAIN or not _lock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock_shared(descriptor: int) -> bool:
+    for _ in range(ENTER_TRIES_MAX):
+        if _lock(descriptor, fcntl.LOCK_SH):
+            return True
+        select.select((), (), (), ENTER_AGAIN_S)
+    return False
+
+
+def _lock(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

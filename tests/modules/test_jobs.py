@@ -1,0 +1,388 @@
+"""The gate of a node's jobs: with real processes and locks, and against a plainer model."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from haptera.kinds.node import Busy
+from haptera.model.parts import Condition, Context, Look, Manifest
+from haptera.modules.jobs.gate import PIDS_TOLD_MAX, Gate, enter, gate_path, holders
+from haptera.modules.jobs.module import look_busy, module, watch_busy
+from haptera.sdk import Refused
+from tests.lab.rig import wait_for
+
+WAIT_S = 20
+ROUNDS = 20
+HISTORIES = 200
+ACTS = 40
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """A gate that is open, as it is once the agent has let jobs begin."""
+    made = Gate(tmp_path)
+    made.release()
+    return made
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts shell lines in which $G is the gate; none of them outlives the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(line: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            ["sh", "-c", line],
+            env={**os.environ, "G": str(gate_path(tmp_path))},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@dataclass
+class Jobs:
+    """Jobs that are nothing but descriptors; all are over with the test."""
+
+    path: Path
+    inside: list[int] = field(default_factory=list)
+
+    def come(self) -> bool:
+        """Whether the gate lets another job in."""
+        job = enter(self.path)
+        self.inside += [] if job is None else [job]
+        return job is not None
+
+    def end(self) -> None:
+        """One of them is over."""
+        os.close(self.inside.pop())
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    made = Jobs(gate_path(tmp_path))
+    yield made
+    while made.inside:
+        made.end()
+
+
+def said(process: "subprocess.Popen[str]") -> str:
+    """The next line that it writes."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def refusal(gate: Gate) -> str:
+    with pytest.raises(Refused) as raised:
+        gate.hold()
+    return str(raised.value)
+
+
+def test_it_declares_one_look_and_is_a_gate() -> None:
+    up = (Condition("agent", ("up",)),)
+    look = Look("jobs", "look_busy", "node", "busy", ("free", "busy"), up, watched=True)
+
+    assert module.manifest() == Manifest("jobs", "1", Context.SELF, (look,), (), gate=True)
+
+
+def test_a_node_boots_closed_and_free(tmp_path: Path, jobs: Jobs) -> None:
+    gate = Gate(tmp_path)
+
+    assert not jobs.come()
+    assert asyncio.run(look_busy(gate)) is Busy.FREE
+    gate.hold()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_released_gate_lets_jobs_in_and_a_node_with_a_job_is_busy(gate: Gate, jobs: Jobs) -> None:
+    assert jobs.come()
+    assert asyncio.run(look_busy(gate)) is Busy.BUSY
+    jobs.end()
+    assert asyncio.run(look_busy(gate)) is Busy.FREE
+
+
+def test_a_held_gate_lets_nobody_in_until_it_is_released(gate: Gate, jobs: Jobs) -> None:
+    gate.hold()
+    gate.hold()
+    assert not jobs.come()
+    gate.release()
+    gate.release()
+    assert jobs.come()
+
+
+@pytest.mark.net
+def test_a_gate_with_jobs_refuses_says_how_many_and_stays_open(gate: Gate, start: Start) -> None:
+    line = 'exec flock -s -n "$G" sh -c "echo in; exec sleep 60"'
+    jobs = [start(line), start(line)]
+    assert [said(job) for job in jobs] == ["in", "in"]
+
+    told = refusal(gate)
+    assert told.startswith("2 jobs run (locked by ")
+    assert {int(pid) for pid in re.findall(r"\d+", told)[1:]} == {job.pid for job in jobs}
+    third = start(line)
+    assert said(third) == "in"
+
+
+@pytest.mark.net
+def test_a_job_that_is_killed_is_over(gate: Gate, start: Start) -> None:
+    job = start('exec flock -s -n -o "$G" sh -c "echo in; exec sleep 60"')
+    assert said(job) == "in"
+    assert gate.in_use
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait(WAIT_S)
+
+    gate.hold()
+    assert not gate.in_use
+
+
+@pytest.mark.net
+def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
+    gate: Gate, start: Start
+) -> None:
+    job = start('exec 9<"$G"; flock -s -n 9 || exit 75; sleep 60 & echo $!; wait')
+    child = int(said(job))
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait(WAIT_S)
+
+    assert refusal(gate).startswith("1 job runs")
+    os.kill(child, signal.SIGKILL)
+    wait_for(lambda: not gate.in_use)
+    gate.hold()
+
+
+@pytest.mark.net
+def test_flock_finds_no_gate_that_is_held_and_makes_none(
+    gate: Gate, start: Start, jobs: Jobs
+) -> None:
+    gate.hold()
+    assert start('exec flock -s -n "$G" echo in 2>&1').wait(WAIT_S) != 0
+    assert not jobs.come()
+
+
+@pytest.mark.net
+def test_a_job_stopped_between_finding_the_gate_and_locking_it_is_seen(
+    gate: Gate, start: Start
+) -> None:
+    job = start('exec 9<"$G"; echo found; kill -STOP $$; flock -s -n 9 && echo in; exec sleep 60')
+    assert said(job) == "found"
+    os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOWAIT)
+
+    assert refusal(gate) == "a job runs, or is about to"
+    os.kill(job.pid, signal.SIGCONT)
+    assert said(job) == "in"
+    assert refusal(gate).startswith("1 job runs")
+
+
+def test_a_module_that_died_while_it_closed_the_gate_leaves_it_closed_and_sees_the_job_later(
+    gate: Gate, jobs: Jobs, tmp_path: Path
+) -> None:
+    assert jobs.come()
+    died(tmp_path)
+
+    assert not jobs.come()
+    assert Gate(tmp_path).in_use
+    assert refusal(Gate(tmp_path)).startswith("1 job runs")
+    assert jobs.come()  # what refuses to hold is open
+
+
+def test_a_module_that_died_before_a_new_gate_was_whole_makes_it_whole(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs" / "new").mkdir(parents=True)
+
+    Gate(tmp_path).release()
+    assert jobs.come()
+
+
+def test_without_leases_locks_are_seen(jobs: Jobs, tmp_path: Path) -> None:
+    """A directory can be locked but not leased, as nothing can on some file systems."""
+    gate_path(tmp_path).mkdir(parents=True)
+    gate = Gate(tmp_path)
+
+    assert jobs.come()
+    assert gate.in_use
+    assert refusal(gate).startswith("1 job runs")
+    jobs.end()
+    gate.hold()
+
+
+def test_a_job_waits_while_the_gate_is_looked_at(gate: Gate, jobs: Jobs) -> None:
+    """Where there are no leases, a look locks the gate for a moment."""
+    look = os.open(jobs.path, os.O_RDONLY)
+    fcntl.flock(look, fcntl.LOCK_EX)
+    with subprocess.Popen(["sleep", "0.05"], pass_fds=[look]):
+        os.close(look)
+        assert jobs.come()
+
+
+def test_a_gate_that_closes_while_a_job_enters_keeps_it_out(
+    gate: Gate, jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job has locked the gate after it was closed: it must see that, for nobody sees it."""
+    lock = fcntl.flock
+
+    def close_then_lock(descriptor: int, how: int) -> None:
+        if how & fcntl.LOCK_SH:
+            died(tmp_path)
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", close_then_lock)
+    assert not jobs.come()
+    assert not gate.in_use
+
+
+def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: Gate, jobs: Jobs) -> None:
+    async def story() -> None:
+        seen = watch_busy(gate)
+        async with asyncio.timeout(WAIT_S):
+            assert await anext(seen) is Busy.FREE
+            assert jobs.come()
+            assert await anext(seen) is Busy.BUSY
+            jobs.end()
+            assert await anext(seen) is Busy.FREE
+
+    asyncio.run(story())
+
+
+def test_a_lock_is_counted_by_its_file(gate: Gate, jobs: Jobs, tmp_path: Path) -> None:
+    assert [jobs.come() for _ in range(3)] == [True] * 3
+    with (tmp_path / "other").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+
+        assert holders(jobs.path) == [os.getpid()] * 3
+    assert holders(tmp_path / "none") == []
+
+
+def test_many_jobs_are_counted_but_not_all_named(gate: Gate, jobs: Jobs) -> None:
+    count = PIDS_TOLD_MAX + 1
+    assert all(jobs.come() for _ in range(count))
+
+    pids = ", ".join([str(os.getpid())] * PIDS_TOLD_MAX)
+    assert refusal(gate) == f"{count} jobs run (locked by {pids}, …)"
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_while_the_gate_is_held_no_job_runs_however_many_try(
+    gate: Gate, start: Start, tmp_path: Path
+) -> None:
+    """Each job leaves a mark while it runs; they start as fast as they can, in two shells."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    job = 'test -e "$G" || exit 75; : > inside/$$; echo >> begun; rm inside/$$'
+    for _ in range(2):
+        start(f'while :; do flock -s -n "$G" sh -c {shlex.quote(job)}; done 2>/dev/null')
+    held = refused = 0
+    while held < ROUNDS or refused < ROUNDS:
+        try:
+            gate.hold()
+        except Refused:
+            refused += 1
+            continue
+        held += 1
+        for _ in range(20):
+            assert list(inside.iterdir()) == []
+        begun = (tmp_path / "begun").stat().st_size
+        gate.release()
+        wait_for(lambda begun=begun: (tmp_path / "begun").stat().st_size > begun)
+
+
+class Plain:
+    """What a gate is, without files: open or not, and who is inside."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.inside: list[int] = []
+
+    def hold(self) -> bool:
+        self.open = bool(self.inside)
+        return not self.inside
+
+
+def test_the_gate_is_as_a_plain_model_through_random_histories(tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(HISTORIES):
+        seen += history(Random(seed), tmp_path / str(seed))
+
+    # Most that can come of an act did, often.
+    assert {name: count for name, count in seen.items() if count < HISTORIES // 2} == {}
+    assert set(seen) == {"let in", "kept out", "held", "refused", "died", "ended", "released"}
+
+
+def history(rng: Random, run_dir: Path) -> Counter[str]:
+    """Random acts on a gate and on its model, compared after each."""
+    seen: Counter[str] = Counter()
+    plain, path = Plain(), gate_path(run_dir)
+    for _ in range(ACTS):
+        gate = Gate(run_dir)  # a module's process that was started anew
+        match rng.choice(
+            ["find", "enter", "enter", "end", "end", "hold", "hold", "release", "die"]
+        ):
+            case "find" | "enter" as how:
+                job = found(path) if how == "find" else enter(path)
+                assert (job is not None) is plain.open
+                plain.inside += [job] if job is not None else []
+                seen["kept out" if job is None else "let in"] += 1
+            case "end" if plain.inside:
+                os.close(plain.inside.pop(rng.randrange(len(plain.inside))))
+                seen["ended"] += 1
+            case "hold":
+                held = plain.hold()
+                assert held_by(gate) is held
+                seen["held" if held else "refused"] += 1
+            case "release":
+                gate.release()
+                plain.open = True
+                seen["released"] += 1
+            case "die" if plain.open:
+                died(run_dir)
+                plain.open = False
+                seen["died"] += 1
+        assert path.exists() is plain.open
+        assert gate.in_use is bool(plain.inside)
+    for job in plain.inside:
+        os.close(job)
+    return seen
+
+
+def held_by(gate: Gate) -> bool:
+    try:
+        gate.hold()
+    except Refused:
+        return False
+    return True
+
+
+def found(path: Path) -> int | None:
+    """A job that has found the gate and not locked it yet."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+
+
+def died(run_dir: Path) -> None:
+    """The module is killed while it holds: the gate is closed, and nobody has looked inside."""
+    (run_dir / "jobs" / "open").rename(run_dir / "jobs" / "closed")
