@@ -289,8 +289,9 @@ def test_while_the_gate_is_held_no_job_runs_however_many_try(
     gate: Gate, start: Start, tmp_path: Path
 ) -> None:
     """Each job leaves a mark while it runs; they start as fast as they can, in two shells."""
-    inside = tmp_path / "inside"
+    inside, begun = tmp_path / "inside", tmp_path / "begun"
     inside.mkdir()
+    begun.touch()
     job = 'test -e "$G" || exit 75; : > inside/$$; echo >> begun; rm inside/$$'
     for _ in range(2):
         start(f'while :; do flock -s -n "$G" sh -c {shlex.quote(job)}; done 2>/dev/null')
@@ -304,9 +305,9 @@ def test_while_the_gate_is_held_no_job_runs_however_many_try(
         held += 1
         for _ in range(20):
             assert list(inside.iterdir()) == []
-        begun = (tmp_path / "begun").stat().st_size
+        so_far = begun.stat().st_size
         gate.release()
-        wait_for(lambda begun=begun: (tmp_path / "begun").stat().st_size > begun)
+        wait_for(lambda so_far=so_far: begun.stat().st_size > so_far)
 
 
 class Plain:
