@@ -18,8 +18,16 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Reply
+from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.views import Condition, DesiredView, EntityView, ObservedView, Summary
+from haptera.model.views import (
+    Condition,
+    DesiredView,
+    EntityView,
+    ObservedView,
+    Summary,
+    detail_of,
+)
 from haptera.runtime.tokens import Scope
 
 TOKENS = {
@@ -29,6 +37,10 @@ TOKENS = {
 }
 
 
+def everything(_entity):
+    return True
+
+
 class FakeBackend:
     def __init__(self):
         self.epoch = 7
@@ -36,6 +48,9 @@ class FakeBackend:
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.asked = []
+        self.agents = {}  # what agents say of entities
+        self.unasked = "the agent does not answer"
+        self.logs = {}
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
         self._revision = 0
@@ -46,20 +61,28 @@ class FakeBackend:
     def stored(self):
         return copy.deepcopy(list(self.store.values()))
 
-    def entities(self, kind, nodes):
-        found = [self._view(one) for _, one in sorted(self.store.items())]
-        return [
-            view
-            for view in found
-            if kind in (None, view.kind) and (nodes is None or view.node in nodes)
-        ]
+    def entities(self, chosen):
+        return [self._view(one) for entity, one in sorted(self.store.items()) if chosen(entity)]
 
     def entity(self, entity):
         return self._view(self.store[entity]) if entity in self.store else None
 
+    async def detail(self, entity):
+        view = self.entity(entity)
+        if view is None:
+            return None
+        agent = self.agents.get(entity)
+        unasked = self.unasked if agent is None else None
+        return detail_of(view, agent=agent, unasked=unasked)
+
+    async def log(self, entity):
+        if entity not in self.logs:
+            raise HapteraError(f"{entity} has written nothing yet")
+        return self.logs[entity]
+
     def summary(self):
         counts = {}
-        for view in self.entities(None, None):
+        for view in self.entities(everything):
             counts.setdefault(view.kind, Counter())[view.condition.value] += 1
         return Summary({kind: dict(one) for kind, one in counts.items()})
 
@@ -79,7 +102,7 @@ class FakeBackend:
         other = FakeBackend()
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
-        return other.entities(None, None)
+        return other.entities(everything)
 
     def ask(self, entity):
         self.asked.append(entity)

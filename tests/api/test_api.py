@@ -37,12 +37,14 @@ def cluster(*changes):
 
 
 def quick():
-    return cluster(
+    backend, app = cluster(
         Declare(N1, {"rack": "1"}, "site"),
         SetDesired(N1, "power", "on", "site"),
         Declare(N2, {}, "site"),
         Declare(WEB1, {}, "site"),
     )
+    backend.logs[N1] = b"booted\n"
+    return backend, app
 
 
 def apply_body(text=SITE, **more):
@@ -58,6 +60,7 @@ ROUTES = [
     ("GET", "/v1/summary", Scope.READ),
     ("GET", "/v1/entities", Scope.READ),
     ("GET", "/v1/entities/node:n1", Scope.READ),
+    ("GET", "/v1/entities/node:n1/log", Scope.READ),
     ("PATCH", "/v1/entities/node:n1/desired", Scope.WRITE),
     ("POST", "/v1/entities/node:n1/retry", Scope.WRITE),
     ("POST", "/v1/apply", Scope.WRITE),
@@ -143,6 +146,8 @@ def test_entities_are_listed_by_kind_and_node_set():
     assert listed("kind=service") == ["service:web@n1"]
     assert listed("nodes=n[1-1],n7") == ["node:n1", "service:web@n1"]
     assert listed("kind=node&nodes=n[2-3]") == ["node:n2"]
+    assert listed("select=service:*@n[1-9]") == ["service:web@n1"]
+    assert listed("select=n*&kind=node") == ["node:n1", "node:n2"]
 
 
 def test_the_summary_counts_and_names_the_cluster():
@@ -288,6 +293,9 @@ def test_trying_again_is_asked_of_the_engine():
         ("GET", "/v1/entities/n9", b"", 400, "'n9' names no entity"),
         ("GET", "/v1/entities?kind=nod", b"", 400, "there is no kind 'nod'"),
         ("GET", "/v1/entities?nodes=n[1-", b"", 400, "a bracket that is not closed"),
+        ("GET", "/v1/entities?select=node:n1@n2", b"", 400, "'node:n1@n2': a node is on itself"),
+        ("GET", "/v1/entities/node:n1?agent=yes", b"", 400, "agent='yes'"),
+        ("GET", "/v1/entities/node:n2/log", b"", 404, "node:n2 has written nothing yet"),
         ("POST", "/v1/apply?dry_run=yes", b"", 400, "dry_run='yes'"),
         ("POST", "/v1/apply", b"", 400, "Input data was truncated"),
         ("POST", "/v1/apply", b"[]", 400, "Expected `object`, got `array`"),

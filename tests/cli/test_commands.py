@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
@@ -109,6 +110,7 @@ def test_why_tells_the_chain_and_who_saw_what_when(cluster, capsys):
         "  chain  2. looks at agent, expecting up  (labnode.look_agent on the node)",
         "  chain  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
         "  error  chassis interlock",
+        "  agent  cannot be asked: the agent does not answer",
     ]
 
 
@@ -117,15 +119,86 @@ def test_chain_shows_what_was_tried_and_what_is_next(cluster, capsys):
     tried = [TriedView("labnode.switch_on", 95_000, "the BMC\x1b[31m refuses")]
     cluster.do(cluster.backend.say, N3, tried=tried)
     assert typed(capsys, "chain", "node:rack1n3")[1].splitlines()[1:] == [
-        "  1 min ago  labnode.switch_on: the BMC [31m refuses",
-        "  next  1. brings power to on  (labnode.switch_on on the parent)",
-        "  next  2. looks at agent, expecting up  (labnode.look_agent on the node)",
-        "  next  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
+        "  parent  1 min ago  labnode.switch_on: the BMC [31m refuses",
+        "  agent   cannot be asked: the agent does not answer",
+        "  next    1. brings power to on  (labnode.switch_on on the parent)",
+        "  next    2. looks at agent, expecting up  (labnode.look_agent on the node)",
+        "  next    3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE",
     ]
     both = json.loads(typed(capsys, "chain", "node:rack1n3", "-o", "json")[1])
     assert both["tried"] == [
         {"part": "labnode.switch_on", "ago_ms": 95_000, "outcome": "the BMC\x1b[31m refuses"}
     ]
+
+
+def test_chain_shows_what_the_agent_tried_beside_what_the_parent_did(cluster, capsys):
+    stuck(cluster)
+    seen = cluster.backend.entity(N3)
+    cluster.backend.agents[N3] = msgspec.structs.replace(
+        seen,
+        condition=Condition.STUCK,
+        why="service.start: refused",
+        tried=[TriedView("service.start", 2_000, "refused")],
+        again_in_ms=4_000,
+    )
+    said = [
+        line for line in typed(capsys, "chain", "node:rack1n3")[1].splitlines() if "age" in line
+    ]
+    assert said == [
+        "  agent   node:rack1n3 is stuck for 12 s: service.start: refused",
+        "  agent   2.0 s ago  service.start: refused",
+        "  agent   again  in 4.0 s; at once: haptera retry node:rack1n3",
+        "  next    2. looks at agent, expecting up  (labnode.look_agent on the node)",
+    ]
+    both = json.loads(typed(capsys, "why", "node:rack1n3", "-o", "json")[1])
+    assert both[0]["agent"]["tried"][0]["outcome"] == "refused"
+
+
+def test_why_takes_selectors(cluster, capsys):
+    stuck(cluster)
+    cluster.do(
+        cluster.backend.say, WEB1, condition=Condition.WAITING, why="waits for node.agent=up"
+    )
+    assert typed(capsys, "why", "service:*")[1] == (
+        "service:web@rack1n1 is waiting for 1.5 s: waits for node.agent=up\n"
+    )
+    assert typed(capsys, "why", "service:web@rack1n[1-2]")[1].count("\n") == 1
+    assert typed(capsys, "why", "rack*")[1].count("\n") == 2
+    assert typed(capsys, "why", "node:rack1n[1-2]")[1] == "all is as desired\n"
+    assert typed(capsys, "why", "service:db@rack1n1")[2].startswith(
+        "error: there is no service:db@rack1n1\n"
+    )
+
+
+def test_why_says_who_or_what_would_let_it_go_on(cluster, capsys):
+    cluster.do(
+        cluster.backend.say,
+        N3,
+        condition=Condition.STUCK,
+        why="service.start: refused",
+        told_by="rack1n3",
+        unblock="the agent of rack1n3, by service.start",
+        again_in_ms=4_000,
+    )
+    assert typed(capsys, "why", "-v", "node:rack1n3")[1].splitlines()[-4:] == [
+        "  says   the agent of rack1n3",
+        "  needs  the agent of rack1n3, by service.start",
+        "  again  in 4.0 s; at once: haptera retry node:rack1n3",
+        "  agent  cannot be asked: the agent does not answer",
+    ]
+
+
+def test_logs_show_the_end_of_what_was_written(cluster, capsys):
+    cluster.backend.logs[WEB1] = b"first\nsecond\x1b[2J\nth\xffird\n"
+    assert typed(capsys, "logs", "-n", "2", str(WEB1)) == (OK, "second [2J\nth\ufffdird\n", "")
+    cluster.backend.logs[EntityId("module", "labnode", None)] = b"ready\n"
+    told = json.loads(typed(capsys, "logs", "module:labnode", "-o", "json")[1])
+    assert told == {"entity": "module:labnode", "lines": ["ready"]}
+    code, _, errors = typed(capsys, "logs", "module:service@rack1n1")
+    assert (code, errors.partition("\n")[0]) == (
+        REFUSED,
+        "error: module:service@rack1n1 has written nothing yet",
+    )
 
 
 @pytest.mark.slow

@@ -1,13 +1,13 @@
 """What the API needs of the process that it runs in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from haptera.core.bus import Bus
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.views import EntityView, Summary
+from haptera.model.views import EntityDetail, EntityView, Summary
 from haptera.runtime.tokens import Scope
 
 
@@ -19,9 +19,19 @@ class Backend(Protocol):
 
     def revision(self) -> int: ...
 
-    def entities(self, kind: str | None, nodes: frozenset[str] | None) -> list[EntityView]: ...
+    def entities(self, chosen: Callable[[EntityId], bool]) -> list[EntityView]: ...
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
+
+    async def detail(self, entity: EntityId) -> EntityDetail | None:
+        """As `entity`, and the word of its node's agent, or why that could not be had in time."""
+
+    async def log(self, entity: EntityId) -> bytes:
+        """The end of what a module or a service has written.
+
+        Raises:
+            HapteraError: there is nothing, or its node's agent cannot be asked.
+        """
 
     def summary(self) -> Summary: ...
 

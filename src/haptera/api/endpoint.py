@@ -56,10 +56,15 @@ def check_scopes(routes: Iterable[BaseRoute]) -> None:
 
 def dry_run(request: Request) -> bool:
     """Whether a request asks only what would come of it."""
-    value = request.query_params.get("dry_run", "0")
+    return flag(request, "dry_run")
+
+
+def flag(request: Request, name: str) -> bool:
+    """Whether the query has NAME=1."""
+    value = request.query_params.get(name, "0")
     if value not in ("0", "1"):
         raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"dry_run={value!r}", where="the query", do="write 1 or 0"
+            HTTPStatus.BAD_REQUEST, f"{name}={value!r}", where="the query", do="write 1 or 0"
         )
     return value == "1"
 

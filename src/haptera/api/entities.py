@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, flag
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import Entities, Retried, SummaryView
+from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.api.writing import write
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, UnsetDesired
@@ -19,8 +20,12 @@ from haptera.model.desirable import check_desired, find_desirable, nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.nodeset import expand
+from haptera.model.selector import ALL, parse_selector
 from haptera.model.views import EntityView
 from haptera.runtime.tokens import Scope
+
+# A module has a log whether or not it is an entity here.
+MODULE: Final = "module"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,7 @@ class EntityRoutes:
         yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary)
         yield Endpoint("GET", "/v1/entities", Scope.READ, self.many)
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one)
+        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log)
         yield Endpoint("PATCH", "/v1/entities/{entity}/desired", Scope.WRITE, self.desire)
         yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry)
 
@@ -50,12 +56,34 @@ class EntityRoutes:
             )
         nodes = request.query_params.get("nodes")
         named = None if nodes is None else frozenset(expand(nodes))
-        found = self.backend.entities(kind, named)
+        selector = parse_selector(request.query_params.get("select", ALL))
+        found = self.backend.entities(
+            lambda one: (
+                (kind in (None, one.kind) and (named is None or one.node in named))
+                and one in selector
+            )
+        )
         return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
-        view = self._view(_entity_of(request))
+        """With `?agent=1`, also the word of its node's agent: that takes a moment."""
+        entity = _entity_of(request)
+        view = self._view(entity)
+        if flag(request, "agent"):
+            view = await self.backend.detail(entity) or view
         return as_json(view, headers={"ETag": self._tag(view)})
+
+    async def log(self, request: Request, _caller: Caller) -> Response:
+        entity = _entity_of(request)
+        if entity.kind != MODULE:
+            self._view(entity)
+        try:
+            text = (await self.backend.log(entity)).decode(errors="replace")
+        except HapteraError as error:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND, error.what, where=str(entity), do="see docs/reference/why.md"
+            ) from None
+        return as_json(LogView(str(entity), text.splitlines()))
 
     async def desire(self, request: Request, caller: Caller) -> Response:
         """A merge patch of desired values: a value sets, null unsets."""

@@ -14,6 +14,13 @@ class Entities(msgspec.Struct, frozen=True):
     entities: list[EntityView]
 
 
+class LogView(msgspec.Struct, frozen=True):
+    """The end of what a module or a service has written, whole lines."""
+
+    entity: str
+    lines: list[str]
+
+
 class SummaryView(msgspec.Struct, frozen=True):
     """How many entities of each kind stand in each condition."""
 

@@ -1,4 +1,4 @@
-"""`haptera status`, `why` and `get`: how things are, and why they are not as they should be."""
+"""`haptera status`, `get` and `retry`: how things are, and trying again."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from haptera.cli.client import Client
 from haptera.cli.groups import grouped
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
-from haptera.cli.words import COLOURS, chain_lines, details, duration, printable, sentence, values
+from haptera.cli.words import COLOURS, duration, printable, values
 from haptera.kinds import KINDS
 from haptera.model.desirable import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, members
 from haptera.model.views import Condition, EntityView
 
-_SETTLED = (Condition.CONVERGED, Condition.IDLE)
+SETTLED = (Condition.CONVERGED, Condition.IDLE)
 
 
 @click.command()
@@ -26,61 +26,13 @@ _SETTLED = (Condition.CONVERGED, Condition.IDLE)
 @click.pass_context
 def status(ctx: click.Context, nodeset: str | None, check: bool, output: str) -> None:
     """Show how the cluster stands, or only the nodes of NODESET."""
-    answer = _entities(the_client(ctx), nodeset)
+    answer = entities_on(the_client(ctx), nodeset)
     if Format(output) is Format.TABLE:
         _print_status(answer.entities)
     else:
         print_data(answer, output)
-    if check and any(view.condition not in _SETTLED for view in answer.entities):
+    if check and any(view.condition not in SETTLED for view in answer.entities):
         ctx.exit(NOT_CONVERGED)
-
-
-@click.command()
-@click.argument("selection", metavar="[ENTITY|NODESET]", required=False)
-@click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
-@output_option
-@click.pass_context
-def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
-    """Say why something is not as desired.
-
-    Of ENTITY, or of all on NODESET, or of everything.
-    """
-    client = the_client(ctx)
-    if selection is not None and ":" in selection:
-        views = [client.get(f"/v1/entities/{selection}", EntityView)]
-    else:
-        entities = _entities(client, selection).entities
-        views = [view for view in entities if view.condition not in _SETTLED]
-    if Format(output) is not Format.TABLE:
-        print_data(views, output)
-        return
-    for view in views:
-        click.secho(sentence(view), fg=COLOURS[view.condition])
-        if verbose:
-            for line in details(view):
-                click.echo(f"  {line}")
-    if not views:
-        click.echo("all is as desired")
-
-
-@click.command()
-@click.argument("entity")
-@output_option
-@click.pass_context
-def chain(ctx: click.Context, entity: str, output: str) -> None:
-    """Show what is still to be done with ENTITY, and what was tried.
-
-    What was tried is what the parent did itself; a restart of the parent forgets it.
-    """
-    view = the_client(ctx).get(f"/v1/entities/{entity}", EntityView)
-    if Format(output) is not Format.TABLE:
-        print_data({"chain": view.chain, "tried": view.tried}, output)
-        return
-    click.secho(sentence(view), fg=COLOURS[view.condition])
-    for one in view.tried:
-        click.echo(f"  {duration(one.ago_ms)} ago  {one.part}: {printable(one.outcome)}")
-    for line in chain_lines(view.chain):
-        click.echo(f"  next  {line}")
 
 
 @click.command()
@@ -113,7 +65,7 @@ def get(ctx: click.Context, what: str, output: str) -> None:
         _print_views(answer.entities, answer.entities, output)
 
 
-def _entities(client: Client, nodeset: str | None) -> Entities:
+def entities_on(client: Client, nodeset: str | None) -> Entities:
     """All entities, or those of the nodes asked for, each of which must be there.
 
     Raises:

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
-from haptera.model.views import CONTESTED, Condition, EntityView, LinkView, ReadingView
+from haptera.model.views import (
+    CONTESTED,
+    Condition,
+    EntityDetail,
+    EntityView,
+    LinkView,
+    ReadingView,
+)
 
 COLOURS = {
     Condition.IDLE: "bright_black",
@@ -61,6 +68,33 @@ def details(view: EntityView) -> Iterator[str]:
     yield from (f"chain  {line}" for line in chain_lines(view.chain))
     if view.error is not None:
         yield f"error  {printable(view.error)}"
+    if view.told_by is not None:
+        yield f"says   the agent of {view.told_by}"
+    yield from outlook(view)
+
+
+def outlook(view: EntityView) -> Iterator[str]:
+    """What would let it go on, and when that is tried without anybody's doing."""
+    if view.unblock is not None:
+        yield f"needs  {printable(view.unblock)}"
+    if view.again_in_ms is not None:
+        yield f"again  in {duration(view.again_in_ms)}; at once: haptera retry {view.entity}"
+
+
+def told(view: EntityDetail) -> Iterator[str]:
+    """The word of the agent on what it does itself, or why that could not be had."""
+    if view.unasked is not None:
+        yield f"cannot be asked: {printable(view.unasked)}"
+    if view.agent is not None:
+        yield sentence(view.agent)
+        yield from tried_lines(view.agent)
+        yield from outlook(view.agent)
+
+
+def tried_lines(view: EntityView) -> Iterator[str]:
+    """What was tried by whoever gives this view, a line each step, oldest first."""
+    for one in view.tried:
+        yield f"{duration(one.ago_ms)} ago  {one.part}: {printable(one.outcome)}"
 
 
 def chain_lines(chain: list[LinkView]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import msgspec
 
 from haptera.core.limits import MS
 from haptera.core.rows.row import Contest, Row
+from haptera.core.unblock import again_at, unblock
 from haptera.model.chain import Chain, Do, Find, Link
 from haptera.model.facts import Fact
 from haptera.model.views import (
@@ -45,6 +46,8 @@ def view(row: Row, now: int) -> EntityView:
         why=row.why,
         error=row.error if row.quotes is None else row.quotes.error,
         told_by=None if row.quotes is None else row.id.node,
+        unblock=unblock(row),
+        again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
     )
 
 

@@ -69,13 +69,9 @@ class EngineBackend:
     def revision(self) -> int:
         return self._engine.table.revision
 
-    def entities(self, kind: str | None, nodes: frozenset[str] | None) -> list[EntityView]:
+    def entities(self, chosen: Callable[[EntityId], bool]) -> list[EntityView]:
         now = now_ns()
-        rows = [
-            row
-            for row in self._engine.table
-            if kind in (None, row.id.kind) and (nodes is None or row.id.node in nodes)
-        ]
+        rows = [row for row in self._engine.table if chosen(row.id)]
         return [view(row, now) for row in sorted(rows, key=lambda row: str(row.id))]
 
     def entity(self, entity: EntityId) -> EntityView | None:
@@ -108,9 +104,9 @@ class EngineBackend:
             case LogTold(text):
                 return text
             case Unable(text):
-                raise HapteraError(text, where=str(entity), do="see what runs there: haptera get")
+                raise HapteraError(text)
             case _:
-                raise HapteraError("the agent answers otherwise", where=str(entity))
+                raise HapteraError("the agent answers otherwise")
 
     def summary(self) -> Summary:
         return summary(self._engine.table)

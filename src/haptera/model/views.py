@@ -72,7 +72,8 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     module's own words; `since_ms` how long its condition has lasted; `tried` the last steps that
     the side that answers has taken, where it was asked of this entity alone; `told_by` whose word
     the condition, `why` and `error` are where they are not its own: the node's, whose agent is
-    at work.
+    at work. `unblock` says who or what would let it go on, `again_in_ms` when what failed is tried
+    again by itself.
     """
 
     entity: str
@@ -90,6 +91,8 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     tried: list[TriedView] = []
     told_by: str | None = None
+    unblock: str | None = None
+    again_in_ms: int | None = None
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):

@@ -1,0 +1,109 @@
+"""`haptera why`, `chain` and `logs`: why something is not as it should be, and what was tried."""
+
+from typing import Final
+
+import click
+
+from haptera.api.shapes import Entities, LogView
+from haptera.cli.asking import SETTLED, entities_on
+from haptera.cli.client import Client
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.words import COLOURS, chain_lines, details, printable, sentence, told, tried_lines
+from haptera.model.errors import HapteraError
+from haptera.model.selector import ALL
+from haptera.model.views import EntityDetail, EntityView
+
+_LINES: Final = 50
+
+
+@click.command()
+@click.argument("selection", metavar="[ENTITY|SELECTOR]", required=False)
+@click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
+@output_option
+@click.pass_context
+def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
+    """Say why something is not as desired.
+
+    Of ENTITY, or of all that SELECTOR means (rack1n[1-4], service:web@rack*), or of everything.
+    """
+    client = the_client(ctx)
+    views = _asked_about(client, selection)
+    if views and views[0].entity == selection and (verbose or Format(output) is not Format.TABLE):
+        views = [_detail(client, selection)]
+    if Format(output) is not Format.TABLE:
+        print_data(views, output)
+        return
+    for view in views:
+        click.secho(sentence(view), fg=COLOURS[view.condition])
+        if verbose:
+            for line in details(view):
+                click.echo(f"  {line}")
+            if isinstance(view, EntityDetail):
+                for line in told(view):
+                    click.echo(f"  agent  {line}")
+    if not views:
+        click.echo("all is as desired")
+
+
+@click.command()
+@click.argument("entity")
+@output_option
+@click.pass_context
+def chain(ctx: click.Context, entity: str, output: str) -> None:
+    """Show what is still to be done with ENTITY, and what was tried, by the parent and the agent.
+
+    A restart of either forgets what it has tried.
+    """
+    view = _detail(the_client(ctx), entity)
+    if Format(output) is not Format.TABLE:
+        fields = ("chain", "tried", "agent", "unasked")
+        print_data({name: getattr(view, name) for name in fields}, output)
+        return
+    click.secho(sentence(view), fg=COLOURS[view.condition])
+    for line in tried_lines(view):
+        click.echo(f"  parent  {line}")
+    for line in told(view):
+        click.echo(f"  agent   {line}")
+    for line in chain_lines(view.chain):
+        click.echo(f"  next    {line}")
+
+
+@click.command()
+@click.argument("entity", metavar="ENTITY")
+@click.option("-n", "--lines", type=click.IntRange(1), default=_LINES, show_default=True)
+@output_option
+@click.pass_context
+def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
+    """Show the end of what a module or a service has written.
+
+    ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE.
+    """
+    answer = the_client(ctx).get(f"/v1/entities/{entity}/log", LogView)
+    last = LogView(answer.entity, answer.lines[-lines:])
+    if Format(output) is not Format.TABLE:
+        print_data(last, output)
+        return
+    for line in last.lines:
+        click.echo(printable(line))
+
+
+def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
+    """The entity asked for however it stands; of many, those that are not as desired.
+
+    Raises:
+        HapteraError: nothing is meant by that.
+    """
+    if selection is None or not {":", ALL} & set(selection):
+        found = entities_on(client, selection).entities
+    else:
+        found = client.get("/v1/entities", Entities, {"select": selection}).entities
+        if not found:
+            raise HapteraError(f"there is no {selection}", do="see which there are: haptera status")
+        if [view.entity for view in found] == [selection]:
+            return found
+    return [view for view in found if view.condition not in SETTLED]
+
+
+def _detail(client: Client, entity: str) -> EntityDetail:
+    return client.get(f"/v1/entities/{entity}", EntityDetail, {"agent": "1"})

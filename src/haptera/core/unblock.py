@@ -1,0 +1,47 @@
+"""What would let an entity go on that waits or is stuck: who or what, in words for people."""
+
+from typing import Final
+
+from haptera.core.rows.row import Row
+from haptera.model.chain import Chain, Find, NoChain, Reason, ReasonKind
+from haptera.model.entity import node_id
+from haptera.model.parts import Context
+from haptera.model.views import Condition
+
+_NO_WAY: Final = {
+    ReasonKind.UNKNOWABLE_GOAL: "something else being desired, or a look that can find this",
+    ReasonKind.NO_STEP: "something else being desired, or a module that leads there",
+    ReasonKind.NO_PROGRESS: "another reading, or the end of the back-off",
+    ReasonKind.BUDGET: "something less being desired at once",
+}
+
+
+def unblock(row: Row) -> str | None:
+    """None where nothing is in the way."""
+    if row.condition not in (Condition.WAITING, Condition.STUCK):
+        return None
+    if isinstance(row.plan, NoChain):
+        return _reason(row, row.plan.reason)
+    if isinstance(row.plan, Chain) and row.plan.links:
+        link = row.plan.links[0]
+        part = link.look if isinstance(link, Find) else link.step
+        who = "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
+        return f"{who}, by {part.path}"
+    return None
+
+
+def again_at(row: Row, now: int) -> int | None:
+    """When what failed is tried again by itself; None where this side did not put it off."""
+    return row.try_again_at(now) if row.condition is Condition.STUCK else None
+
+
+def _reason(row: Row, reason: Reason) -> str:
+    match reason.kind:
+        case ReasonKind.WAITS:
+            wanted = " and ".join(f"{name}={value}" for name, value in sorted(reason.waits_for))
+            node = "" if row.id.node is None else f" of {node_id(row.id.node)}"
+            return f"{wanted}{node}"
+        case ReasonKind.BLOCKED:
+            return f"another {reason.variable}"
+        case kind:
+            return _NO_WAY[kind]
