@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from haptera.model.effects import Call, Work
+from haptera.model.effects import Call, Start, Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Event, Exited, Ready
 from haptera.runtime import clock
@@ -51,8 +51,8 @@ class Restarts:
         )
 
     async def begin(self) -> None:
-        self._processes.start("service")
-        assert await self._events.get() == Ready("service")
+        self._processes.start(Start("service"))
+        assert await self._events.get() == Ready("service", 1, "1")
 
     async def restart_ns(self) -> tuple[int, int]:
         """Kill it; as soon as its exit is heard of, start it; until it is ready, and answered."""
@@ -60,8 +60,8 @@ class Restarts:
         began = clock.now_ns()
         os.kill(pid, signal.SIGKILL)
         assert isinstance(await self._events.get(), Exited)
-        self._processes.start("service")
-        assert await self._events.get() == Ready("service")
+        self._processes.start(Start("service"))
+        assert await self._events.get() == Ready("service", 1, "1")
         ready = clock.now_ns() - began
         await self._answer()
         return ready, clock.now_ns() - began

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from haptera.model.effects import Call, Cancel, Work
+from haptera.model.effects import Call, Cancel, Start, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
 from haptera.modules import BUNDLED
@@ -75,8 +75,8 @@ class Rig:
         return self.zygotes[-1]
 
     async def ready(self, module: str = "trial") -> None:
-        self.processes.start(module)
-        assert await self.heard.until(1) == [Ready(module)]
+        self.processes.start(Start(module))
+        assert await self.heard.until(1) == [Ready(module, 1, "1")]
 
     def close(self) -> None:
         self.processes.close()
@@ -161,7 +161,7 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
         os.close(job)
         assert await ask(Work.HOLD) == Ended(1)
         os.kill(module_pid("jobs"), signal.SIGKILL)
-        assert await rig.heard.until(1) == [Exited("jobs", "killed by SIGKILL")]
+        assert await rig.heard.until(1) == [Exited("jobs", "killed by SIGKILL", 1)]
         await rig.ready("jobs")
 
         assert enter(gate_path(tmp_path)) is None
@@ -176,11 +176,11 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
 
 def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
-        rig.processes.start("trial")
+        rig.processes.start(Start("trial"))
         rig.processes.call(a_call(1, Work.LOOK, "look", attributes={"power": "sideways"}))
 
         assert await rig.heard.until(2) == [
-            Ready("trial"),
+            Ready("trial", 1, "1"),
             Failed(1, "'sideways' is not a valid Power"),
         ]
 
@@ -210,7 +210,7 @@ def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) ->
 
 def test_a_module_that_cannot_be_imported_says_so_on_exit(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
-        rig.processes.start("none")
+        rig.processes.start(Start("none"))
 
         text = "status 1: ModuleNotFoundError: No module named 'no'"
         assert await rig.heard.until(1) == [Exited("none", text)]
@@ -256,7 +256,7 @@ def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Pa
     (tmp_path / "log").touch()
 
     async def scenario(rig: Rig) -> None:
-        rig.processes.start("trial")
+        rig.processes.start(Start("trial"))
         (exited,) = await rig.heard.until(1)
         assert isinstance(exited, Exited)
         assert "was not started" in exited.text

@@ -149,7 +149,8 @@ def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) ->
     """Read the tape once."""
     evidence = Evidence(
         world,
-        told,
+        # What a module is, its supervisor tells; machines know nothing of it.
+        [one for one in told if one.view.kind != "module"],
         {(look.module, look.name): look for one in manifests for look in one.looks},
         {(step.module, step.name): step for one in manifests for step in one.steps},
     )

@@ -17,7 +17,8 @@ from tests.world.oracle import judge
 NODES = ("n01", "n02")
 # Turns that a process may take in a simulated second, from what is sent, asked and answered in it.
 TURNS_A_SECOND_MAX = 250
-CALM_S, SETTLE_S = 15, 90
+# A module that died too often is left alone for ten minutes.
+CALM_S, SETTLE_S = 15, 700
 PAUSES_S = (1, 3, 10, 90)
 
 Key = tuple[EntityId, str]

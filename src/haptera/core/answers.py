@@ -55,9 +55,19 @@ class Answers:
             text = f"no answer within {pending.part.within_ms / 1000:g} s"
             self._failed(turn, row, pending, text, refused=False)
 
-    def lose(self, turn: Turn, module: str, text: str) -> None:
+    def move_watches(self, turn: Turn, module: str, process: int) -> None:
+        """The process takes no new calls: watches, which never end, are opened at its successor."""
+        for call in self._calls.of_process(module, process):
+            pending = self._calls.get(call)
+            row = self._row(pending)
+            if pending is not None and row is not None and pending.work is Work.WATCH:
+                self._calls.cancel(turn, call)
+                row.looks[pending.part.path].watch = None
+                turn.dirty.add(row.id)
+
+    def lose(self, turn: Turn, module: str, process: int, text: str) -> None:
         """A module's process is gone, with all its calls; nodes are not blamed for it."""
-        for call in self._calls.of_module(module):
+        for call in self._calls.of_process(module, process):
             pending = self._calls.take(call)
             row = self._row(pending)
             if pending is None or row is None:

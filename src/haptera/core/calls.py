@@ -1,5 +1,6 @@
 """What modules were asked and have not answered yet; an answer to anything else is stale."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from haptera.core.catalog import attributes
@@ -20,13 +21,18 @@ class Pending:
     entity: EntityId
     part: Part
     work: Work
+    process: int
 
 
 class Calls:
-    """Calls by id; an id is never used again within a process."""
+    """Calls by id; an id is never used again within a process.
 
-    def __init__(self, timers: Timers) -> None:
+    `serving` tells which process of a module new calls go to.
+    """
+
+    def __init__(self, timers: Timers, serving: Callable[[str], int]) -> None:
         self._timers = timers
+        self._serving = serving
         self._pending: dict[int, Pending] = {}
         self._count = 0
 
@@ -43,7 +49,8 @@ class Calls:
     ) -> int:
         """Call the part's module; returns the call's id."""
         self._count += 1
-        self._pending[self._count] = Pending(row.id, part, work)
+        process = self._serving(part.module)
+        self._pending[self._count] = Pending(row.id, part, work, process)
         if deadline_at is not None:
             self._timers.set(("call", self._count), deadline_at + ANSWER_GRACE_NS)
         turn.effects.append(
@@ -59,6 +66,7 @@ class Calls:
                 deadline_at,
                 None if intent is None else intent.id,
                 intent is not None and intent.enrols,
+                process,
             )
         )
         return self._count
@@ -75,7 +83,12 @@ class Calls:
     def cancel(self, turn: Turn, call: int) -> None:
         pending = self.take(call)
         if pending is not None:
-            turn.effects.append(Cancel(call, pending.part.module))
+            turn.effects.append(Cancel(call, pending.part.module, pending.process))
 
-    def of_module(self, module: str) -> list[int]:
-        return [call for call, one in self._pending.items() if one.part.module == module]
+    def of_process(self, module: str, process: int) -> list[int]:
+        """The calls that a process of a module has under way."""
+        return [
+            call
+            for call, one in self._pending.items()
+            if one.part.module == module and one.process == process
+        ]

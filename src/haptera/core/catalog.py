@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from haptera.core.knowledge import Domain, compile_class
+from haptera.core.module_parts import MANIFEST as SUPERVISE
 from haptera.core.planner import plan
 from haptera.core.problem import check, problem_of
 from haptera.core.rows.row import Row
 from haptera.core.sync import presence
+from haptera.kinds import module
 from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
@@ -27,7 +29,7 @@ class Catalog:
 
     def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
         self.kinds = kinds
-        self.manifests = {one.name: one for one in (presence.MANIFEST, *manifests)}
+        self.manifests = {one.name: one for one in (*_own(kinds), *manifests)}
         self._parts: dict[str, list[Part]] = {name: [] for name in kinds}
         for manifest in self.manifests.values():
             for part in manifest.parts:
@@ -61,7 +63,7 @@ class Catalog:
         return sorted(
             one.name
             for one in self.manifests.values()
-            if one.context is context and one is not presence.MANIFEST
+            if one.context is context and one not in _own(self.kinds)
         )
 
     def domain(self, row: Row, node: Row | None) -> Domain:
@@ -102,6 +104,11 @@ def attributes(row: Row, node: Row | None) -> dict[str, str]:
     if node is None or node is row:
         return dict(row.attributes)
     return row.attributes | {f"node.{name}": value for name, value in node.attributes.items()}
+
+
+def _own(kinds: Mapping[str, Kind]) -> tuple[Manifest, ...]:
+    """What the core itself serves, of kinds that are there."""
+    return (presence.MANIFEST, *((SUPERVISE,) if module.kind.name in kinds else ()))
 
 
 def _mentioned(parts: Iterable[Part]) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ class Decisions:
         for name in [name for name in row.reported if name in known and name not in row.known]:
             if row.learn(name, row.reported[name]):
                 turn.changed.add(row.id)
+                if row.resident:
+                    turn.dirty.add(row.id)  # its goal, where nobody gave one, is what it is
         for name in [name for name in row.known if name not in known]:
             if row.known[name].method is Method.READ:
                 self._contests.strip(turn, row, domain, name)
@@ -96,10 +98,7 @@ class Decisions:
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
             row.failures.clear()
-        if (condition, why) != (row.condition, row.why):
-            if condition is not row.condition:
-                row.since = turn.now
-            row.condition, row.why = condition, why
+        if row.arrive(condition, why, turn.now):
             turn.changed.add(row.id)
         if row.quotes is not None:
             row.since = row.quotes.since
@@ -123,7 +122,7 @@ class Decisions:
         if withheld or not self._acts.go(turn, row, place.node):
             return row.condition, row.why  # until it is decided on again, still in this turn
         if row.stepping is not None:
-            return _at_work(row, _doing(row))
+            return self._under_way(row)
         if row.plan is None:
             return Condition.IDLE, None
         if (text := contested(row)) is not None:
@@ -135,6 +134,13 @@ class Decisions:
         if frozen is not None and isinstance(row.plan.links[0], Do):
             return Condition.WAITING, frozen
         return self._take(turn, place, row.plan.links[0])
+
+    def _under_way(self, row: Row) -> Standing:
+        assert row.stepping is not None
+        reading = row.stepping.phase is Phase.READING
+        if reading and (blocked := self._blocked(row.id, row.stepping.step)):
+            return Condition.WAITING, blocked
+        return _at_work(row, _doing(row))
 
     def _plan(self, place: Place, barred: frozenset[str]) -> Chain | NoChain:
         return self._catalog.plan(place.row, place.node, place.state, place.goal, barred)
@@ -157,6 +163,7 @@ class Decisions:
     def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
         """Take the first link where it is this side's; otherwise say whose it is."""
         part = link.look if isinstance(link, Find) else link.step
+        self._looks.need(turn, part)
         if blocked := self._blocked(place.row.id, part):
             return Condition.WAITING, blocked
         if not self._side.runs(part):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from haptera.core.knowledge import Domain
 from haptera.core.rows.row import Row
+from haptera.kinds import module
+from haptera.kinds.module import Run
 from haptera.model.parts import Condition
 from haptera.model.schema import Applied
 
@@ -19,6 +21,8 @@ def goal(row: Row, domain: Domain) -> dict[str, str]:
         for name, one in row.desired.items()
         if row.kind.variable(name) is not None
     }
+    if row.resident and row.id.node is not None and module.run.name not in wanted:
+        wanted |= _due(row)
     applied = next((one for one in row.kind.variables if one.values is Applied), None)
     if applied is None or not row.plain() or applied.name in wanted:
         return wanted
@@ -27,6 +31,13 @@ def goal(row: Row, domain: Domain) -> dict[str, str]:
     ):
         wanted[applied.name] = Applied.CURRENT
     return wanted
+
+
+def _due(row: Row) -> dict[str, str]:
+    """What is to come of a module that has failed, or runs, though nobody said that it should."""
+    fact = row.known.get(module.run.name)
+    due = fact is not None and fact.value in (Run.FAILED, Run.RUNNING)
+    return {module.run.name: Run.RUNNING} if due else {}
 
 
 def _allows(requires: Iterable[Condition], wanted: Mapping[str, str]) -> bool:

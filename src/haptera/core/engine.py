@@ -48,7 +48,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.parts import Part
+from haptera.model.parts import Context, Part
 from haptera.model.views import Condition
 
 
@@ -61,10 +61,13 @@ class Engine:
 
     def __init__(self, side: Side, catalog: Catalog, stored: Stored, schema: int, now: int) -> None:
         self.side, self.catalog = side, catalog
-        self.table = Table(catalog.kinds)
+        of_nodes = catalog.modules(Context.SELF)
+        of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
+        self.table = Table(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         self.timers = Timers()
-        self.calls = Calls(self.timers)
-        self.supervisor = Supervisor(catalog.modules(side.context), self.timers)
+        modules = catalog.modules(side.context)
+        self.supervisor = Supervisor(modules, side, self.table, self.timers)
+        self.calls = Calls(self.timers, self.supervisor.process)
         self.proposals = Proposals(self.table, catalog.kinds)
         self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
@@ -125,6 +128,7 @@ class Engine:
                 assert self.calls.get(row.stepping.call) is not None, row.id
             if row.stepping is not None:
                 assert self.side.runs(row.stepping.step), row.id
+        self.supervisor.check()
 
     def _load(self, stored: Stored, now: int) -> None:
         self.table.revision = stored.revision
@@ -142,7 +146,9 @@ class Engine:
             self.links.join(now, name, incarnation)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
-        self.supervisor.start_all(self._begin)
+        self._begin.dirty.update(row.id for row in self.table if row.resident)
+        # Before anything happens: which modules are needed, and so started, is known by now.
+        self._decide_all(self._begin)
 
     def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901, PLR0912  one branch an event
         match event:
@@ -158,12 +164,11 @@ class Engine:
                 self.proposals.propose(turn, event)
             case Written() | Unwritten():
                 self._stored(turn, event)
-            case Ready(module):
-                self.supervisor.serves(module, turn.now)
-                turn.dirty.update(row.id for row in self.table)
-            case Exited(module, text):
-                self.answers.lose(turn, module, text)
-                self.supervisor.exited(turn, module)
+            case Ready():
+                self._ready(turn, event)
+            case Exited(module, text, process):
+                self.answers.lose(turn, module, process, text)
+                self.supervisor.exited(turn, event)
             case Enrolled(peer, incarnation):
                 self._enrolled(turn, peer, incarnation)
             case Asked(entity):
@@ -182,6 +187,11 @@ class Engine:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
 
+    def _ready(self, turn: Turn, event: Ready) -> None:
+        replaced = self.supervisor.serves(turn, event)
+        if replaced is not None:
+            self.answers.move_watches(turn, event.module, replaced)
+
     def _retire(self, turn: Turn) -> None:
         """End what is under way on what is gone, before a later event is taken for its answer."""
         for row in self.table.take_removed():
@@ -198,8 +208,6 @@ class Engine:
                 self.links.tell_again(turn, name)
             case ("tier", str(name)):
                 self.links.check_tier(turn, name)
-            case ("start", str(module)):
-                self.supervisor.start(turn, module)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):
@@ -254,12 +262,15 @@ class Engine:
         """Nodes before what is on them; again where deciding itself changed something."""
         self.freezes.follow(turn)
         for _ in range(ROUNDS_MAX):
+            self.supervisor.dismiss(turn, self.calls)
             if not turn.dirty:
                 return
             batch, turn.dirty = turn.dirty, set()
             for entity in sorted(batch, key=lambda one: (one.kind != "node", str(one))):
                 row = self.table.get(entity)
-                if row is not None:
+                if row is not None and self.supervisor.runs(entity):
+                    self.supervisor.decide(turn, row)
+                elif row is not None:
                     self._presence(turn, row)
                     self.decisions.decide(turn, row)
                     if row.leaving and row.condition is Condition.CONVERGED:
@@ -299,8 +310,9 @@ class Engine:
         name = PARENT if self.side.node is not None else entity.node
         if name is not None and not self.links.agrees(name):
             return f"the {'parent' if name == PARENT else f'agent of {name}'} runs other modules"
-        waits = self.side.runs(part) and part is not HEAR and not self.supervisor.ready(part.module)
-        return f"module {part.module} is starting" if waits else None
+        if self.side.runs(part) and part is not HEAR:
+            return self.supervisor.blocked(part.module)
+        return None
 
     def _probe(self, turn: Turn, node: str) -> None:
         self.links.probe(turn, node)

@@ -5,7 +5,7 @@ from typing import Final
 MS: Final = 1_000_000
 S: Final = 1_000_000_000
 
-# A constant back-off for what has no policy of its own: modules, watches, the disk.
+# A constant back-off for what has no policy of its own: watches, the disk.
 BACKOFF_NS: Final = 2 * S
 # How soon an outcome that is not there yet is looked at again.
 READ_AGAIN_NS: Final = 200 * MS
@@ -13,8 +13,6 @@ READ_AGAIN_NS: Final = 200 * MS
 ANSWER_GRACE_NS: Final = 500 * MS
 # A fact lives until this many looks at it are overdue (DESIGN section 3).
 LOOKS_OVERDUE_MAX: Final = 3
-# A module that served for this long is started again at once when it dies.
-SERVED_WELL_NS: Final = 1 * S
 # A step that has to be done again and again within so long is slowed down, from this many on.
 LASTS_NS: Final = 600 * S
 DONE_AGAIN_MAX: Final = 4

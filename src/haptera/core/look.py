@@ -15,7 +15,7 @@ from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Sighted
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Look
+from haptera.model.parts import Look, Part
 from haptera.model.schema import Applied
 
 READING_BYTES_MAX = 64
@@ -41,6 +41,11 @@ class Looks:
         self._calls = calls
         self._supervisor = supervisor
 
+    def need(self, turn: Turn, part: Part) -> None:
+        """This part is to be taken here: have its module's process started where none runs."""
+        if self._side.runs(part) and part is not HEAR:
+            self._supervisor.need(turn, part.module)
+
     def can(self, look: Look) -> bool:
         """Whether this side can take the look now, as far as its module goes."""
         return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
@@ -52,7 +57,10 @@ class Looks:
 
     def tend(self, turn: Turn, row: Row, node: Row | None, domain: Domain, state: int) -> None:
         """Begin what is due among the open looks, end what is not open any more."""
-        looks = {look.path: look for look in domain.looks_open(state) if self.can(look)}
+        opened = domain.looks_open(state)
+        for look in opened:
+            self.need(turn, look)
+        looks = {look.path: look for look in opened if self.can(look)}
         for path, looking in row.looks.items():
             if path not in looks:
                 self._end(turn, looking)
@@ -60,13 +68,16 @@ class Looks:
             self._keep(turn, row, node, look)
 
     def age(self, turn: Turn, row: Row, domain: Domain) -> None:
-        """Remember what was read so long ago that looks are overdue, whatever holds them up."""
+        """Remember what was read so long ago that looks are overdue, whatever holds them up.
+
+        And at once what a module read that has failed: nobody looks at it for a while.
+        """
         for look in domain.looks:
             fact = row.known.get(look.at)
             if fact is None or fact.by != look.module or not self._ages(look, fact):
                 continue
             dies_at = fact.at + LOOKS_OVERDUE_MAX * look.every_ms * MS + look.within_ms * MS
-            if dies_at <= turn.now:
+            if dies_at <= turn.now or self._supervisor.failed(look.module):
                 row.forget(look.at, turn.now)
                 turn.changed.add(row.id)
             else:

@@ -29,7 +29,7 @@ def _stand(row: Row, draft: Table, catalog: Catalog, now: int) -> EntityView:
     goal = goal_of(row, domain)
     row.since, row.error = now, None
     row.condition, row.why = Condition.IDLE, None
-    if goal:
+    if goal and not (row.resident and row.id.node is None):
         row.plan = catalog.plan(row, node, start(row, node, domain, goal), goal, frozenset())
         if isinstance(row.plan, Chain):
             row.condition = Condition.ACTING if row.plan.links else Condition.CONVERGED

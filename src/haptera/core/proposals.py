@@ -50,7 +50,8 @@ class Proposals:
         if problem := self._problem(event.changes):
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
-        self._write(turn, _Writing(event.changes, event.ticket), event.if_revision)
+        changes = self._declared(event.changes)
+        self._write(turn, _Writing(changes, event.ticket), event.if_revision)
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
@@ -79,6 +80,18 @@ class Proposals:
         ticket = self.ticket(None)
         self._writing[ticket] = writing
         turn.effects.append(Write(ticket, writing.changes, if_revision))
+
+    def _declared(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """The changes, each resident that something is desired of for the first time declared."""
+        bare = {row.id for row in self._table if not row.declared}
+        bare -= {change.entity for change in changes if isinstance(change, Declare)}
+        whole: list[Change] = []
+        for change in changes:
+            if isinstance(change, SetDesired) and change.entity in bare:
+                bare.discard(change.entity)
+                whole.append(Declare(change.entity, {}, change.owner))
+            whole.append(change)
+        return tuple(whole)
 
     def _problem(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""

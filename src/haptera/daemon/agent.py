@@ -17,7 +17,18 @@ from haptera.core.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
-from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.effects import (
+    Call,
+    Cancel,
+    Effect,
+    Keep,
+    Publish,
+    Reply,
+    Start,
+    Stop,
+    Tell,
+    Write,
+)
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
@@ -208,8 +219,10 @@ class _Agent:
                     self._journal.submit(effect)
                 case Tell(peer, message):
                     self._udp.tell(peer, message)
-                case Start(module):
-                    self._processes.start(module)
+                case Start():
+                    self._processes.start(effect)
+                case Stop():
+                    self._processes.stop(effect)
                 case Keep():
                     self._journal.keep(effect)
                 case Reply() | Publish():

@@ -28,7 +28,18 @@ from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cl
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
-from haptera.model.effects import Call, Cancel, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.effects import (
+    Call,
+    Cancel,
+    Effect,
+    Keep,
+    Publish,
+    Reply,
+    Start,
+    Stop,
+    Tell,
+    Write,
+)
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
@@ -283,7 +294,7 @@ class _Parent:
         self._channel.join(saved)
         self._store.save_session(saved)
 
-    def _perform(self, effects: list[Effect]) -> None:
+    def _perform(self, effects: list[Effect]) -> None:  # noqa: C901  one branch an effect
         for effect in effects:
             match effect:
                 case Call():
@@ -294,8 +305,10 @@ class _Parent:
                     self._store.submit(effect)
                 case Tell(peer, message):
                     self._udp.tell(peer, message)
-                case Start(module):
-                    self._processes.start(module)
+                case Start():
+                    self._processes.start(effect)
+                case Stop():
+                    self._processes.stop(effect)
                 case Reply():
                     self._backend.replied(effect)
                 case Publish(entities, types):

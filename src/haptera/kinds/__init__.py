@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from haptera.kinds import budget, freeze, node, policy, service
+from haptera.kinds import budget, freeze, module, node, policy, service
 from haptera.model.schema import Kind
 
 KINDS: Mapping[str, Kind] = {
-    one.kind.name: one.kind for one in (node, service, freeze, policy, budget)
+    one.kind.name: one.kind for one in (node, service, module, freeze, policy, budget)
 }

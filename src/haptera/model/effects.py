@@ -27,7 +27,8 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     checks it just before it acts (a watch has none). `attributes` are those of the entity's node
     and of the entity; `values` its plain desired data, `digest` theirs. `intent` is set for
     steps; where it `enrols`, the runtime adds the token that it minted with the intent. A gate
-    is asked of the node, its part named as the work.
+    is asked of the node, its part named as the work. It goes to the
+    module's `process` of this number, and to no other.
     """
 
     id: int
@@ -41,6 +42,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     deadline_at: int | None
     intent: str | None = None
     enrols: bool = False
+    process: int = 1
 
 
 class Cancel(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +50,7 @@ class Cancel(msgspec.Struct, frozen=True, gc=False):
 
     call: int
     module: str
+    process: int = 1
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
@@ -75,9 +78,21 @@ class Tell(msgspec.Struct, frozen=True, gc=False):
 
 
 class Start(msgspec.Struct, frozen=True, gc=False):
-    """Start this module's process; `Ready` or `Exited` follows."""
+    """Start a process of this module, beside others; `Ready` or `Exited` follows.
+
+    `process` numbers it among the module's; `settings` are a JSON object, or nothing.
+    """
 
     module: str
+    process: int = 1
+    settings: str = ""
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """End this process of a module, which has no calls under way; `Exited` follows."""
+
+    module: str
+    process: int
 
 
 class Publish(msgspec.Struct, frozen=True, gc=False):
@@ -95,4 +110,4 @@ class Keep(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[StoredEntity, ...]
 
 
-Effect = Call | Cancel | Write | Reply | Tell | Start | Publish | Keep
+Effect = Call | Cancel | Write | Reply | Tell | Start | Stop | Publish | Keep

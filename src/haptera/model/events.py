@@ -5,6 +5,7 @@ import msgspec
 from haptera.model.changes import Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
+from haptera.model.parts import Manifest
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):
@@ -69,9 +70,15 @@ class Sighted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """A module's process serves calls."""
+    """A module's process serves calls.
+
+    `version` is what it says of itself, `manifest` what it declares; None: as it was loaded.
+    """
 
     module: str
+    process: int = 1
+    version: str | None = None
+    manifest: Manifest | None = None
 
 
 class Exited(msgspec.Struct, frozen=True, gc=False):
@@ -79,6 +86,7 @@ class Exited(msgspec.Struct, frozen=True, gc=False):
 
     module: str
     text: str
+    process: int = 1
 
 
 class Enrolled(msgspec.Struct, frozen=True, gc=False):

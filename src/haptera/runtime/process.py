@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from haptera.model.effects import Call, Cancel
+from haptera.model.effects import Call, Cancel, Start, Stop
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
 from haptera.runtime import clock
 from haptera.runtime.forking import Child, LoopZygote
@@ -29,7 +29,7 @@ PRELOAD: Final = ("haptera.runtime.process",)
 
 
 class ModuleProcesses:
-    """At most one process for each module; what they say goes to `deliver`, in order.
+    """Each process of each module, by its number; what they say goes to `deliver`, in order.
 
     `places` says where each module is ("package.module:attribute"). A process writes its output
     to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Needs a running loop.
@@ -49,26 +49,33 @@ class ModuleProcesses:
         self._places = places
         self._run_dir = run_dir
         self._log_dir = log_dir
-        self._running: dict[str, _Process] = {}
+        self._running: dict[tuple[str, int], _Process] = {}
 
-    def start(self, module: str) -> None:
-        """Start a module that does not run; `Ready` or `Exited` is delivered later."""
-        assert module not in self._running, f"module {module} runs already"
+    def start(self, start: Start) -> None:
+        """Start a process of a module; `Ready` or `Exited` is delivered later."""
+        module = start.module
+        assert (module, start.process) not in self._running, start
         log = log_of(self._log_dir, module)
         try:
             output = _opened(log)
         except OSError as error:
-            gone: list[Event] = [Exited(module, f"was not started: {error}")]
+            gone: list[Event] = [Exited(module, f"was not started: {error}", start.process)]
             asyncio.get_running_loop().call_soon(self._deliver, gone)
             return
         ours, theirs = socket.socketpair()
-        process = self._running[module] = _Process(module, ours, log, self._deliver)
+        process = _Process(start, ours, log, self._deliver)
+        self._running[module, start.process] = process
         with theirs, output:
             self._fork(process, theirs.fileno(), output.fileno())
 
+    def stop(self, stop: Stop) -> None:
+        """Hang up on a process, which ends it; `Exited` is delivered once it is gone."""
+        if (process := self._running.get((stop.module, stop.process))) is not None:
+            process.hang_up()
+
     def call(self, call: Call, boot: Boot | None = None) -> None:
         """Send a call; where the module does not run it fails at once, without effect."""
-        process = self._running.get(call.module)
+        process = self._running.get((call.module, call.process))
         if process is None:
             text = f"module {call.module} does not run"
             self._deliver([Failed(call.id, text, refused=True)])
@@ -76,7 +83,7 @@ class ModuleProcesses:
             process.link.send(_call_frame(call, boot))
 
     def cancel(self, cancel: Cancel) -> None:
-        if (process := self._running.get(cancel.module)) is not None:
+        if (process := self._running.get((cancel.module, cancel.process))) is not None:
             process.link.send({"op": "cancel", "id": cancel.call})
 
     def close(self) -> None:
@@ -88,9 +95,10 @@ class ModuleProcesses:
 
     def _fork(self, process: "_Process", link: int, output: int) -> None:
         arguments = {
-            "name": process.module,
-            "place": self._places[process.module],
+            "name": process.start.module,
+            "place": self._places[process.start.module],
             "run_dir": str(self._run_dir),
+            "settings": process.start.settings,
         }
         self._zygote.fork(
             "haptera.runtime.process:module_process",
@@ -103,7 +111,7 @@ class ModuleProcesses:
     def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
         if (error := forked.exception()) is not None:
             self._gone(process, f"was not started: {error}")
-        elif self._running.get(process.module) is process:
+        elif self._running.get(process.key) is process:
             process.take_pidfd(forked.result().pidfd)
         else:
             os.close(forked.result().pidfd)
@@ -116,18 +124,18 @@ class ModuleProcesses:
     def _gone(self, process: "_Process", text: str) -> None:
         process.link.close()
         process.let_go()
-        if self._running.get(process.module) is process:
-            del self._running[process.module]
-            self._deliver([Exited(process.module, text)])
+        if self._running.get(process.key) is process:
+            del self._running[process.key]
+            self._deliver([Exited(process.start.module, text, process.start.process)])
 
 
 class _Process:
     """One module's process, from the moment it was asked for."""
 
     def __init__(
-        self, module: str, link: socket.socket, log: Path, deliver: Callable[[list[Event]], None]
+        self, start: Start, link: socket.socket, log: Path, deliver: Callable[[list[Event]], None]
     ) -> None:
-        self.module = module
+        self.start = start
         self.link = FrameLink(link, self._take, self._break)
         self._log = log
         self._deliver = deliver
@@ -135,6 +143,10 @@ class _Process:
         self._breach: str | None = None
         self._doomed = False
         self._end: asyncio.TimerHandle | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.start.module, self.start.process
 
     def take_pidfd(self, pidfd: int) -> None:
         self._pidfd = pidfd
@@ -154,7 +166,12 @@ class _Process:
         return f"{how}: {said}" if said else how
 
     def _take(self, frames: list[Frame]) -> None:
-        self._deliver([_event(self.module, frame) for frame in frames])
+        self._deliver([_event(self.start, frame) for frame in frames])
+
+    def hang_up(self) -> None:
+        """End it as the end of the daemon would."""
+        self.link.close()
+        self._break(None)
 
     def _break(self, text: str | None) -> None:
         """A module that cannot be spoken to any more is of no use: its end lets it start anew."""
@@ -206,7 +223,7 @@ def _call_frame(call: Call, boot: Boot | None) -> Frame:
     }
 
 
-def _event(module: str, frame: Frame) -> Event:
+def _event(start: Start, frame: Frame) -> Event:
     """What a module's frame means; the module is who it is by its link, not by what it says.
 
     Raises:
@@ -221,8 +238,8 @@ def _event(module: str, frame: Frame) -> Event:
             return Failed(call, text, refused)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return Sighted(call, value, at, _note(frame))
-        case {"op": "ready"}:
-            return Ready(module)
+        case {"op": "ready", "version": str(version)}:
+            return Ready(start.module, start.process, version)
         case _:
             raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
 

@@ -87,8 +87,8 @@ class Bench(Generic[Made]):
 
     async def _perform(self, effect: Effect) -> list[Event]:
         match effect:
-            case Start(module):
-                return [Ready(module)]
+            case Start(module, process):
+                return [Ready(module, process)]
             case Write(ticket):
                 self._revision += 1
                 return [Written(ticket, self._revision)]

@@ -55,6 +55,7 @@ class Process:
         self._paused: list[Event] | None = None
         self._life = 0
         self._boots: dict[str, int] = {}
+        self._modules: dict[str, int] = {}
 
     def start(self) -> None:
         """Begin anew; only what is durable is there."""
@@ -141,7 +142,10 @@ class Process:
     def lose_module(self, module: str) -> None:
         """The module's process dies."""
         self.world.clock.happened["module killed"] += 1
-        self.deliver([Exited(module, "was killed")])
+        self.deliver([self._killed(module)])
+
+    def _killed(self, module: str) -> Exited:
+        return Exited(module, "was killed", self._modules.get(module, 1))
 
     def _tick(self, life: int, deadline: int) -> None:
         if self.engine is not None and life == self._life and self.engine.deadline() == deadline:
@@ -158,15 +162,16 @@ class Process:
                 machine.handle(
                     effect,
                     lambda answer: self.feed(life, [answer]),
-                    lambda: self.feed(life, [Exited(module, "was killed")]),
+                    lambda: self.feed(life, [self._killed(module)]),
                 )
             case Write():
                 self.disk.submit(effect, lambda done: self._stored(life, done))
             case Tell(peer, message):
                 assert self.radio is not None
                 self.radio.tell(peer, message)
-            case Start(module):
-                world.clock.after(5 * MS, self.feed, life, [Ready(module)])
+            case Start(module, process):
+                self._modules[module] = process
+                world.clock.after(5 * MS, self.feed, life, [Ready(module, process)])
             case Reply(ticket):
                 self.replies[ticket] = effect
             case Keep():

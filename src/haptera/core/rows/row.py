@@ -112,6 +112,7 @@ class Contest:
 class Row:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
+    A `resident` row is there whether or not anybody declared it: that of a module.
     `reported` is the node's last word, good for as long as the node is known to be there, and so
     is `stands`, on where the entity stands; `quotes` is that where this side says the same;
     `lent` is what others were last told that they borrow of it, `told` what the parent was,
@@ -130,6 +131,7 @@ class Row:
     desired: dict[str, Desired] = field(default_factory=dict)
     revision: int = 0
     leaving: bool = False
+    resident: bool = False
     known: dict[str, Fact] = field(default_factory=dict)
     remembered: dict[str, Fact] = field(default_factory=dict)
     reported: dict[str, Fact] = field(default_factory=dict)
@@ -154,6 +156,25 @@ class Row:
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()
     published: Published | None = None
+
+    @property
+    def declared(self) -> bool:
+        """Whether somebody declared the entity, or it is only there because it runs."""
+        return not self.resident or bool(self.owner or self.revision or self.desired)
+
+    def withdraw(self) -> None:
+        """Nobody declares it any more; a resident stays."""
+        self.owner, self.desired, self.attributes, self.revision = "", {}, {}, 0
+        self.relent()
+
+    def arrive(self, condition: Condition, why: str | None, now: int) -> bool:
+        """Take this to be where the entity stands; tell whether that is news."""
+        if (condition, why) == (self.condition, self.why):
+            return False
+        if condition is not self.condition:
+            self.since = now
+        self.condition, self.why = condition, why
+        return True
 
     def plain(self) -> dict[str, str | int]:
         """The desired plain data."""

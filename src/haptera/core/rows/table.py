@@ -1,6 +1,6 @@
 """All entities of one engine, by id and by node; the desired layer follows what was written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from haptera.core.rows.row import Row
@@ -20,15 +20,27 @@ from haptera.model.schema import Kind
 
 
 class Table:
-    """Rows by id. `revision` is that of the last desired change it holds."""
+    """Rows by id. `revision` is that of the last desired change it holds.
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+    The modules `of_cluster` and, on each node, those `of_nodes` are there undeclared.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        *,
+        of_cluster: Iterable[str] = (),
+        of_nodes: Iterable[str] = (),
+    ) -> None:
         self._kinds = kinds
+        self._modules = tuple(of_cluster), tuple(of_nodes)
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
         self._of_cluster: dict[str, dict[EntityId, Row]] = {}
         self._removed: list[Row] = []
         self.revision = 0
+        for module in self._modules[0]:
+            self.make(EntityId("module", module, None)).resident = True
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())
@@ -74,14 +86,23 @@ class Table:
             self._on_node.setdefault(entity.node, {})[entity] = None
             if entity.node is None:
                 self._of_cluster.setdefault(entity.kind, {})[entity] = row
+            if entity.kind == "node":
+                for module in self._modules[1]:
+                    self.make(EntityId("module", module, entity.node)).resident = True
         return row
 
     def remove(self, entity: EntityId) -> None:
+        """Remove a row; with a node's go those on it that nobody declared."""
         row = self._rows.pop(entity, None)
-        if row is not None:
-            del self._on_node[entity.node][entity]
-            self._of_cluster.get(entity.kind, {}).pop(entity, None)
-            self._removed.append(row)
+        if row is None:
+            return
+        del self._on_node[entity.node][entity]
+        self._of_cluster.get(entity.kind, {}).pop(entity, None)
+        self._removed.append(row)
+        if entity.kind == "node":
+            for one in self.on(entity.node):
+                if not one.declared:
+                    self.remove(one.id)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:
         """The entity is no longer declared: bring it to what its kind leaves, or forget it.
@@ -90,6 +111,9 @@ class Table:
         """
         row = self._rows.get(entity)
         if row is None or row.leaving:
+            return
+        if row.resident:
+            row.withdraw()
             return
         if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
@@ -112,7 +136,8 @@ class Table:
 
     def copy(self) -> "Table":
         """A draft: changes of its desired layer and its plans do not touch this table."""
-        draft = Table(self._kinds)
+        of_cluster, of_nodes = self._modules
+        draft = Table(self._kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         draft.revision = self.revision
         for row in self:
             draft.load(StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision))
@@ -125,6 +150,7 @@ class Table:
         return tuple(
             StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)
             for row in self
+            if row.declared
         )
 
     def apply(self, change: Change, revision: int) -> EntityId | None:
@@ -137,7 +163,11 @@ class Table:
                 row.relent()
                 return entity
             case Undeclare(entity):
-                self.remove(entity)
+                resident = self._rows.get(entity)
+                if resident is not None and resident.resident:
+                    resident.withdraw()
+                else:
+                    self.remove(entity)
                 return entity
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)

@@ -72,7 +72,8 @@ class DesiredOut:
         self._marks.pop(entity.node, None)
         gone = self._gone.setdefault(entity.node, {})
         gone.pop(entity, None)
-        if self._table.get(entity) is None:
+        row = self._table.get(entity)
+        if row is None or not row.declared:
             gone[entity] = revision
             if len(gone) > GONE_MAX:
                 del gone[next(iter(gone))]
@@ -90,7 +91,8 @@ class DesiredOut:
         return Mark(self._epoch, max(here.version, everywhere.version), digest)
 
     def versions(self, node: str) -> dict[EntityId, int]:
-        return {row.id: row.revision for row in self._table.told(node)}
+        rows = self._table.told(node)
+        return {row.id: row.revision for row in rows if row.declared}
 
     def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
         here = [
@@ -115,7 +117,7 @@ class DesiredOut:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
         if node not in self._marks:
             rows = self._table.everywhere() if node is None else self._table.on(node)
-            versions = {row.id: row.revision for row in rows}
+            versions = {row.id: row.revision for row in rows if row.declared}
             gone = self._gone.get(node, {})
             last = max((*versions.values(), *gone.values()), default=0)
             self._marks[node] = Mark(self._epoch, last, mark_digest(versions))

@@ -130,7 +130,7 @@ class DesiredIn:
 
     def settle(self, turn: Turn, node: str) -> None:
         for row in self._table.told(node):
-            if not row.revision and not row.leaving:
+            if not row.revision and not row.leaving and row.declared:
                 self._table.dismiss(row.id, PARENT)
                 self._changed = True
                 turn.touch(row.id)

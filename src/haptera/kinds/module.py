@@ -1,0 +1,41 @@
+"""A module of haptera's own, as an entity: whether it runs, and with which version and settings."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from haptera.kinds import node
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Applied, Kind, Plain, Variable
+
+
+class Run(StrEnum):
+    UNKNOWN = "unknown"
+    STOPPED = "stopped"
+    RUNNING = "running"
+    FAILED = "failed"
+
+
+run = Variable(
+    "module", "run", Run, {Run.UNKNOWN: 0, Run.STOPPED: 1, Run.RUNNING: 2, Run.FAILED: 3}
+)
+applied = Variable(
+    "module",
+    "applied",
+    Applied,
+    {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
+)
+
+
+def _object(text: str) -> None:
+    try:
+        msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise HapteraError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
+
+
+version = Plain("module", "version", str, size_bytes_max=32)
+settings = Plain("module", "settings", str, size_bytes_max=512, check=_object)
+
+kind = Kind("module", (run, applied), plain=(version, settings), borrows=(node.agent,))

@@ -1,0 +1,325 @@
+"""Module processes: which are started, replaced, left alone, and what becomes of their calls."""
+
+from dataclasses import replace
+
+import pytest
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.module_parts import START
+from haptera.core.query import detail
+from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING
+from haptera.kinds import KINDS
+from haptera.model.changes import Declare, Desired, SetDesired, Stored, StoredEntity, UnsetDesired
+from haptera.model.effects import Call, Cancel, Reply, Start, Stop, Work, Write
+from haptera.model.entity import EntityId
+from haptera.model.events import (
+    Answered,
+    Asked,
+    Ended,
+    Event,
+    Exited,
+    Proposed,
+    Ready,
+    Sighted,
+    Ticked,
+    Written,
+)
+from haptera.model.views import Condition
+from tests.core.test_engine import BMC, NODE, SIDE, call, parent, stored, told
+
+MODULE = EntityId("module", "bmc", None)
+COOL_DOWN = RESTARTING.cool_down_ms * MS
+
+
+def desiring(**values: str) -> Stored:
+    """A node to look at, and what is desired of the module that does."""
+    (node,) = stored(desired={}).entities
+    desired = {name: Desired(value, "site") for name, value in values.items()}
+    return Stored(7, 4, [node, StoredEntity(MODULE, {}, "site", desired, 4)], [], {})
+
+
+def watching(**values: str) -> Engine:
+    looks = tuple(replace(look, watched=True) for look in BMC.looks)
+    return Engine(SIDE, Catalog(KINDS, [replace(BMC, looks=looks)]), desiring(**values), 0, S)
+
+
+def desire(engine: Engine, now: int, ticket: int, **values: str) -> list[object]:
+    """What comes of desiring this of the module, once it is durable; less the reply."""
+    changes = tuple(SetDesired(MODULE, name, value, "user:x") for name, value in values.items())
+    told(engine, now, Proposed(1, changes))
+    return told(engine, now, Written(ticket, 4 + len(changes)))[1:]
+
+
+def run_of(engine: Engine) -> dict[str, str]:
+    row = engine.table.get(MODULE)
+    assert row is not None
+    return {name: row.value(name, fact) for name, fact in row.known.items()}
+
+
+def standing(engine: Engine, entity: EntityId = MODULE) -> tuple[Condition, str | None]:
+    row = engine.table.get(entity)
+    assert row is not None
+    return row.condition, row.why
+
+
+def failures(engine: Engine) -> dict[str, int]:
+    row = engine.table.get(NODE)
+    assert row is not None
+    return row.failures
+
+
+def die(engine: Engine, now: int, process: int) -> None:
+    """The process dies as soon as it serves."""
+    told(engine, now, Ready("bmc", process))
+    told(engine, now, Exited("bmc", "killed by SIGSEGV", process))
+
+
+def dead(engine: Engine) -> int:
+    """The module has died too often; returns when it did so last."""
+    now = S
+    for process in range(1, 7):
+        die(engine, now, process)
+        if process < 6:
+            now += RESTARTING.wait_ms(process, 1.0) * MS
+            assert told(engine, now, Ticked()) == [Start("bmc", process + 1)]
+    return now
+
+
+def test_a_module_is_started_when_a_part_of_it_is_first_needed() -> None:
+    engine = parent(Stored(7, 0, [], [], {}))
+    assert told(engine, S, Ticked()) == []
+    assert (standing(engine), run_of(engine)) == ((Condition.IDLE, None), {"run": "stopped"})
+
+    (node,) = stored(desired={}).entities
+    declare = Declare(NODE, node.attributes, "site")
+    told(engine, S, Proposed(9, (declare,)))
+    assert told(engine, S, Written(1, 1)) == [Reply(9, 1), Start("bmc")]
+    assert standing(engine) == (Condition.ACTING, "module bmc is starting")
+
+    assert told(engine, 2 * S, Ready("bmc")) == [call(1, Work.LOOK, "look", 3 * S)]
+    assert standing(engine) == (Condition.CONVERGED, None)
+    assert run_of(engine) == {"run": "running", "applied": "current"}
+
+
+def test_a_module_that_is_desired_to_run_is_started_before_anything_needs_it() -> None:
+    engine = parent(Stored(7, 4, desiring(run="running").entities[1:], [], {}))
+
+    assert told(engine, S, Ticked()) == [Start("bmc")]
+
+
+def test_a_module_that_is_disabled_runs_for_nobody_and_what_needs_it_says_so() -> None:
+    engine = parent(desiring(run="stopped"))
+    told(engine, S, Ticked())
+    told(engine, S, Proposed(9, (SetDesired(NODE, "power", "on", "site"),)))
+
+    assert told(engine, S, Written(1, 5)) == [Reply(9, 5)]
+    assert standing(engine) == (Condition.CONVERGED, None)
+    assert standing(engine, NODE) == (Condition.WAITING, "module bmc is disabled")
+
+
+def test_a_module_that_gets_disabled_finishes_its_steps_and_ends() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+
+    assert desire(engine, S, 2, run="stopped") == []
+    assert standing(engine) == (Condition.ACTING, "module bmc finishes its calls")
+    assert told(engine, 2 * S, Ended(2)) == [Stop("bmc", 1)]
+    assert told(engine, 2 * S, Exited("bmc", "status 0")) == []
+    assert (standing(engine), run_of(engine)) == ((Condition.CONVERGED, None), {"run": "stopped"})
+    assert standing(engine, NODE) == (Condition.WAITING, "module bmc is disabled")
+
+
+def test_looks_and_watches_of_a_module_that_gets_disabled_are_ended() -> None:
+    engine = watching()
+    told(engine, S, Ready("bmc"))
+
+    assert desire(engine, S, 1, run="stopped") == [
+        Cancel(2, "bmc", 1),
+        Cancel(1, "bmc", 1),
+        Stop("bmc", 1),
+    ]
+
+
+def test_what_a_disabled_module_last_read_is_remembered_when_looks_are_overdue() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    desire(engine, S, 1, run="stopped")
+
+    told(engine, 31 * S, Ticked())
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert set(row.known) == {"power"}
+    told(engine, 32 * S, Ticked())
+    assert (set(row.known), set(row.remembered)) == (set(), {"power"})
+
+
+def test_desiring_something_of_a_module_that_nobody_declared_declares_it() -> None:
+    engine = parent(stored(desired={}))
+    set_version = SetDesired(MODULE, "version", "1", "user:x")
+
+    assert told(engine, S, Proposed(9, (set_version,)))[1:] == [
+        Write(1, (Declare(MODULE, {}, "user:x"), set_version))
+    ]
+    told(engine, S, Written(1, 5))
+    row = engine.table.get(MODULE)
+    assert row is not None
+    assert (row.declared, row.desired) == (True, {"version": Desired("1", "user:x")})
+
+
+def test_a_module_that_served_well_is_started_again_at_once() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+
+    assert told(engine, 3 * S, Exited("bmc", "killed by SIGKILL")) == [Start("bmc", 2)]
+    row = engine.table.get(MODULE)
+    assert row is not None
+    tried = [(one.part, one.ago_ms, one.outcome) for one in detail(row, 4 * S).tried]
+    assert tried == [(START.path, 1000, "killed by SIGKILL")]
+
+
+def test_the_back_off_between_early_deaths_doubles_and_is_drawn() -> None:
+    draws = iter([0.5, 0.25, 1.0])
+    side = replace(SIDE, draw=lambda: next(draws))
+    engine = Engine(side, Catalog(KINDS, [BMC]), stored(desired={}), 0, S)
+    now = S
+    for process, wait in ((1, 500 * MS), (2, 500 * MS), (3, 4 * S)):
+        die(engine, now, process)
+        assert told(engine, now + wait - 1, Ticked()) == []
+        now += wait
+        assert told(engine, now, Ticked()) == [Start("bmc", process + 1)]
+
+
+def test_a_module_that_dies_too_often_is_left_alone_and_no_node_is_blamed() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    now = dead(engine)
+
+    words = "killed by SIGSEGV; it died 6 times within 10 min"
+    assert (standing(engine), run_of(engine)) == ((Condition.STUCK, words), {"run": "failed"})
+    assert standing(engine, NODE) == (Condition.WAITING, f"module bmc has failed: {words}")
+    assert failures(engine) == {}
+    assert told(engine, now + COOL_DOWN - 1, Ticked()) == []
+    assert told(engine, now + COOL_DOWN, Ticked()) == [Start("bmc", 7)]
+    told(engine, now + COOL_DOWN, Ready("bmc", 7))
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_what_a_module_read_that_has_failed_is_remembered_at_once() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    told(engine, S, Exited("bmc", "killed by SIGSEGV"))
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert set(row.known) == {"power"}
+
+    now = S
+    for process in range(2, 7):
+        now += RESTARTING.wait_ms(process - 1, 1.0) * MS
+        told(engine, now, Ticked())
+        told(engine, now, Exited("bmc", "status 1", process))
+    assert (set(row.known), set(row.remembered)) == (set(), {"power"})
+
+
+@pytest.mark.parametrize(
+    "event", [Asked(MODULE), Proposed(1, (SetDesired(MODULE, "run", "running", "user:x"),))]
+)
+def test_a_failed_module_is_tried_again_when_asked_or_when_its_desired_state_changes(
+    event: Event,
+) -> None:
+    engine = parent(desiring())
+    now = dead(engine)
+
+    first = told(engine, now, event)
+    assert Start("bmc", 7) in (*first, *told(engine, now, Written(1, 5)))
+    die(engine, now, 7)
+    assert run_of(engine) == {"run": "stopped"}, "its deaths are counted anew"
+
+
+def test_deaths_that_are_far_apart_do_not_add_up() -> None:
+    engine = parent(stored(desired={}))
+    for process in range(1, 20):
+        told(engine, process * DEATHS_WITHIN_NS // 5, Ready("bmc", process))
+        died_at = process * DEATHS_WITHIN_NS // 5 + 2 * S
+        effects = told(engine, died_at, Exited("bmc", "killed by SIGKILL", process))
+        assert effects[-1] == Start("bmc", process + 1)
+
+
+def test_a_new_process_takes_over_when_it_is_ready_and_calls_stay_where_they_are() -> None:
+    engine = watching()
+    told(engine, S, Ready("bmc"))  # calls 1, a watch, and 2, a look
+
+    assert desire(engine, S, 1, settings='{"a": 1}') == [Start("bmc", 2, '{"a": 1}')]
+    assert standing(engine) == (Condition.ACTING, "module bmc is being replaced")
+    assert run_of(engine) == {"run": "running", "applied": "stale"}
+    watch = call(3, Work.WATCH, "look", 0)
+    assert told(engine, 2 * S, Ready("bmc", 2)) == [
+        Cancel(1, "bmc", 1),
+        Call(*[getattr(watch, name) for name in watch.__struct_fields__[:-4]], None, process=2),
+    ]
+    assert told(engine, 2 * S, Answered(2, "on", S)) == [Stop("bmc", 1)]
+    assert told(engine, 2 * S, Exited("bmc", "status 0", 1), Sighted(3, "off", 2 * S)) == []
+    assert run_of(engine) == {"run": "running", "applied": "current"}
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_a_step_in_flight_ends_once_with_the_process_that_it_was_given_to() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    desire(engine, S, 2, settings="{}")
+
+    assert told(engine, S + MS, Ready("bmc", 2)) == []
+    assert told(engine, 2 * S, Ended(2)) == [
+        Stop("bmc", 1),
+        replace_process(call(3, Work.LOOK, "look", 3 * S), 2),
+    ]
+
+
+def test_a_new_process_of_another_version_than_is_desired_does_not_take_over() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc", 1, "1"))
+    told(engine, S, Answered(1, "on", S))
+
+    assert desire(engine, S, 1, version="2") == [Start("bmc", 2)]
+    assert told(engine, S, Ready("bmc", 2, "1")) == [Stop("bmc", 2)]
+    text = "version 2 is desired, and it is version 1"
+    assert standing(engine) == (Condition.STUCK, text)
+    assert run_of(engine) == {"run": "running", "applied": "stale"}
+    assert told(engine, 2 * S, Ticked()) == [Start("bmc", 3)]
+    assert told(engine, 2 * S, Ready("bmc", 3, "2")) == [Stop("bmc", 1)]
+    assert run_of(engine) == {"run": "running", "applied": "current"}
+
+
+def test_a_replacement_that_dies_leaves_the_old_process_serving() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    desire(engine, S, 1, settings='{"a": 1}')
+
+    told(engine, S, Exited("bmc", "status 1: KeyError: 'a'", 2))
+    assert standing(engine) == (Condition.STUCK, "status 1: KeyError: 'a'")
+    assert run_of(engine) == {"run": "running", "applied": "stale"}
+    told(engine, S, Proposed(1, (UnsetDesired(MODULE, "settings"),)))
+    told(engine, S, Written(2, 7))
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "nonsense"])
+def test_settings_are_a_json_object(text: str) -> None:
+    engine = parent(stored(desired={}))
+
+    (reply,) = told(engine, S, Proposed(9, (SetDesired(MODULE, "settings", text, "site"),)))[1:]
+    assert isinstance(reply, Reply)
+    assert reply.refusal is not None
+    assert "module.settings: no JSON object" in reply.refusal
+
+
+def replace_process(one: Call, process: int) -> Call:
+    fields = {name: getattr(one, name) for name in one.__struct_fields__}
+    return Call(**{**fields, "process": process})
