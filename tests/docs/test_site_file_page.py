@@ -11,7 +11,9 @@ from haptera.config.changes import CONFLICTS_MAX
 from haptera.config.site import EXPANDED_MAX, MODULES
 from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
 from haptera.kinds import KINDS
+from haptera.lab.bmc import FLAP_S
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
+from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie
 from haptera.lab.settings import Settings, lab_nodes
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
@@ -113,6 +115,11 @@ def test_the_labs_settings_are_all_there_with_their_values() -> None:
     assert values["delay_ms"] == f"0 to {DELAY_MS_MAX}; {plain.delay_ms}"
     assert values["delay_rack_ms"] == f"from 0; {plain.delay_rack_ms}"
     assert f"boots {BOOT_MS_MAX:,} ms later" in section("The lab")
+    ways = re.findall(r"^- `(\w+)(?:: (\w+))?`", section("The lab"), re.MULTILINE)
+    assert list(dict.fromkeys(name for name, _ in ways)) == [*GivenFaults.__struct_fields__]
+    assert [value for name, value in ways if name == "lies"] == list(Lie)
+    assert f"`delay_ms`, up to {FAULT_DELAY_MS_MAX}, " in section("The lab")
+    assert FLAP_S == 3
 
 
 def desirable(kind: Kind) -> dict[str, set[str]]:

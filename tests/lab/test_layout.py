@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster
+from haptera.lab.orders import GivenFaults, Lie
 from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError
 
@@ -30,6 +31,14 @@ def test_nodes_take_their_manners_from_the_settings_and_boot_rack_by_rack() -> N
     )
 
 
+def test_bmcs_misbehave_as_they_are_told_the_last_word_for_a_node_counting() -> None:
+    faults = {"a[1-2]": {"silent": "true"}, "a2": {"lies": "flaps", "delay_ms": "5000"}}
+    nodes = {node.name: node.faults for node in lab_nodes(NODES, {"bmc": faults})}
+    assert nodes["a1"] == GivenFaults(silent=True)
+    assert nodes["a2"] == GivenFaults(lies=Lie.FLAPS, delay_ms=5000)
+    assert nodes["b1"] == GivenFaults()
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -38,6 +47,8 @@ def test_nodes_take_their_manners_from_the_settings_and_boot_rack_by_rack() -> N
         ({"delay_ms": "2000"}, "site file, lab: Expected `int` <= 1800"),
         ({"delay_ms": "soon"}, "site file, lab: Expected `int`"),
         ({"refuse": {"z1": "no"}}, "site file, lab.refuse: there is no node z1"),
+        ({"bmc": {"z1": {}}}, "site file, lab.bmc: there is no node z1"),
+        ({"bmc": {"a1": {"lies": "much"}}}, "site file, lab: Invalid enum value 'much'"),
     ],
 )
 def test_settings_that_cannot_be_are_told(settings: dict[str, object], said: str) -> None:

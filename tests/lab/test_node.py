@@ -50,6 +50,38 @@ def test_a_bmc_that_refuses_says_why_and_does_nothing(tmp_path: Path) -> None:
         node.switch("on", "c2")
 
 
+def test_an_idle_bmc_says_yes_each_time_and_does_nothing(tmp_path: Path) -> None:
+    with chassis(tmp_path, lies="idle") as node:
+        for command in ("c1", "c2"):
+            order = {"power": "on", "command": command}
+            wait_for(lambda order=order: node.ask("POST", "/power", order)[0] == 202)
+        assert node.power == "off"
+        assert [row["verdict"] for row in node.record if row["command"] == "c1"] == ["accepted"]
+
+
+def test_a_bmc_gone_astray_tells_of_another_machine(tmp_path: Path) -> None:
+    with chassis(tmp_path, lies="astray") as node:
+        node.switch("on", "c1")
+        assert read_pid(tmp_path / "agent.pid") is None
+        assert node.record[1:] == [{"command": "c1", "elsewhere": "on"}]
+
+
+def test_a_bmc_that_flaps_takes_the_power_away_again(tmp_path: Path) -> None:
+    with chassis(tmp_path, lies="flaps") as node:
+        node.switch("on", "c1")
+        wait_for(lambda: node.power == "off" or None)
+        assert node.record[2:] == [{"flaps": "off"}]
+
+
+def test_a_bmc_that_resets_obeys_and_answers_nobody(tmp_path: Path) -> None:
+    with chassis(tmp_path, lies="resets") as node:
+        order = b'{"power":"on","command":"c1"}'
+        head = b"POST /power HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(order)
+        assert node.raw(head + order) == b""
+        wait_for(lambda: node.power_if_answered() == "on" or None)
+        assert node.record[1:] == [{"command": "c1", "effect": "on"}]
+
+
 def test_a_second_command_is_refused_while_one_is_in_flight(tmp_path: Path) -> None:
     with chassis(tmp_path, delay_ms=60_000) as node:
         assert node.ask("POST", "/power", {"power": "on", "command": "c1"})[0] == 202

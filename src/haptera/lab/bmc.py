@@ -12,7 +12,15 @@ import msgspec
 
 from haptera.lab import http, record
 from haptera.lab.http import Request, Response
-from haptera.lab.orders import MESSAGE_BYTES_MAX, Faults, GivenFaults, Notice, Order, PowerName
+from haptera.lab.orders import (
+    MESSAGE_BYTES_MAX,
+    Faults,
+    GivenFaults,
+    Lie,
+    Notice,
+    Order,
+    PowerName,
+)
 from haptera.runtime import clock
 
 CONNECTIONS_MAX: Final = 64
@@ -23,6 +31,8 @@ WRITE_S_MAX: Final = 5.0
 SILENCE_S_MAX: Final = 60.0
 # How long the chassis may take to change power; processes end in less.
 EFFECT_S_MAX: Final = 15.0
+# How long the power stays on where the BMC flaps.
+FLAP_S: Final = 3.0
 
 Body = TypeVar("Body", Order, GivenFaults)
 
@@ -41,8 +51,8 @@ def run_bmc(config: BmcConfig, listener: socket.socket, chassis: socket.socket) 
     chassis.settimeout(0)
     try:
         asyncio.run(_Bmc(config, chassis).serve(listener))
-    except* ChassisGoneError:
-        pass  # There is nothing left to control.
+    except* (ChassisGoneError, ResetError):
+        pass  # There is nothing left to control, or the chassis starts another.
 
 
 class BodyError(Exception):
@@ -53,14 +63,22 @@ class ChassisGoneError(Exception):
     """The other end of the chassis' socket is closed."""
 
 
+class ResetError(Exception):
+    """The BMC starts anew, in the middle of whatever it does."""
+
+
 class _Bmc:
-    """One BMC. `in_flight` is the command that was accepted and has had no effect yet."""
+    """One BMC. `in_flight` is the command that was accepted and has had no effect yet.
+
+    `elsewhere` is the power of the machine that it takes for its own, where it goes astray.
+    """
 
     def __init__(self, config: BmcConfig, chassis: socket.socket) -> None:
         self._commands = config.commands
         self._faults = config.faults
         self._chassis = chassis
         self._power: PowerName = "off"
+        self._elsewhere: PowerName = "off"
         self._changes = 0
         self._changed = asyncio.Condition()
         self._in_flight: Order | None = None
@@ -91,19 +109,47 @@ class _Bmc:
             self._record({"command": order.command, "effect": notice.power})
             self._effect.set_result(None)
             self._effect = self._in_flight = None
+        if notice.power == "on" and self._faults.lies is Lie.FLAPS:
+            self._tasks.create_task(self._flap())
+        self._power = notice.power
+        await self._tell_change()
+
+    async def _tell_change(self) -> None:
         async with self._changed:
-            self._power = notice.power
             self._changes += 1
             self._changed.notify_all()
 
+    async def _flap(self) -> None:
+        await asyncio.sleep(FLAP_S)
+        self._record({"flaps": "off"})
+        await self._obey(Order("off", "flaps"))
+
     async def _carry_out(self, order: Order) -> None:
         await asyncio.sleep(self._faults.delay_ms / 1000)
-        loop = asyncio.get_running_loop()
-        effect = self._effect = loop.create_future()
+        match self._faults.lies:
+            case Lie.IDLE:
+                self._in_flight = None
+            case Lie.ASTRAY:
+                self._record({"command": order.command, "elsewhere": order.power})
+                self._elsewhere, self._in_flight = order.power, None
+                await self._tell_change()
+            case Lie.RESETS:
+                await self._have_effect(order)
+                raise ResetError
+            case _:
+                await self._have_effect(order)
+
+    async def _have_effect(self, order: Order) -> None:
+        effect = self._effect = asyncio.get_running_loop().create_future()
         # In vain: this process ends with the error, and a new BMC reads what the power is.
         async with asyncio.timeout(EFFECT_S_MAX):
-            await loop.sock_sendall(self._chassis, msgspec.json.encode(order))
+            await self._obey(order)
             await effect
+
+    async def _obey(self, order: Order) -> None:
+        """Have the chassis do it."""
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self._chassis, msgspec.json.encode(order))
 
     # Clients
 
@@ -131,7 +177,11 @@ class _Bmc:
         if isinstance(request, Request) and (request.method, request.path) == ("GET", "/events"):
             await self._stream(writer)
         else:
-            await _send(writer, http.encode(self._respond(request)))
+            response = self._respond(request)
+            if response.status is HTTPStatus.ACCEPTED and self._faults.lies is Lie.RESETS:
+                async with asyncio.timeout(EFFECT_S_MAX):
+                    await asyncio.Event().wait()  # Nobody is answered before it starts anew.
+            await _send(writer, http.encode(response))
 
     def _respond(self, request: Request | Response) -> Response:
         if isinstance(request, Response):
@@ -149,8 +199,12 @@ class _Bmc:
                 )
 
     def _read_power(self) -> Response:
-        self._record({"read": self._power})
-        return Response(HTTPStatus.OK, {"power": self._power})
+        self._record({"read": self._shown})
+        return Response(HTTPStatus.OK, {"power": self._shown})
+
+    @property
+    def _shown(self) -> PowerName:
+        return self._elsewhere if self._faults.lies is Lie.ASTRAY else self._power
 
     def _take_order(self, body: bytes) -> Response:
         try:
@@ -184,7 +238,7 @@ class _Bmc:
             line = b"\n"
             if told != self._changes:
                 told = self._changes
-                line = msgspec.json.encode({"power": self._power}) + b"\n"
+                line = msgspec.json.encode({"power": self._shown}) + b"\n"
             await _send(writer, line)
             await self._wait_for_change(told)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from haptera.lab.orders import GivenFaults
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.runtime.private import private_directory, write_private
@@ -31,7 +32,8 @@ class LabNode:
     """One virtual node: its name, addresses and manners.
 
     `delay_ms` is how long after its acceptance a power command takes effect, `boot_ms` how long
-    the agent takes to start after power is on; with `refuse` the BMC refuses all commands so.
+    the agent takes to start after power is on; with `refuse` the BMC refuses all commands so;
+    `faults` are those that are given beside these two, and count before them.
     """
 
     name: str
@@ -40,6 +42,7 @@ class LabNode:
     delay_ms: int = 300
     boot_ms: int = 0
     refuse: str | None = None
+    faults: GivenFaults = field(default_factory=GivenFaults)
 
     def __post_init__(self) -> None:
         check_name(self.name)

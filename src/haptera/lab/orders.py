@@ -1,5 +1,6 @@
 """What a BMC is told over HTTP, and what it and its chassis tell each other."""
 
+from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -36,20 +37,31 @@ class Notice(msgspec.Struct, frozen=True):
     command: str | None = None
 
 
+class Lie(StrEnum):
+    """How what a BMC says and what it does differ."""
+
+    IDLE = "idle"  # says yes to each command, and does nothing
+    ASTRAY = "astray"  # switches another machine, and tells of that one's power
+    FLAPS = "flaps"  # takes the power away again by itself, each time soon after it came
+    RESETS = "resets"  # does what it is told, and starts anew before it has answered
+
+
 class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How this BMC misbehaves: refuses all with this text, or answers nothing at all."""
+    """How this BMC misbehaves: refuses all with this text, answers nothing at all, or lies."""
 
     delay_ms: DelayMs
     refuse: str | None = None
     silent: bool = False
+    lies: Lie | None = None
 
 
 class GivenFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of POST /faults: what is not given stays as it is."""
+    """The body of POST /faults, and of a site file's `lab.bmc`: what is not given stays so."""
 
     delay_ms: DelayMs | msgspec.UnsetType = msgspec.UNSET
     refuse: str | msgspec.UnsetType | None = msgspec.UNSET
     silent: bool | msgspec.UnsetType = msgspec.UNSET
+    lies: Lie | msgspec.UnsetType | None = msgspec.UNSET
 
     def over(self, faults: Faults) -> Faults:
         """These faults, where none is given here."""

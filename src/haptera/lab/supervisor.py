@@ -193,7 +193,7 @@ def _chassis(config: LabConfig, node: LabNode) -> ChassisConfig:
     return ChassisConfig(
         name=node.name,
         commands=str(bmc / "commands.jsonl"),
-        faults=Faults(node.delay_ms, node.refuse),
+        faults=node.faults.over(Faults(node.delay_ms, node.refuse)),
         log=str(config.places.lab / "lab.log"),
         init=InitConfig(
             name=node.name,
