@@ -55,16 +55,16 @@ ASK_WITHIN_S = 5
 
 
 class Lab:
-    """One lab of six nodes in a directory of its own."""
+    """One lab in a directory of its own, by default of six nodes."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, text: str = SITE) -> None:
         self.directory = directory
         self.root = directory / ".haptera"
         self.state = self.root / "parent" / "state.db"
         self.output = directory / "lab.out"
         self._hand = 0
         site = directory / "site.yaml"
-        site.write_text(SITE.format(web=f'"{WEB}"'))
+        site.write_text(text.format(web=f'"{WEB}"'))
         command = (sys.executable, "-m", "haptera", "lab")
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(

@@ -136,7 +136,7 @@ def test_a_silent_bmc_answers_nothing_and_does_nothing(tmp_path: Path) -> None:
         )
         assert node.ask("POST", "/faults", {"silent": False})[0] == 200
         assert node.power == "off"
-        assert node.record == []
+        assert node.record == [{"command": "c11", "power": "on", "verdict": "unanswered"}]
 
 
 def test_events_tell_the_power_now_and_each_change(tmp_path: Path) -> None:

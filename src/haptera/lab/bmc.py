@@ -161,6 +161,7 @@ class _Bmc:
         try:
             request = await http.read_request(reader)
             if self._faults.silent and not _sets_faults(request):
+                self._note(request)
                 async with asyncio.timeout(SILENCE_S_MAX):
                     await reader.read(1)
             elif request is not None:
@@ -170,6 +171,19 @@ class _Bmc:
         finally:
             self._connections -= 1
             writer.close()
+
+    def _note(self, request: Request | Response | None) -> None:
+        """Put on record what was asked, though nobody is answered."""
+        match request:
+            case Request("GET", "/power"):
+                self._record({"read": "unanswered"})
+            case Request("POST", "/power", body):
+                with contextlib.suppress(BodyError):
+                    order = _parse(body, Order)
+                    row = {"command": order.command, "power": order.power}
+                    self._record({**row, "verdict": "unanswered"})
+            case _:
+                pass
 
     async def _answer(self, request: Request | Response, writer: asyncio.StreamWriter) -> None:
         if self._connections > CONNECTIONS_MAX:
