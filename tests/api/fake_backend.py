@@ -58,6 +58,9 @@ class FakeBackend:
     def revision(self):
         return self._revision
 
+    def declared(self, entity):
+        return self.store.get(entity)
+
     def stored(self):
         return copy.deepcopy(list(self.store.values()))
 

@@ -199,7 +199,7 @@ def test_a_bad_site_file_changes_nothing_and_each_error_is_told():
         {
             "what": "unknown key foo",
             "where": "site.yaml:7:1",
-            "do": "there are cluster, desired, lab, modules, nodes, services",
+            "do": "there are cluster, controllers, desired, lab, modules, nodes, services",
         },
     ]
 

@@ -11,7 +11,6 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint, dry_run
 from haptera.api.shapes import Applied, ChangeView, SiteBody
-from haptera.api.writing import write
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -23,6 +22,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import write
 
 # text, file name, constants, what is stored, the cluster's name: haptera.config.site_changes.
 SiteChanges = Callable[

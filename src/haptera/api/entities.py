@@ -13,16 +13,17 @@ from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint, flag
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
-from haptera.api.writing import write
+from haptera.core.owned import desire
 from haptera.kinds import KINDS
-from haptera.model.changes import Change, SetDesired, UnsetDesired
-from haptera.model.desirable import check_desired, find_desirable, nearest
+from haptera.model.changes import Change
+from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.errors import HapteraError
 from haptera.model.nodeset import expand
 from haptera.model.selector import ALL, parse_selector
 from haptera.model.views import EntityView
 from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import write
 
 # A module has a log whether or not it is an entity here.
 MODULE: Final = "module"
@@ -101,7 +102,8 @@ class EntityRoutes:
                     where="the header If-Match",
                     do="read it again, then decide anew",
                 )
-            return tuple(_changes(entity, view, patch, f"user:{caller.name}"))
+            kind = KINDS[entity.kind]
+            return tuple(desire(kind, entity, view.desired, patch, f"user:{caller.name}"))
 
         await write(self.backend, make)
         view = self._view(entity)
@@ -129,22 +131,3 @@ class EntityRoutes:
 
 def _entity_of(request: Request) -> EntityId:
     return parse_entity(request.path_params["entity"])
-
-
-def _changes(
-    entity: EntityId, view: EntityView, patch: dict[str, str | int | None], owner: str
-) -> Iterator[Change]:
-    for name, value in sorted(patch.items()):
-        find_desirable(KINDS[entity.kind], name)
-        held = view.desired.get(name)
-        if held is not None and held.owner != owner:
-            raise ConflictError(
-                f"{name} of {entity} belongs to {held.owner}, who wants {held.value}",
-                do=f"let {held.owner} give it up",
-            )
-        if value is not None:
-            checked = check_desired(KINDS[entity.kind], name, value)
-            if held is None or held.value != checked:
-                yield SetDesired(entity, name, checked, owner)
-        elif held is not None:
-            yield UnsetDesired(entity, name)

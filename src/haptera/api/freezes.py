@@ -14,7 +14,6 @@ from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
-from haptera.api.writing import write
 from haptera.core.thaw import Thaw, thaw
 from haptera.kinds import KINDS, freeze
 from haptera.model.changes import (
@@ -30,6 +29,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import write
 
 _KIND: Final = freeze.kind.name
 _NAME_BYTES: Final = 4

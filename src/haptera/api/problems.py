@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -10,7 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.shapes import ProblemView, Told
+from haptera.model.changes import Cause
 from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.runtime.writing import WriteError
+
+_UNWRITTEN: Final = {
+    Cause.INVALID: HTTPStatus.CONFLICT,
+    Cause.STALE: HTTPStatus.PRECONDITION_FAILED,
+    Cause.STORAGE: HTTPStatus.INSUFFICIENT_STORAGE,
+}
 
 
 class ProblemError(HapteraError):
@@ -58,6 +66,8 @@ def status_of(error: HapteraError) -> HTTPStatus:
     match error:
         case ProblemError():
             return error.status
+        case WriteError():
+            return _UNWRITTEN[error.cause]
         case ConflictError():
             return HTTPStatus.CONFLICT
         case InputError(errors=errors) if all(isinstance(one, ConflictError) for one in errors):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from haptera.api.shapes import Applied, SiteBody
 from haptera.cli import live
@@ -68,6 +69,7 @@ def _parent(site: Site, constants: dict[str, str]) -> dict[str, Any]:
     return {
         "name": site.cluster,
         "modules": list(site.modules),
+        "controllers": [msgspec.structs.asdict(one) for one in site.controllers],
         "hello_ms": HELLO_MS,
         "constants": constants,
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from haptera.config.controllers import read_controllers
 from haptera.config.template import fill
 from haptera.config.tree import (
     SITE_BYTES_MAX,
@@ -26,12 +27,13 @@ from haptera.model.errors import HapteraError
 from haptera.model.nodeset import Member, fold, members
 from haptera.model.schema import Kind
 from haptera.modules import BUNDLED
+from haptera.runtime.controllers import ControllerPlace
 
 # All node-sets of one file together: what one file may make the parent work through.
 EXPANDED_MAX = 500_000
 MODULES: tuple[str, ...] = ("jobs", "labnode", "service")
 
-_KEYS = ("cluster", "nodes", "services", "desired", "modules", "lab")
+_KEYS = ("cluster", "nodes", "services", "desired", "modules", "controllers", "lab")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Site:
     cluster: str
     entities: tuple[SiteEntity, ...]
     modules: tuple[str, ...]
+    controllers: tuple[ControllerPlace, ...]
     lab: Mapping[str, object]
 
 
@@ -99,6 +102,7 @@ def parse_site(text: str, file: str, constants: Mapping[str, str]) -> Site:
         cluster=parts.cluster(),
         entities=tuple(_entities(nodes, parts.desired(nodes, services))),
         modules=parts.modules(),
+        controllers=parts.controllers(constants.get("site", "")),
         lab=parts.lab(),
     )
     errors.check()
@@ -162,6 +166,9 @@ class _Parts:
                 raise HapteraError("modules is a list", do="write `modules: [service]`")
             return tuple(_module(_leaf(item).text) for item in tree.items)
         return ()
+
+    def controllers(self, folder: str) -> tuple[ControllerPlace, ...]:
+        return read_controllers(self._branch("controllers").entries, folder, self._errors)
 
     def lab(self) -> Mapping[str, object]:
         branch = self._branch("lab")

@@ -66,6 +66,10 @@ class Catalog:
             if one.context is context and one not in _own(self.kinds)
         )
 
+    def controllers(self) -> list[str]:
+        """The modules that are not called, but ask."""
+        return sorted(one.name for one in self.manifests.values() if one.controller)
+
     def domain(self, row: Row, node: Row | None) -> Domain:
         """The compiled class of an entity, by the attributes that parts of its kind mention."""
         key = self._class(row, node)

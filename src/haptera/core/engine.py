@@ -147,6 +147,8 @@ class Engine:
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.resident)
+        for name in self.catalog.controllers():
+            self.supervisor.need(self._begin, name)
         # Before anything happens: which modules are needed, and so started, is known by now.
         self._decide_all(self._begin)
 

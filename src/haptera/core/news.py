@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
+from haptera.core.query import view
 from haptera.core.rows.row import Published, Row
 from haptera.core.rows.table import Table
-from haptera.model.chain import Chain
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
 from haptera.model.news import EVERY_TYPE, News, Types
@@ -33,11 +35,13 @@ def _news(row: Row | None) -> Types:
 
 
 def _published(row: Row) -> Published:
-    observed = [
-        (name, row.value(name, fact), fact.method, fact.by, fact.note, known)
-        for facts, known in ((row.known, True), (row.remembered, False))
-        for name, fact in facts.items()
-    ]
-    links = row.plan.links if isinstance(row.plan, Chain) else ()
-    standing = (row.condition, row.why, row.error, row.quotes, links)
-    return row.revision, tuple(sorted(observed)), standing
+    """What stands for all that is shown of it, by type: hashes, for there are many entities."""
+    # Seen from time 0 nothing is older than at another time.
+    shown = view(row, 0)
+    desired = (shown.revision, shown.desired, shown.attributes)
+    rest = msgspec.structs.replace(shown, revision=0, desired={}, attributes={}, observed={})
+    return _hash(desired), _hash(shown.observed), _hash(rest)
+
+
+def _hash(part: object) -> int:
+    return hash(msgspec.msgpack.encode(part))

@@ -108,6 +108,9 @@ class EngineBackend:
             case _:
                 raise HapteraError("the agent answers otherwise")
 
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        return self._engine.table.declared(entity)
+
     def summary(self) -> Summary:
         return summary(self._engine.table)
 

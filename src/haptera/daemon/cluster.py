@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from haptera.model.errors import ConflictError, HapteraError
+from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.private import write_durable
 
 FILE: Final = "cluster.json"
@@ -16,6 +17,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
     name: str
     modules: tuple[str, ...]
+    controllers: tuple[ControllerPlace, ...] = ()
 
 
 def read_cluster(home: Path) -> Cluster | None:

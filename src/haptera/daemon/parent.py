@@ -45,6 +45,7 @@ from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
+from haptera.runtime.controllers import ControllerPlace, Controllers
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrol_server import EnrolServer, Offer
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
@@ -81,6 +82,7 @@ class Settings(msgspec.Struct, frozen=True):
     name: str
     cluster: str | None = None
     modules: tuple[str, ...] = ("jobs", "labnode", "service")
+    controllers: tuple[ControllerPlace, ...] = ()
     hello_ms: int = HELLO_MS
     api_port: int = API_PORT
     constants: dict[str, str] = {}
@@ -103,6 +105,7 @@ def serve(directory: Path, site: Path | None, address: str) -> None:
             str(root / "client.json"),
             cluster.name,
             modules=cluster.modules,
+            controllers=cluster.controllers,
             site=None if site is None else str(site),
         )
     )
@@ -112,7 +115,7 @@ def _cluster(home: Path, site: Path | None) -> Cluster:
     """The cluster of the site file, or else the one that was served here before."""
     if site is not None:
         wanted = load_site(site, constants_of(site))
-        return Cluster(wanted.cluster, wanted.modules)
+        return Cluster(wanted.cluster, wanted.modules, wanted.controllers)
     known = read_cluster(home)
     if known is None:
         raise HapteraError(
@@ -188,11 +191,13 @@ class _Parent:
             loop.call_soon_threadsafe(self._deliver, [done])
 
         self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
-        keep_cluster(self._home, Cluster(settings.name, settings.modules))
+        cluster_kept = Cluster(settings.name, settings.modules, settings.controllers)
+        keep_cluster(self._home, cluster_kept)
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._tls = listen_for_tls(settings.address, HELLO_PORT)
         self._api = listen(settings.address, settings.api_port)
-        self._catalog = bundled_catalog(settings.modules)
+        controllers = [one.manifest() for one in settings.controllers]
+        self._catalog = bundled_catalog(settings.modules, controllers)
         self._codec = codec_of(self._catalog)
         stored = self._store.load()
         side = Side(
@@ -220,6 +225,7 @@ class _Parent:
             places=BUNDLED,
             run_dir=self._logs.directory,
             log_dir=self._logs.log_dir,
+            controllers=Controllers(settings.controllers, self._backend),
         )
         self._udp.start(self._codec, self._deliver, self._moved)
         self._sessions = {saved.peer: saved for saved in self._store.sessions()}

@@ -6,6 +6,7 @@ from typing import Final
 from haptera.core.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.packing import schema_digest
+from haptera.model.parts import Manifest
 from haptera.modules import load
 from haptera.wire.updates import Codec
 
@@ -14,13 +15,13 @@ from haptera.wire.updates import Codec
 HELLO_PORT: Final = 4271
 
 
-def bundled_catalog(modules: Iterable[str]) -> Catalog:
-    """What these bundled modules declare.
+def bundled_catalog(modules: Iterable[str], controllers: Iterable[Manifest] = ()) -> Catalog:
+    """What these bundled modules declare, beside the controllers, which declare nothing.
 
     Raises:
         HapteraError: one is not there, or declares what cannot be.
     """
-    return Catalog(KINDS, [load(name).manifest() for name in modules])
+    return Catalog(KINDS, [*(load(name).manifest() for name in modules), *controllers])
 
 
 def codec_of(catalog: Catalog) -> Codec:

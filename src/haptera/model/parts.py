@@ -107,7 +107,8 @@ class Manifest:
     """What a module declares of itself before any of it runs.
 
     A `gate` answers for its node being busy: it holds, so that nothing begins on the node that
-    must not be disturbed, or refuses where something runs; and it releases.
+    must not be disturbed, or refuses where something runs; and it releases. A `controller` has no
+    parts: it is not called but asks, so it runs from the start on.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Manifest:
     looks: tuple[Look, ...]
     steps: tuple[Step, ...]
     gate: bool = False
+    controller: bool = False
 
     @property
     def parts(self) -> tuple[Part, ...]:

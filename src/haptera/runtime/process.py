@@ -5,16 +5,23 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+import msgspec
+
 from haptera.model.effects import Call, Cancel, Start, Stop
+from haptera.model.errors import HapteraError
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
 from haptera.runtime import clock
+from haptera.runtime.controllers import ControllerPlace, Controllers, Served
 from haptera.runtime.forking import Child, LoopZygote
 from haptera.runtime.ipc import Frame, FrameLink
 from haptera.runtime.zygote import resolve
+from haptera.sdk import Controller
+from haptera.sdk.controlling import serve_controller
 from haptera.sdk.host import NOTE_BYTES_MAX, serve
 from haptera.sdk.target import Boot
 
@@ -32,7 +39,8 @@ class ModuleProcesses:
     """Each process of each module, by its number; what they say goes to `deliver`, in order.
 
     `places` says where each module is ("package.module:attribute"). A process writes its output
-    to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Needs a running loop.
+    to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of `controllers` are
+    started like modules, and served by these. Needs a running loop.
     """
 
     def __init__(
@@ -43,7 +51,9 @@ class ModuleProcesses:
         places: Mapping[str, str],
         run_dir: Path,
         log_dir: Path,
+        controllers: Controllers | None = None,
     ) -> None:
+        self._controllers = controllers
         self._zygote = zygote
         self._deliver = deliver
         self._places = places
@@ -64,6 +74,8 @@ class ModuleProcesses:
             return
         ours, theirs = socket.socketpair()
         process = _Process(start, ours, log, self._deliver)
+        if self._controllers is not None and self._controllers.place(module) is not None:
+            process.served = self._controllers.serve(module, process.link.send)
         self._running[module, start.process] = process
         with theirs, output:
             self._fork(process, theirs.fileno(), output.fileno())
@@ -94,19 +106,26 @@ class ModuleProcesses:
         self._running.clear()
 
     def _fork(self, process: "_Process", link: int, output: int) -> None:
-        arguments = {
-            "name": process.start.module,
-            "place": self._places[process.start.module],
-            "run_dir": str(self._run_dir),
-            "settings": process.start.settings,
-        }
         self._zygote.fork(
-            "haptera.runtime.process:module_process",
-            arguments,
+            *self._target(process.start),
             (link,),
             output=output,
             ended=lambda status: self._end(process, status),
         ).add_done_callback(lambda forked: self._forked(process, forked))
+
+    def _target(self, start: Start) -> tuple[str, dict[str, Any]]:
+        """What this process runs, and with which arguments."""
+        controllers = self._controllers
+        if controllers is not None and (place := controllers.place(start.module)) is not None:
+            arguments = {**msgspec.structs.asdict(place), "desired": start.settings}
+            return "haptera.runtime.process:controller_process", arguments
+        arguments = {
+            "name": start.module,
+            "place": self._places[start.module],
+            "run_dir": str(self._run_dir),
+            "settings": start.settings,
+        }
+        return "haptera.runtime.process:module_process", arguments
 
     def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
         if (error := forked.exception()) is not None:
@@ -137,6 +156,7 @@ class _Process:
     ) -> None:
         self.start = start
         self.link = FrameLink(link, self._take, self._break)
+        self.served: Served | None = None
         self._log = log
         self._deliver = deliver
         self._pidfd: int | None = None
@@ -154,6 +174,8 @@ class _Process:
             self._kill()
 
     def let_go(self) -> None:
+        if self.served is not None:
+            self.served.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
@@ -166,7 +188,14 @@ class _Process:
         return f"{how}: {said}" if said else how
 
     def _take(self, frames: list[Frame]) -> None:
-        self._deliver([_event(self.start, frame) for frame in frames])
+        if self.served is None:
+            self._deliver([_event(self.start, frame) for frame in frames])
+            return
+        for frame in frames:
+            if frame.get("op") == "ready":
+                self._deliver([_event(self.start, frame)])
+            else:
+                self.served.take(frame)
 
     def hang_up(self) -> None:
         """End it as the end of the daemon would."""
@@ -188,10 +217,26 @@ class _Process:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
 
+def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be a controller, until its link is closed: a fork target."""
+    place = msgspec.convert(arguments, ControllerPlace)
+    desired = arguments["desired"]
+    settings = place.settings | (
+        msgspec.json.decode(desired, type=dict[str, Any]) if desired else {}
+    )
+    _name_process(f"control {place.name}")
+    # Last, so that nothing in the folder is taken for a module of ours or of Python's.
+    sys.path.append(place.folder)
+    controller = resolve(place.place)
+    if not isinstance(controller, Controller):
+        raise HapteraError("is no controller", where=place.place, do="name a Controller")
+    link = socket.socket(fileno=descriptors[0])
+    asyncio.run(serve_controller(controller, place.name, link, settings))
+
+
 def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module, until its link is closed: a fork target."""
-    name = f"module {arguments['name']}"
-    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
+    _name_process(f"module {arguments['name']}")
     module = resolve(arguments["place"])
     link = socket.socket(fileno=descriptors[0])
     run_dir = Path(arguments["run_dir"])
@@ -201,6 +246,10 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
 def log_of(log_dir: Path, module: str) -> Path:
     """Where a module's process writes."""
     return log_dir / f"{module}.log"
+
+
+def _name_process(name: str) -> None:
+    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
 
 
 def _call_frame(call: Call, boot: Boot | None) -> Frame:

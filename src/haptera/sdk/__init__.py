@@ -3,9 +3,12 @@
 from typing import Final
 
 from haptera.model.errors import HapteraError
+from haptera.model.news import News
 from haptera.model.parts import ANY, Context, Manifest
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.views import Condition, EntityView
+from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Conditions, Module, Served
 from haptera.sdk.target import Boot, Refused, Target
 
@@ -19,12 +22,19 @@ __all__ = [
     "Applied",
     "Attribute",
     "Boot",
+    "Changes",
+    "Cluster",
+    "Condition",
     "Conditions",
+    "Conflict",
     "Context",
+    "Controller",
+    "EntityView",
     "HapteraError",
     "Kind",
     "Manifest",
     "Module",
+    "News",
     "Plain",
     "Policy",
     "Refused",

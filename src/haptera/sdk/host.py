@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
@@ -10,18 +10,15 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
+from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.module import Module
 from haptera.sdk.target import Boot, Refused, Target
-from haptera.wire.frame import Reject
-from haptera.wire.ipc import Frames, encode_frame
+from haptera.wire.ipc import encode_frame
 
 CALLS_MAX = 256
 TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
-READ_BYTES = 65_536
-
-Frame = dict[str, Any]
 
 
 class _Boot(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +57,7 @@ async def serve(
         async with asyncio.TaskGroup() as tasks:
             host.ready()
             try:
-                async for frame in _frames(reader):
+                async for frame in frames_of(reader):
                     host.take(frame, tasks)
             except HapteraError as error:
                 # Kept, and raised below: a task group would wrap it.
@@ -70,24 +67,6 @@ async def serve(
         writer.close()
     if breach is not None:
         raise breach
-
-
-async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
-    frames = Frames()
-    while data := await _read(reader):
-        fed = frames.feed(data)
-        if isinstance(fed, Reject):
-            raise HapteraError("the daemon sent what is no frame")
-        for frame in fed:
-            yield frame
-
-
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read(READ_BYTES)
-    except ConnectionError:
-        # A daemon that was killed before it had read all our answers.
-        return b""
 
 
 class _Host:

@@ -39,6 +39,15 @@ class Clock:
         self._count += 1
         heapq.heappush(self._heap, (self.now + max(0, delay_ns), self._count, function, args))
 
+    def run_on(self, wait_ns: int | None) -> None:
+        """Let time pass until the next events, or by so much if they come later."""
+        ends = [at for at, *_ in self._heap[:1]]
+        if wait_ns is not None:
+            ends.append(self.now + wait_ns)
+        if not ends:
+            raise RuntimeError("nothing will ever happen, and somebody waits for it")
+        self.run_until(min(ends))
+
     def run_until(self, end: int, done: Callable[[], bool] | None = None) -> bool:
         """Let time pass until then, or until `done`; tells whether it was done."""
         while self._heap and self._heap[0][0] <= end:

@@ -84,7 +84,7 @@ class Disk:
         if self.full or self._refuses():
             done(Unwritten(write.ticket, "state.db: disk is full; nothing was changed"))
         elif write.if_revision is not None and write.if_revision < self.desired_revision:
-            text = f"revision is {self.revision} by now"
+            text = f"what is desired changed at {self.desired_revision}"
             done(Unwritten(write.ticket, text, Cause.STALE))
         else:
             for change in write.changes:
@@ -93,7 +93,7 @@ class Disk:
 
     def lose(self) -> None:
         """All of it is gone but the session: an agent's journal does not survive everything."""
-        self.epoch = self.revision = 0
+        self.epoch = self.revision = self.desired_revision = 0
         self.entities, self.intents = {}, {}
         self.lost.append(self._clock.now)
         self._clock.happened["journal lost"] += 1

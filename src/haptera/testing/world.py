@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from itertools import count
 
+from haptera.core.bus import Bus
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import MS, S
@@ -48,6 +49,7 @@ class Process:
         self.disk = disk
         self.node = node
         self.engine: Engine | None = None
+        self.bus: Bus
         self.radio: Radio | None = None
         self.replies: dict[int, Reply] = {}
         self.turns = 0
@@ -79,7 +81,9 @@ class Process:
         )
         role = Role.PARENT if self.node is None else Role.CHILD
         self.radio.rejoin(stored.incarnations, role, self.node)
-        self.engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
+        engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
+        self.engine = engine
+        self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
         self.feed(self._life, [Clocked(WALL_OFFSET_NS)])
 
     def crash(self) -> None:
@@ -176,8 +180,8 @@ class Process:
                 self.replies[ticket] = effect
             case Keep():
                 self.disk.keep(effect)
-            case Publish():
-                pass
+            case Publish(entities, types):
+                self.bus.publish(entities, types)
             case _:
                 pass  # a cancelled call's answer is dropped by the engine itself
 
@@ -209,10 +213,10 @@ class World:
         self._tickets = count(1)
         self.parent.start()
 
-    def propose(self, changes: Iterable[Change]) -> int:
+    def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
         ticket = next(self._tickets)
-        self.parent.deliver([Proposed(ticket, tuple(changes))])
+        self.parent.deliver([Proposed(ticket, tuple(changes), if_revision)])
         return ticket
 
     def converged(self) -> bool:

@@ -17,8 +17,8 @@ from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
 
-# What was last published of an entity: its revision, its facts, where it stands.
-Published = tuple[int, tuple[tuple[object, ...], ...], tuple[object, ...]]
+# What stands for what was last published of an entity: desired, observed, and the rest.
+Published = tuple[int, int, int]
 
 # Steps remembered of each entity, for people; a restart forgets them.
 TRIED_MAX: Final = 16

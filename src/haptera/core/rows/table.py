@@ -140,18 +140,19 @@ class Table:
         draft = Table(self._kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         draft.revision = self.revision
         for row in self:
-            draft.load(StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision))
+            draft.load(_stored(row))
             draft.make(row.id).known = dict(row.known)
             draft.make(row.id).remembered = dict(row.remembered)
         return draft
 
     def stored(self) -> tuple[StoredEntity, ...]:
         """The whole desired layer, as it is stored."""
-        return tuple(
-            StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)
-            for row in self
-            if row.declared
-        )
+        return tuple(_stored(row) for row in self if row.declared)
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        """The desired layer of one entity, as it is stored."""
+        row = self._rows.get(entity)
+        return None if row is None or not row.declared else _stored(row)
 
     def apply(self, change: Change, revision: int) -> EntityId | None:
         """Take over one durable change; returns the entity whose desired layer it changed."""
@@ -184,3 +185,7 @@ class Table:
                 return None
             case _:
                 assert_never(change)
+
+
+def _stored(row: Row) -> StoredEntity:
+    return StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)

@@ -1,21 +1,35 @@
-"""How the API writes: changes made for what is there now, made again where that moved on."""
+"""How desired state is written: changes made for what is there now, made again if that moved on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
-from haptera.api.backend import Backend
-from haptera.api.problems import ProblemError
 from haptera.model.changes import Cause, Change
 from haptera.model.effects import Reply
+from haptera.model.errors import HapteraError
 
 ATTEMPTS_MAX: Final = 3
 WRITTEN_WITHIN_S: Final = 30.0
 
 
+class Proposing(Protocol):
+    """Who takes proposals for changes of desired state."""
+
+    def revision(self) -> int: ...
+
+    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply: ...
+
+
+class WriteError(HapteraError):
+    """Sound changes were not written; nothing of them holds, unless the disk is only late."""
+
+    def __init__(self, cause: Cause, what: str, *, do: str) -> None:
+        super().__init__(what, do=do)
+        self.cause = cause
+
+
 async def write(
-    backend: Backend,
+    to: Proposing,
     make: Callable[[], Awaitable[tuple[Change, ...]]],
     if_revision: int | None = None,
 ) -> tuple[int, tuple[Change, ...]]:
@@ -24,39 +38,38 @@ async def write(
     With `if_revision`, only if nothing that is desired changed since that revision.
 
     Raises:
-        ProblemError: something did (412), it cannot be (409), or be written (507).
+        WriteError: something did, it cannot be so, or it could not be made durable.
     """
     for _ in range(ATTEMPTS_MAX):
-        seen = backend.revision() if if_revision is None else if_revision
+        seen = to.revision() if if_revision is None else if_revision
         changes = await make()
         if not changes:
             return seen, ()
-        reply = await _propose(backend, changes, seen)
+        reply = await _propose(to, changes, seen)
         if reply.revision is not None:
             return reply.revision, changes
         if reply.cause is not Cause.STALE:
-            invalid = reply.cause is Cause.INVALID
-            raise ProblemError(
-                HTTPStatus.CONFLICT if invalid else HTTPStatus.INSUFFICIENT_STORAGE,
+            raise WriteError(
+                reply.cause or Cause.STORAGE,
                 f"nothing was written: {reply.refusal}",
                 do="see to what it says, then try again",
             )
         if if_revision is not None:
             break
-    raise ProblemError(
-        HTTPStatus.PRECONDITION_FAILED,
+    raise WriteError(
+        Cause.STALE,
         "what is desired changed meanwhile; nothing was written",
         do="read it again, then decide anew",
     )
 
 
-async def _propose(backend: Backend, changes: tuple[Change, ...], seen: int) -> Reply:
+async def _propose(to: Proposing, changes: tuple[Change, ...], seen: int) -> Reply:
     try:
         async with asyncio.timeout(WRITTEN_WITHIN_S):
-            return await backend.propose(changes, seen)
+            return await to.propose(changes, seen)
     except TimeoutError:
-        raise ProblemError(
-            HTTPStatus.INSUFFICIENT_STORAGE,
+        raise WriteError(
+            Cause.STORAGE,
             f"not written within {WRITTEN_WITHIN_S:.0f} s; it may be later",
             do="look at the state before you try again",
         ) from None

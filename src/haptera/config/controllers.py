@@ -1,0 +1,53 @@
+"""The `controllers` part of a site file: which controllers of its own a cluster has."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from haptera.config.tree import Branch, Errors, Leaf, Tree, plain_data
+from haptera.model.desirable import nearest
+from haptera.model.entity import check_name
+from haptera.model.errors import HapteraError
+from haptera.modules import BUNDLED
+from haptera.runtime.controllers import ControllerPlace
+
+SETTINGS_BYTES_MAX: Final = 16_384
+_PLACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
+_KEYS = ("place", "settings")
+
+
+def read_controllers(
+    entries: Iterable[tuple[Leaf, Tree]], folder: str, errors: Errors
+) -> tuple[ControllerPlace, ...]:
+    """The controllers, each with its name, its place and its settings; `folder` is the file's."""
+    found: list[ControllerPlace] = []
+    for key, tree in entries:
+        with errors.at(key.place):
+            if check_name(key.text) in BUNDLED:
+                raise HapteraError(f"{key.text} is a module", do="take another name")
+        with errors.at(tree.place):
+            found.append(_controller(key.text, tree, folder, errors))
+    return tuple(found)
+
+
+def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> ControllerPlace:
+    if not isinstance(tree, Branch):
+        raise HapteraError("a mapping is due here", do="write `place: MODULE:ATTRIBUTE` below")
+    given = {key.text: value for key, value in tree.entries}
+    for key, _ in tree.entries:
+        if key.text not in _KEYS:
+            errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
+    place = given.get("place")
+    if not isinstance(place, Leaf) or _PLACE.fullmatch(place.text) is None:
+        raise HapteraError("its place is not given", do="write `place: MODULE:ATTRIBUTE`")
+    settings = given.get("settings", Branch((), tree.place))
+    if not isinstance(settings, Branch):
+        raise HapteraError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
+    values = {key.text: plain_data(value) for key, value in settings.entries}
+    if len(msgspec.json.encode(values)) > SETTINGS_BYTES_MAX:
+        raise HapteraError(
+            f"settings take {SETTINGS_BYTES_MAX} bytes at most", do="name a file in them"
+        )
+    return ControllerPlace(name, place.text, folder, values)

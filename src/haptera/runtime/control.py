@@ -1,0 +1,206 @@
+"""Serving a controller: what it asks for, one thing after the other, within a share of our time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, assert_never
+
+from haptera.core.bus import Bus, Listener, told
+from haptera.core.owned import declare, desire, undeclare
+from haptera.kinds import KINDS
+from haptera.model.changes import Cause, Change, StoredEntity
+from haptera.model.effects import Reply
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.news import Wanted, parse_wanted
+from haptera.model.selector import parse_selector
+from haptera.model.views import EntityView
+from haptera.runtime.writing import WriteError, write
+from haptera.wire import control
+from haptera.wire.control import Answer, Frame, Request, frame_of, parse_request
+from haptera.wire.frame import Reject
+
+# What one controller may ask for before it is answered; more is refused.
+REQUESTS_MAX: Final = 32
+WATCHES_MAX: Final = 16
+# A view takes a few kB at most, so that these fit in a frame.
+VIEWS_PER_FRAME: Final = 100
+# After each request a controller's next one waits for this much longer than that one took: no
+# controller takes more than a fifth of our time, whatever it asks for.
+REST_PER_WORK: Final = 4
+REST_S_MAX: Final = 1.0
+
+
+class Source(Protocol):
+    """The state that controllers read and write: questions are answered at once, from memory."""
+
+    @property
+    def bus(self) -> Bus: ...
+
+    def revision(self) -> int: ...
+
+    def entity(self, entity: EntityId) -> EntityView | None: ...
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        """What is stored of it."""
+
+    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply: ...
+
+
+class _Watch:
+    """One watch: what it was not told yet, and whether it has asked for more."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.asked = True
+
+
+class Control:
+    """One controller's process, as the daemon serves it. What it writes belongs to its name."""
+
+    def __init__(self, name: str, source: Source, send: Callable[[Frame], None]) -> None:
+        self._owner = f"controller:{name}"
+        self._source = source
+        self._send = send
+        self._watches: dict[int, _Watch] = {}
+        self._requests: deque[Request] = deque()
+        self._work = asyncio.Event()
+
+    def take(self, frame: Frame) -> None:
+        """The controller asks for something; it is answered later, or refused at once.
+
+        Raises:
+            ValueError: it means nothing.
+        """
+        match parse_request(frame):
+            case Reject():
+                op = frame.get("op")
+                raise ValueError(f"it sent a frame {op!r} that means nothing")
+            case request if len(self._requests) >= REQUESTS_MAX:
+                self._refuse(request.id, f"{REQUESTS_MAX} requests wait already")
+            case request:
+                self._requests.append(request)
+                self._work.set()
+
+    async def run(self) -> None:
+        """Answer for ever."""
+        now = asyncio.get_running_loop().time
+        try:
+            while True:
+                await self._work.wait()
+                began = now()
+                await self._serve_one()
+                await asyncio.sleep(min(REST_S_MAX, REST_PER_WORK * (now() - began)))
+        finally:
+            for watch in self._watches.values():
+                watch.listener.close()
+
+    async def _serve_one(self) -> None:
+        """A request, if there is one; else whoever watches, has asked, and can be told."""
+        if self._requests:
+            request = self._requests.popleft()
+            try:
+                await self._serve(request)
+            except HapteraError as error:
+                self._refuse(request.id, str(error), conflict=_is_conflict(error))
+            return
+        for number, watch in self._watches.items():
+            if watch.asked and watch.listener.ready:
+                self._tell(number, watch)
+                # Others come first next time.
+                self._watches[number] = self._watches.pop(number)
+                return
+        self._work.clear()
+
+    async def _serve(self, request: Request) -> None:
+        match request:
+            case control.Watch():
+                self._listen(request)
+            case control.Next(id=number):
+                if (watch := self._watches.get(number)) is None:
+                    raise HapteraError(f"nothing is watched under {number}")
+                watch.asked = True
+            case control.Unwatch(id=number):
+                if (watch := self._watches.pop(number, None)) is not None:
+                    watch.listener.close()
+            case control.Read():
+                self._say(self._read(request))
+            case control.Write():
+
+                async def make() -> tuple[Change, ...]:
+                    return tuple(self._changes(request))
+
+                revision, _ = await write(self._source, make, request.if_revision)
+                self._say(control.Written(request.id, revision))
+            case _:
+                assert_never(request)
+
+    def _listen(self, request: control.Watch) -> None:
+        if request.id in self._watches or len(self._watches) >= WATCHES_MAX:
+            raise HapteraError(f"{request.id} is watched already, or {WATCHES_MAX} others are")
+        wanted = parse_wanted(request.types, request.kinds, request.select)
+        self._watches[request.id] = _Watch(self._source.bus.listen(wanted, self._work.set))
+
+    def _tell(self, number: int, watch: _Watch) -> None:
+        batch = watch.listener.take(VIEWS_PER_FRAME)
+        assert batch is not None
+        watch.asked = False
+        views, types, gone = told(batch, self._source.entity)
+        cursor = None if batch.cursor is None else str(batch.cursor)
+        revision = self._source.revision()
+        self._say(control.Told(number, batch.fresh, views, types, gone, cursor, revision))
+
+    def _read(self, request: control.Read) -> control.Views:
+        wanted = Wanted(selector=parse_selector(request.select))
+        after = request.after
+        found = [
+            one for one in self._source.bus.snapshot(wanted) if after is None or str(one) > after
+        ]
+        page = found[:VIEWS_PER_FRAME]
+        views = [view for one in page if (view := self._source.entity(one)) is not None]
+        more = str(page[-1]) if len(found) > len(page) else None
+        return control.Views(request.id, views, more, self._source.revision())
+
+    def _changes(self, request: control.Write) -> Iterator[Change]:
+        """What it changes of what is there now; what is declared comes first, what goes last."""
+        for name, attributes in sorted(request.declare.items()):
+            entity = parse_entity(name)
+            held = self._source.declared(entity)
+            there = None if held is None else held.attributes
+            yield from declare(KINDS, entity, there, attributes, self._owners(held))
+        for name, patch in sorted(request.desired.items()):
+            entity = parse_entity(name)
+            held = self._source.declared(entity)
+            if held is None and name not in request.declare:
+                raise HapteraError(f"there is no {entity}", do="declare it")
+            values = {} if held is None else held.desired
+            yield from desire(KINDS[entity.kind], entity, values, patch, self._owner)
+        for name in sorted(request.undeclare, reverse=True):
+            entity = parse_entity(name)
+            held = self._source.declared(entity)
+            values = {} if held is None else held.desired
+            yield from undeclare(entity, values, self._on(entity), self._owners(held))
+
+    def _owners(self, held: StoredEntity | None) -> tuple[str | None, str]:
+        return None if held is None else held.owner, self._owner
+
+    def _on(self, entity: EntityId) -> list[EntityId]:
+        """What else is on a node."""
+        if entity.kind != "node":
+            return []
+        on_it = self._source.bus.snapshot(Wanted(selector=parse_selector(entity.name)))
+        return [one for one in on_it if one != entity]
+
+    def _refuse(self, number: int, text: str, *, conflict: bool = False) -> None:
+        self._say(control.Refused(number, text, conflict))
+
+    def _say(self, answer: Answer) -> None:
+        try:
+            self._send(frame_of(answer))
+        except ValueError as error:
+            self._send(frame_of(control.Refused(answer.id, str(error), conflict=False)))
+
+
+def _is_conflict(error: HapteraError) -> bool:
+    stale = isinstance(error, WriteError) and error.cause is Cause.STALE
+    return stale or isinstance(error, ConflictError)

@@ -1,0 +1,189 @@
+"""One controller at work on a simulated cluster: real engines, and a clock of its own."""
+
+import asyncio
+import math
+import selectors
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from haptera.core.bus import Bus
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.query import detail
+from haptera.model.changes import Change, StoredEntity
+from haptera.model.effects import Reply
+from haptera.model.entity import EntityId
+from haptera.model.views import EntityView
+from haptera.modules import load
+from haptera.runtime.control import Control
+from haptera.sdk import Cluster, Controller
+from haptera.testing.clock import Clock
+from haptera.testing.machine import Machine
+from haptera.testing.network import Faults
+from haptera.testing.world import World
+from haptera.wire.control import Frame
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+Settings = TypeVar("Settings")
+
+MODULES: Final = ("labnode", "service")
+CALM: Final = Faults()
+# How finely time passes where somebody looks whether something is so.
+STEP_S: Final = 0.01
+
+
+class Desk(Generic[Settings]):
+    """Runs a controller against a whole simulated cluster; nothing waits, and all is seen.
+
+    The nodes are simulated machines, off at first, whose `refuses` and `trouble` make them bad;
+    `declare` gives them to the cluster. Time passes only in `run` and `until`: for the cluster,
+    and for what the controller sleeps.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[Settings],
+        settings: Mapping[str, object],
+        nodes: Iterable[str],
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.world = World(seed, nodes, [load(name).manifest() for name in MODULES], CALM)
+        self._source = _Source(self.world)
+        self._loop = _Loop(self.world.clock)
+        self._tasks = self._loop.run_until_complete(self._begin(controller, settings))
+
+    @property
+    def machines(self) -> Mapping[str, Machine]:
+        return self.world.machines
+
+    def propose(self, *changes: Change) -> Reply:
+        """Write as somebody else, and let time pass until that is answered."""
+        return self._loop.run_until_complete(self._source.propose(changes, None))
+
+    def entity(self, entity: EntityId) -> EntityView | None:
+        """How it is now."""
+        return self._source.entity(entity)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass; what the controller raises is raised."""
+        self.until(lambda: False, within_s=seconds)
+
+    def until(self, done: Callable[[], bool], *, within_s: float) -> bool:
+        """Let time pass until it is so; tells whether it came to that."""
+        return self._loop.run_until_complete(self._until(done, within_s))
+
+    async def _until(self, done: Callable[[], bool], within_s: float) -> bool:
+        end = self.world.clock.now + int(within_s * S)
+        while not done() and self.world.clock.now < end:
+            await asyncio.sleep(STEP_S)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+        return done()
+
+    async def _begin(
+        self, controller: Controller[Settings], settings: Mapping[str, object]
+    ) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(one) for one in _speak(controller, settings, self._source)]
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Source:
+    """The parent of a simulated cluster, as controllers read and write it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def bus(self) -> Bus:
+        return self._world.parent.bus
+
+    def revision(self) -> int:
+        return self._engine.table.revision
+
+    def entity(self, entity: EntityId) -> EntityView | None:
+        row = self._engine.table.get(entity)
+        return None if row is None else detail(row, self._world.clock.now)
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        return self._engine.table.declared(entity)
+
+    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply:
+        ticket = self._world.propose(changes, if_revision)
+        replies = self._world.parent.replies
+        while (reply := replies.pop(ticket, None)) is None:  # noqa: ASYNC110  time is simulated
+            await asyncio.sleep(STEP_S)
+        return reply
+
+    @property
+    def _engine(self) -> Engine:
+        engine = self._world.parent.engine
+        assert engine is not None, "the parent is down"
+        return engine
+
+
+def _speak(
+    controller: Controller[Settings], settings: Mapping[str, object], source: _Source
+) -> tuple[Coroutine[Any, Any, None], Coroutine[Any, Any, None]]:
+    """Both ends of a controller's link; what they say to each other passes as bytes."""
+    loop = asyncio.get_running_loop()
+
+    def hear_controller(frame: Frame) -> None:
+        loop.call_soon(control.take, _carried(frame))
+
+    def hear_daemon(frame: Frame) -> None:
+        loop.call_soon(cluster.take, _carried(frame))
+
+    control = Control(controller.name, source, hear_daemon)
+    cluster = Cluster(controller.name, controller.settings(settings), hear_controller)
+    return control.run(), controller.function(cluster)
+
+
+def _carried(frame: Frame) -> Frame:
+    frames = Frames().feed(encode_frame(frame))
+    assert not isinstance(frames, Reject)
+    return frames[0]
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that never waits: where nothing is to be done, simulated time passes."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(_Passing(clock))
+        self._simulated = clock
+
+    def time(self) -> float:
+        return self._simulated.now / S
+
+
+class _Passing(selectors.DefaultSelector):
+    """A selector that lets simulated time pass where others would wait."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._simulated = clock
+
+    def select(self, within_s: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if within_s is None or within_s > 0:
+            wait_ns = None if within_s is None else math.ceil(within_s * S)
+            self._simulated.run_on(wait_ns)
+        return super().select(0)
