@@ -52,8 +52,8 @@ class Site:
     cluster: str
     entities: tuple[SiteEntity, ...]
     modules: tuple[str, ...]
-    controllers: tuple[ControllerPlace, ...]
     lab: Mapping[str, object]
+    controllers: tuple[ControllerPlace, ...] = ()
 
 
 def load_site(path: Path, constants: Mapping[str, str]) -> Site:
