@@ -48,9 +48,10 @@ def test_what_the_outlet_says_is_told_and_after_three_attempts_it_is_left_alone(
     assert outlet.told == ["on"] * 3
 
 
-def test_a_node_that_runs_is_not_switched_off_for_nothing_permits_it_yet() -> None:
-    device = bench(outlet := FakeOutlet("on"))
+def test_a_node_that_is_busy_is_not_switched_off() -> None:
+    outlet = FakeOutlet("on")
+    device = Bench(module, {"platform": "outlet"}, on=outlet, busy="a job runs")
     view = asyncio.run(device.settle({"power": "off"}, within_s=60))
 
-    assert view.why == "outlet.switch_off may harm what runs, and nothing permits it: no-permit"
+    assert view.why == "outlet.switch_off waits: n01 does not permit it: a job runs"
     assert outlet.told == []

@@ -57,7 +57,7 @@ def test_an_intent_that_becomes_durable_after_its_entity_was_made_anew_is_not_ac
 
     assert told(engine, S + MS, Written(1, 6)) == [
         Reply(9, 6),
-        Write(3, (CloseIntent("a1-1"),)),
+        Write(3, (CloseIntent("a1-1", begun=False),)),
         call(2, Work.LOOK, "look", 2 * S + MS),
     ]
     assert told(engine, S + 2 * MS, Written(2, 7), Written(3, 8)) == []
@@ -195,7 +195,7 @@ def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "off", S))
 
-    assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1"),))]
+    assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
     row = engine.table.get(NODE)
     assert row is not None
     assert row.why == "bmc.switch_on: too late to begin when its intent was durable"

@@ -96,7 +96,7 @@ def test_an_intent_that_becomes_durable_too_late_is_closed_without_effect() -> N
     told(engine, S, Answered(1, "off", S))
 
     first, *_ = told(engine, 3 * S, Written(1, 4))
-    assert first == Write(2, (CloseIntent("a1-1"),))
+    assert first == Write(2, (CloseIntent("a1-1", begun=False),))
 
 
 def test_what_is_no_longer_desired_is_not_done_though_it_was_meant() -> None:
@@ -107,7 +107,7 @@ def test_what_is_no_longer_desired_is_not_done_though_it_was_meant() -> None:
 
     assert told(engine, S + MS, Written(2, 5), Written(1, 6)) == [
         Reply(9, 5),
-        Write(3, (CloseIntent("a1-1"),)),
+        Write(3, (CloseIntent("a1-1", begun=False),)),
     ]
 
 

@@ -114,7 +114,7 @@ def test_an_intent_that_was_written_and_not_acted_on_is_closed_by_a_freeze() -> 
     # The freeze is durable first, then the intent: it is not begun any more.
     assert told(engine, 2 * S, Written(2, 7), Written(1, 8)) == [
         Reply(9, 7),
-        Write(3, (CloseIntent("a1-1"),)),
+        Write(3, (CloseIntent("a1-1", begun=False),)),
     ]
     assert outcomes(engine) == ["not begun: frozen"]
     assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
@@ -184,7 +184,7 @@ def test_a_freeze_that_is_prolonged_while_it_ends_goes_on() -> None:
     assert isinstance(opening, Write)
     told(engine, 100 * S, Written(1, 5), Unwritten(2, "changed since", Cause.STALE))
 
-    assert told(engine, 101 * S, Written(3, 6)) == [Write(4, (CloseIntent("a1-1"),))]
+    assert told(engine, 101 * S, Written(3, 6)) == [Write(4, (CloseIntent("a1-1", begun=False),))]
     assert outcomes(engine) == ["not begun: frozen"]
     assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
     assert engine.table.get(FREEZE) is not None

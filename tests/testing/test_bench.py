@@ -105,13 +105,22 @@ def test_a_step_without_effect_is_not_repeated_before_its_outcome_was_read() -> 
     assert all("look" in looks for looks in between)
 
 
-def test_a_disruptive_step_is_planned_and_shown_but_not_taken() -> None:
+def test_a_disruptive_step_is_taken_where_the_node_permits_it() -> None:
     device = bench(switch := Switch(shows=Power.ON))
     view = asyncio.run(device.settle({"power": "off"}, within_s=60))
 
+    assert view.condition is Condition.CONVERGED
+    assert switch.told == ["off"]
+
+
+def test_a_disruptive_step_is_not_taken_while_the_node_is_busy() -> None:
+    switch = Switch(shows=Power.ON)
+    device = Bench(module, {"platform": "test"}, on=switch, busy="2 jobs run")
+    view = asyncio.run(device.settle({"power": "off"}, within_s=60))
+
     assert (view.condition, view.why) == (
-        Condition.STUCK,
-        "switch.switch_off may harm what runs, and nothing permits it: no-permit",
+        Condition.WAITING,
+        "switch.switch_off waits: n01 does not permit it: 2 jobs run",
     )
     assert [link.part for link in view.chain] == ["switch.switch_off"]
     assert switch.told == []

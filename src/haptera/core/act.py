@@ -39,17 +39,22 @@ class Acts:
         self._left: dict[EntityId, tuple[Intent, Step]] = {}
         self._count = 0
 
-    def begin(self, turn: Turn, row: Row, step: Step, start: int) -> None:
-        """Mean to take this step: nothing is done before the intent is durable."""
+    def next_id(self) -> str:
+        """An id that no other intent has."""
         self._count += 1
+        return f"{self._side.instance:x}-{self._count}"
+
+    def begin(self, turn: Turn, row: Row, step: Step, start: int, intent_id: str) -> None:
+        """Mean to take this step: nothing is done before the intent is durable."""
         intent = Intent(
-            f"{self._side.instance:x}-{self._count}",
+            intent_id,
             row.id,
             step.module,
             step.name,
             turn.now,
             self._side.kernel_boot,
             step.enrols,
+            step.disruptive,
         )
         row.stepping = Stepping(intent, step, start, _settled_at(intent, step))
         turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
@@ -95,11 +100,15 @@ class Acts:
         if stepping.begun:
             self.leave(turn, stepping.intent, stepping.step)
         else:
-            self.close(turn, stepping.intent)
+            self.close(turn, stepping.intent, begun=False)
 
-    def close(self, turn: Turn, intent: Intent) -> None:
+    def left(self, entity: EntityId) -> bool:
+        """Whether a step was left on this entity that may yet take effect."""
+        return entity in self._left
+
+    def close(self, turn: Turn, intent: Intent, *, begun: bool = True) -> None:
         """This intent is over, or its module is gone: nobody waits for its outcome."""
-        turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id),)))
+        turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id, begun),)))
 
     def written(self, row: Row) -> None:
         """The intent is durable: once it is decided that the step is still wanted, go."""
@@ -113,14 +122,13 @@ class Acts:
         stepping = row.stepping
         if stepping is None or stepping.phase is not Phase.WRITTEN:
             return True
-        if _first_step(row) is not stepping.step:
+        if first_step(row) is not stepping.step:
             self._close(turn, row, "not begun: something else is to be done now")
             return False
         if (text := contested(row)) is not None:
             self._close(turn, row, f"not begun: {text}")
             return False
-        deadline_at = stepping.intent.began_at + stepping.step.within_ms * MS
-        if deadline_at <= turn.now:
+        if stepping.deadline_at <= turn.now:
             text = "too late to begin when its intent was durable"
             self._put_off(turn, row, f"{stepping.step.path}: {text}")
             self._close(turn, row, text)
@@ -128,7 +136,7 @@ class Acts:
         stepping.phase = Phase.CALLED
         stepping.call = self._calls.ask(
             turn, row, node, stepping.step, Work.STEP,
-            deadline_at=deadline_at, intent=stepping.intent,
+            deadline_at=stepping.deadline_at, intent=stepping.intent,
         )  # fmt: skip
         return True
 
@@ -192,6 +200,8 @@ class Acts:
             row.error = row.failing = None
             row.succeed(stepping.step.path)
             row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
+            if stepping.step.enrols:
+                row.booted_at = turn.now
             self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
@@ -255,7 +265,7 @@ class Acts:
     def _drop(self, turn: Turn, row: Row) -> None:
         """The step under way is over."""
         assert row.stepping is not None
-        self.close(turn, row.stepping.intent)
+        self.close(turn, row.stepping.intent, begun=row.stepping.begun)
         row.stepping = None
         turn.touch(row.id)
 
@@ -264,7 +274,8 @@ def _settled_at(intent: Intent, step: Step) -> int:
     return intent.began_at + (step.within_ms + step.late_ms) * MS
 
 
-def _first_step(row: Row) -> Step | None:
+def first_step(row: Row) -> Step | None:
+    """The step that the present plan begins with; None where it begins with none."""
     if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
         return row.plan.links[0].step
     return None

@@ -1,7 +1,10 @@
 """What comes back from modules, or does not, finds the look or step that asked for it."""
 
+from typing import Final
+
 from haptera.core.act import Acts
 from haptera.core.calls import Calls, Pending
+from haptera.core.gate import Gate
 from haptera.core.look import Looks
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
@@ -9,15 +12,18 @@ from haptera.core.turn import Turn
 from haptera.model.effects import Work
 from haptera.model.events import Answered, Ended, Failed, Sighted
 
+GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
+
 
 class Answers:
     """Sorts answers by call; one to a call that is over is stale, and dropped."""
 
-    def __init__(self, table: Table, calls: Calls, looks: Looks, acts: Acts) -> None:
+    def __init__(self, table: Table, calls: Calls, looks: Looks, acts: Acts, gate: Gate) -> None:
         self._table = table
         self._calls = calls
         self._looks = looks
         self._acts = acts
+        self._gate = gate
 
     def sighted(self, turn: Turn, event: Sighted) -> None:
         """A watch goes on after what it reports."""
@@ -31,6 +37,9 @@ class Answers:
         pending = self._calls.take(event.call)
         row = self._row(pending)
         if pending is None or row is None:
+            return
+        if pending.work in GATE_WORK:
+            self._gate.answered(turn, pending, event)
             return
         match event:
             case Answered() if pending.work is Work.LOOK:
@@ -49,10 +58,12 @@ class Answers:
         row = self._row(pending)
         if pending is None or row is None:
             return
+        text = f"no answer within {pending.part.within_ms / 1000:g} s"
         if pending.work is Work.STEP:
             self._acts.timed_out(turn, row, pending)
+        elif pending.work in GATE_WORK:
+            self._gate.answered(turn, pending, Failed(call, text))
         else:
-            text = f"no answer within {pending.part.within_ms / 1000:g} s"
             self._failed(turn, row, pending, text, refused=False)
 
     def move_watches(self, turn: Turn, module: str, process: int) -> None:
@@ -67,6 +78,7 @@ class Answers:
 
     def lose(self, turn: Turn, module: str, process: int, text: str) -> None:
         """A module's process is gone, with all its calls; nodes are not blamed for it."""
+        self._gate.lost(module)
         for call in self._calls.of_process(module, process):
             pending = self._calls.take(call)
             row = self._row(pending)
@@ -74,7 +86,7 @@ class Answers:
                 continue
             if pending.work is Work.STEP:
                 self._acts.failed(turn, row, f"module {module} {text}", refused=False)
-            else:
+            elif pending.work not in GATE_WORK:
                 self._looks.lost(row, pending)
             turn.dirty.add(row.id)
 

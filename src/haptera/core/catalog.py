@@ -70,6 +70,10 @@ class Catalog:
         """The modules that are not called, but ask."""
         return sorted(one.name for one in self.manifests.values() if one.controller)
 
+    def gates(self, context: Context) -> list[str]:
+        """The modules in this context that can keep work from their node."""
+        return [one for one in self.modules(context) if self.manifests[one].gate]
+
     def domain(self, row: Row, node: Row | None) -> Domain:
         """The compiled class of an entity, by the attributes that parts of its kind mention."""
         key = self._class(row, node)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.core.act import Acts
+from haptera.core.act import Acts, first_step
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
@@ -14,6 +14,7 @@ from haptera.core.limits import MS
 from haptera.core.look import Looks
 from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
+from haptera.core.safety import Safety
 from haptera.core.side import Side
 from haptera.core.state import start
 from haptera.core.sync.presence import HEAR, is_heard
@@ -42,29 +43,36 @@ Standing = tuple[Condition, str | None]
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
 
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What carries decisions out, and what may stand in their way."""
+
+    looks: Looks
+    acts: Acts
+    contests: Contests
+    freezes: Freezes
+    safety: Safety
+
+
 class Decisions:
     """State, diff and plan of one entity become an act, a look, or a wait with its reason."""
 
-    def __init__(  # noqa: PLR0913  one argument an organ
+    def __init__(
         self,
         side: Side,
         catalog: Catalog,
         table: Table,
         timers: Timers,
-        looks: Looks,
-        acts: Acts,
-        contests: Contests,
-        freezes: Freezes,
+        hands: Hands,
         blocked: Callable[[EntityId, Part], str | None],
     ) -> None:
         self._side = side
         self._catalog = catalog
         self._table = table
         self._timers = timers
-        self._looks = looks
-        self._acts = acts
-        self._contests = contests
-        self._freezes = freezes
+        self._looks, self._acts = hands.looks, hands.acts
+        self._contests, self._freezes = hands.contests, hands.freezes
+        self._safety = hands.safety
         self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -95,6 +103,7 @@ class Decisions:
         self._acts.review(turn, row, place.domain, place.state)
         row.quotes = None
         condition, why = self._stand(turn, place)
+        self._safety.settle(turn, row)
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
             row.failures.clear()
@@ -117,12 +126,10 @@ class Decisions:
         row = place.row
         barred = row.bars(place.state, turn.now)
         row.plan = self._plan(place, barred) if place.goal else None
+        row.asking = None
         frozen = self._freezes.why(row.id, turn.now)
-        withheld = frozen is not None and self._acts.withhold(turn, row, "not begun: frozen")
-        if withheld or not self._acts.go(turn, row, place.node):
-            return row.condition, row.why  # until it is decided on again, still in this turn
         if row.stepping is not None:
-            return self._under_way(row)
+            return self._under_way(turn, place, frozen)
         if row.plan is None:
             return Condition.IDLE, None
         if (text := contested(row)) is not None:
@@ -135,12 +142,40 @@ class Decisions:
             return Condition.WAITING, frozen
         return self._take(turn, place, row.plan.links[0])
 
-    def _under_way(self, row: Row) -> Standing:
+    def _under_way(self, turn: Turn, place: Place, frozen: str | None) -> Standing:
+        row = place.row
+        withheld = frozen is not None and self._acts.withhold(turn, row, "not begun: frozen")
+        if not withheld and (hindered := self._hindered(turn, place)):
+            return _at_work(row, hindered)
+        if withheld or not self._go(turn, place):
+            return row.condition, row.why  # until it is decided on again, still in this turn
         assert row.stepping is not None
         reading = row.stepping.phase is Phase.READING
         if reading and (blocked := self._blocked(row.id, row.stepping.step)):
             return Condition.WAITING, blocked
         return _at_work(row, _doing(row))
+
+    def _hindered(self, turn: Turn, place: Place) -> str | None:
+        """What has come in the way of a disruptive step since it was decided on."""
+        stepping = place.row.stepping
+        if stepping is None or not stepping.step.disruptive or not stepping.may_go(turn.now):
+            return None
+        if first_step(place.row) is not stepping.step:
+            return None
+        lacking = self._safety.check(turn, place.row, place.domain, stepping.step)
+        if lacking is None:
+            return None
+        self._timers.soonest(("decide", place.row.id), stepping.deadline_at)
+        return f"{stepping.step.path}: waits: {lacking}"
+
+    def _go(self, turn: Turn, place: Place) -> bool:
+        """Go on with a step whose intent is durable; False where it is over before it began."""
+        stepping = place.row.stepping
+        meant = stepping is not None and stepping.phase is Phase.WRITTEN
+        going = self._acts.go(turn, place.row, place.node)
+        if meant and stepping is not None and stepping.begun and stepping.step.disruptive:
+            self._safety.begins(place.row, stepping.intent)
+        return going
 
     def _plan(self, place: Place, barred: frozenset[str]) -> Chain | NoChain:
         return self._catalog.plan(place.row, place.node, place.state, place.goal, barred)
@@ -177,17 +212,21 @@ class Decisions:
         return _at_work(place.row, f"{part.path}: looks whether {part.at} is {link.expect}")
 
     def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
-        if step.disruptive:
-            # Permits come later: until then what may harm is shown, not done.
-            harm = "may harm what runs, and nothing permits it: no-permit"
-            return Condition.STUCK, f"{step.path} {harm}"
-        again_at = place.row.again_at(step, turn.now)
+        row = place.row
+        again_at = row.again_at(step, turn.now)
         if again_at > turn.now:
-            self._timers.soonest(("decide", place.row.id), again_at)
+            self._timers.soonest(("decide", row.id), again_at)
             text = "had to be done again and again: it does not last"
-            return Condition.STUCK, f"{step.path} {text}{place.row.notes(step)}"
-        self._acts.begin(turn, place.row, step, place.state)
-        return _at_work(place.row, _doing(place.row))
+            return Condition.STUCK, f"{step.path} {text}{row.notes(step)}"
+        if step.enrols and self._safety.boots_later(row, turn.now):
+            return Condition.WAITING, f"{step.path} waits for its turn: others boot first"
+        if step.disruptive:
+            lacking = self._safety.check(turn, row, place.domain, step)
+            if lacking is not None:
+                return Condition.WAITING, f"{step.path} waits: {lacking}"
+        intent_id = self._acts.next_id() if row.asking is None else row.asking.id
+        self._acts.begin(turn, row, step, place.state, intent_id)
+        return _at_work(row, _doing(row))
 
     def _hear(self, turn: Turn, row: Row) -> Standing:
         """Wait for the agent's hello; past the time that a boot may take, say that none came."""

@@ -8,20 +8,23 @@ from haptera.core.answers import Answers
 from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests
-from haptera.core.decide import Decisions
+from haptera.core.decide import Decisions, Hands
 from haptera.core.freezes import Freezes
+from haptera.core.gate import Gate
 from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
 from haptera.core.look import Looks
 from haptera.core.news import publish
+from haptera.core.permits import Permits
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
+from haptera.core.safety import Safety
 from haptera.core.side import PARENT, Side
 from haptera.core.supervise import Supervisor
-from haptera.core.sync.delta import DesiredOut, ObservedOut
-from haptera.core.sync.links import Links
-from haptera.core.sync.merge import DesiredIn, ObservedIn
-from haptera.core.sync.peers import Tier
+from haptera.core.sync.delta import DesiredOut, ObservedOut, Outgoing
+from haptera.core.sync.links import Links, Spoken
+from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
+from haptera.core.sync.peers import Peer, Tier
 from haptera.core.sync.presence import HEAR, hear, hear_self, lose, own_values, stop_waiting
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
@@ -73,29 +76,26 @@ class Engine:
         self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
         self.contests = Contests(side, self.timers, self.looks, self._probe)
         self.freezes = Freezes(side, self.table, self.timers, self.proposals)
-        self.decisions = Decisions(
-            side,
-            catalog,
-            self.table,
-            self.timers,
-            self.looks,
-            self.acts,
-            self.contests,
-            self.freezes,
-            self._blocked,
+        gates = catalog.gates(side.context)
+        self.gate = Gate(side, gates, self.timers, self.calls, self.supervisor, self._own_row)
+        self.permits = Permits(side, self._peer, None if side.node is None else self.gate)
+        self.safety = Safety(
+            side, self.table, self.timers, self.looks, self.permits, self._peer, self.acts.next_id
         )
-        self.answers = Answers(self.table, self.calls, self.looks, self.acts)
+        hands = Hands(self.looks, self.acts, self.contests, self.freezes, self.safety)
+        self.decisions = Decisions(side, catalog, self.table, self.timers, hands, self._blocked)
+        self.answers = Answers(self.table, self.calls, self.looks, self.acts, self.gate)
         here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
         self._here = here
         self._desired_out = DesiredOut(self.table, stored.epoch)
         self._observed_out = ObservedOut(self.table, side, here)
         self._desired_in = DesiredIn(self.table, stored.epoch)
         self._observed_in = ObservedIn(self.table, here)
-        self.links = (
-            Links(side, self.timers, self._desired_out, self._observed_in, schema)
-            if side.node is None
-            else Links(side, self.timers, self._observed_out, self._desired_in, schema)
-        )
+        down = side.node is None
+        out: Outgoing = self._desired_out if down else self._observed_out
+        coming: Incoming = self._observed_in if down else self._desired_in
+        self.links = Links(side, self.timers, out, coming, schema, self._spoken)
+        self._permits_told = self.gate.permits()
         self._begin = Turn(now)
         self._load(stored, now)
 
@@ -140,6 +140,10 @@ class Engine:
                 self.acts.close(self._begin, intent)
             else:
                 self.acts.leave(self._begin, intent, step)
+                if step.disruptive:
+                    self.safety.takes_up(self._begin, intent, step)
+        for disruption in stored.disruptions:
+            self.safety.remember(disruption, now)
         for row in self.table:
             self.acts.take_up(row, now)
         for name, incarnation in stored.incarnations.items():
@@ -158,6 +162,7 @@ class Engine:
                 self._heard(turn, event)
             case Alive(peers, arrived_at):
                 self.links.alive(turn, peers, arrived_at)
+                self._heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.take(turn, event)
             case Sighted():
@@ -185,6 +190,8 @@ class Engine:
     def _heard(self, turn: Turn, event: Heard) -> None:
         agreed = self.links.agrees(event.peer)
         self.links.heard(turn, event)
+        self._heed(turn)
+        turn.dirty.update(self.permits.entities(event.peer))
         if self.links.agrees(event.peer) != agreed:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
@@ -193,12 +200,15 @@ class Engine:
         replaced = self.supervisor.serves(turn, event)
         if replaced is not None:
             self.answers.move_watches(turn, event.module, replaced)
+        self.gate.tend(turn)
 
     def _retire(self, turn: Turn) -> None:
         """End what is under way on what is gone, before a later event is taken for its answer."""
         for row in self.table.take_removed():
             self.looks.retire(turn, row)
             self.acts.retire(turn, row)
+            if not self.acts.left(row.id):
+                self.safety.leave(turn, row.id)
             if row.kind.name == "node":
                 turn.dirty.update(one.id for one in self.table.on(row.id.name))
 
@@ -210,12 +220,16 @@ class Engine:
                 self.links.tell_again(turn, name)
             case ("tier", str(name)):
                 self.links.check_tier(turn, name)
+                self._heed(turn)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):
                 self.freezes.end(turn, entity)
             case ("left", EntityId() as entity):
                 self.acts.give_up(turn, entity)
+                self.safety.leave(turn, entity)
+            case ("gate",):
+                self.gate.tend(turn)
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
             case _:
@@ -225,6 +239,8 @@ class Engine:
         """A node that enrols has booted: what was known of what ran on it is remembered."""
         self.links.join(turn.now, peer, incarnation)
         if self.side.node is None:
+            if (node := self.table.get(node_id(peer))) is not None:
+                node.booted_at = None
             for row in self.table.on(peer):
                 row.reported.clear()
                 row.stands = None
@@ -298,10 +314,10 @@ class Engine:
         peer.disbelieved = not knowable
         if not knowable:
             self.contests.heard(turn, row, place.domain, peer)
-        elif peer.tier is Tier.LOST:
-            lose(turn, row)
-        else:
+        elif peer.tier is not Tier.LOST:
             hear(turn, row, peer)
+        elif lose(turn, row):
+            self.safety.lost(turn.now, row)
 
     def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
         place = self.decisions.place(turn, row)
@@ -319,6 +335,28 @@ class Engine:
     def _probe(self, turn: Turn, node: str) -> None:
         self.links.probe(turn, node)
 
+    def _own_row(self) -> Row | None:
+        return None if self.side.node is None else self.table.get(node_id(self.side.node))
+
+    def _peer(self, name: str) -> Peer | None:
+        return self.links.get(name)
+
+    def _spoken(self, node: str) -> Spoken:
+        """What is said of asks and permits on the link about a node."""
+        if self.side.node is None:
+            return self.permits.asks(node), ()
+        return (), self.gate.permits()
+
+    def _heed(self, turn: Turn) -> None:
+        """On an agent: do what the parent asks, or what its silence demands."""
+        parent = self.links.get(PARENT)
+        if parent is None or parent.heard_at is None:
+            return
+        if parent.tier is Tier.LOST:
+            self.gate.lose(turn)
+        else:
+            self.gate.hear(turn, parent)
+
     def _incarnation(self, entity: EntityId) -> int:
         """The boot of its node, as far as it is known here; 0 before the first."""
         name = PARENT if self.side.node is not None else entity.node
@@ -334,12 +372,14 @@ class Engine:
     def _tell(self, turn: Turn) -> None:
         """Changed entities go to the neighbour at once, and an agent keeps what it is told."""
         if self.side.node is None:
-            self.links.tell_changes(turn, self._desired_out.take_changed())
+            asked = self.permits.take_changed()
+            self.links.tell_changes(turn, {*asked, *self._desired_out.take_changed()})
             return
         if self._desired_in.take_changed():
             kept = Keep(self._desired_in.epoch, self.table.revision, self.table.stored())
             turn.effects.append(kept)
         rows = [row for one in sorted(turn.changed, key=str) if (row := self.table.get(one))]
         told = [self._observed_out.changed(row) for row in rows]
-        if any(told):
+        permits, self._permits_told = self._permits_told, self.gate.permits()
+        if any(told) or permits != self._permits_told:
             self.links.tell_changes(turn, (self.side.node,))

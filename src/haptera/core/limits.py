@@ -24,3 +24,25 @@ TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)
 GONE_MAX: Final = 64
 # A tick that comes later than this past its time is a pause in our own listening.
 LAG_MAX_NS: Final = 250 * MS
+# How soon a gate that refused, or a module that did not answer for it, is asked again.
+GATE_AGAIN_NS: Final = 2 * S
+# A node that is there and does not say within so long whether it permits a step is as good as no.
+ANSWER_WITHIN_NS: Final = 10 * S
+# How long a parent leaves a node alone that refused a permit, so that others have their turn.
+PERMIT_AGAIN_NS: Final = 5 * S
+# Boots that begin within one second of the clock: of a parent's children, and of a fault group.
+BOOTS_A_SECOND_MAX: Final = 10
+GROUP_BOOTS_A_SECOND_MAX: Final = 2
+# A turn to boot that was not taken within so long is given up.
+BOOT_TURN_NS: Final = 60 * S
+# Children that fall silent within this time of each other may have one cause.
+BRAKE_WINDOW_NS: Final = 30 * S
+# More than so many of them, or this share of all, or of one fault group, put the brake on.
+BRAKE_CHILDREN_MIN: Final = 10
+BRAKE_SHARE: Final = 0.1
+BRAKE_GROUP_MIN: Final = 3
+BRAKE_GROUP_SHARE: Final = 0.5
+# The brake is on until nobody has fallen silent for so long.
+BRAKE_NS: Final = 300 * S
+# Within which a budget counts the disruptive steps of a node.
+BUDGET_HOUR_NS: Final = 3_600 * S

@@ -36,9 +36,15 @@ platform = Attribute("node", "platform")
 rack = Attribute("node", "rack")
 address = Attribute("node", "address")
 bmc = Attribute("node", "bmc", size_bytes_max=128)
+# Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
+fault_group = Attribute("node", "fault_group")
+# `recover`: once its agent is down for good, the node may be disturbed without its permit.
+if_lost = Attribute("node", "if_lost", size_bytes_max=16)
 
 # `none` says that nothing on this node is ever busy, so that it needs no gate.
 jobs = Attribute("node", "jobs", size_bytes_max=16)
 JOBS_NONE: Final = "none"
 
-kind = Kind("node", (power, agent, busy), (platform, rack, address, bmc, jobs))
+kind = Kind(
+    "node", (power, agent, busy), (platform, rack, address, bmc, jobs, fault_group, if_lost)
+)

@@ -46,6 +46,7 @@ class CloseIntent(msgspec.Struct, frozen=True, gc=False, tag="close"):
     """The outcome of this intent was read, or it never began."""
 
     id: str
+    begun: bool = True
 
 
 class Cause(StrEnum):
@@ -77,6 +78,17 @@ class StoredEntity(msgspec.Struct, gc=False):
     uuid: str | None = None
 
 
+class Disruption(msgspec.Struct, frozen=True, gc=False):
+    """A disruptive step that may have begun within the last hour, whatever came of it.
+
+    `began_at` counts in the machine's boot named `kernel_boot`, as an intent's does.
+    """
+
+    entity: EntityId
+    began_at: int
+    kernel_boot: str
+
+
 class Stored(msgspec.Struct):
     """All that an engine starts from."""
 
@@ -85,3 +97,4 @@ class Stored(msgspec.Struct):
     entities: list[StoredEntity]
     intents: list[Intent]
     incarnations: dict[str, int]
+    disruptions: list[Disruption] = []

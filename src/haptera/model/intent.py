@@ -19,3 +19,4 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
     began_at: int
     kernel_boot: str
     enrols: bool = False
+    disruptive: bool = False

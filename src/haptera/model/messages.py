@@ -64,11 +64,32 @@ class ObservedUpdate(msgspec.Struct, frozen=True, gc=False, tag="observed"):
 Update = DesiredUpdate | ObservedUpdate
 
 
+class Ask(msgspec.Struct, frozen=True, gc=False):
+    """A disruptive step that waits for its node's permit, or whose outcome is not known yet.
+
+    `id` is that of the step's intent; `late_ms` how long after its call it may still take effect.
+    """
+
+    id: str
+    step: str
+    late_ms: int
+
+
+class Permit(msgspec.Struct, frozen=True, gc=False):
+    """What the node says to an ask: that it takes up no work until it is over, or why it does."""
+
+    id: str
+    granted: bool
+    text: str = ""
+
+
 class Message(msgspec.Struct, frozen=True, gc=False):
     """The content of one datagram: a hello, with what changed.
 
     `desired` and `observed` say how far the sender holds each layer; `words` is the sending
-    node's own packed state (a parent sends none). `probe` asks for a hello at once.
+    node's own packed state (a parent sends none). `probe` asks for a hello at once. `asks` are
+    all that a parent asks of the node now, `permits` all that the node says to what it was asked;
+    None where the datagram says nothing of them.
     """
 
     incarnation: int
@@ -79,3 +100,9 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     words: tuple[int, ...] = ()
     updates: tuple[Update, ...] = ()
     probe: bool = False
+    asks: tuple[Ask, ...] | None = ()
+    permits: tuple[Permit, ...] | None = ()
+
+    def overtaken(self) -> "Message":
+        """What still counts of it once a later message was heard."""
+        return msgspec.structs.replace(self, asks=None, permits=None)

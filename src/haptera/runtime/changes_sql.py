@@ -12,6 +12,7 @@ from haptera.model.changes import (
     CloseIntent,
     Declare,
     Desired,
+    Disruption,
     OpenIntent,
     SetDesired,
     Stored,
@@ -26,6 +27,8 @@ from haptera.runtime.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.writer import RefusalError, StaleError
 
 HISTORY_ROWS_MAX: Final = 100_000
+# Longer than any budget counts back, should the wall clock be set meanwhile.
+DISRUPTIONS_KEPT_S: Final = 2 * 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,10 @@ class _Turn:
             case OpenIntent(intent):
                 self._open(intent)
                 return
-            case CloseIntent(intent_id):
+            case CloseIntent(intent_id, begun):
                 self._sql("DELETE FROM intents WHERE id = ?", (intent_id,))
+                if not begun:
+                    self._sql("DELETE FROM disruptions WHERE intent = ?", (intent_id,))
                 return
             case Declare():
                 self._declare(change)
@@ -143,7 +148,7 @@ class _Turn:
         if self._sql("SELECT 1 FROM intents WHERE id = ?", (intent.id,)).fetchone():
             raise RefusalError(f"intent {intent.id} is open already")
         self._sql(
-            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 intent.id,
                 str(intent.entity),
@@ -152,10 +157,20 @@ class _Turn:
                 intent.began_at,
                 intent.kernel_boot,
                 intent.enrols,
+                intent.disruptive,
             ),
         )
+        if intent.disruptive:
+            self._note_disruption(intent)
         if intent.enrols:
             self.minted[intent.id] = self._mint(intent)
+
+    def _note_disruption(self, intent: Intent) -> None:
+        self._sql("DELETE FROM disruptions WHERE at_s < ?", (self._wall_s - DISRUPTIONS_KEPT_S,))
+        self._sql(
+            "INSERT INTO disruptions VALUES (?, ?, ?, ?, ?)",
+            (intent.id, str(intent.entity), intent.began_at, intent.kernel_boot, self._wall_s),
+        )
 
     def _mint(self, intent: Intent) -> str:
         node = intent.entity.node
@@ -204,7 +219,14 @@ def load(connection: sqlite3.Connection) -> Stored:
             "SELECT name, incarnation FROM nodes WHERE incarnation > 0 ORDER BY name"
         ).fetchall()
     )
-    return Stored(epoch, revision, _entities(connection), _intents(connection), incarnations)
+    return Stored(
+        epoch,
+        revision,
+        _entities(connection),
+        _intents(connection),
+        incarnations,
+        _disruptions(connection),
+    )
 
 
 def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
@@ -231,9 +253,18 @@ def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
 
 def _intents(connection: sqlite3.Connection) -> list[Intent]:
     return [
-        Intent(key, parse_entity(entity), module, step, began_at, kernel_boot, bool(enrols))
-        for key, entity, module, step, began_at, kernel_boot, enrols in connection.execute(
-            "SELECT id, entity, module, step, began_at, kernel_boot, enrols FROM intents"
-            " ORDER BY rowid"
+        Intent(key, parse_entity(entity), module, step, at, boot, bool(enrols), bool(disruptive))
+        for key, entity, module, step, at, boot, enrols, disruptive in connection.execute(
+            "SELECT id, entity, module, step, began_at, kernel_boot, enrols, disruptive"
+            " FROM intents ORDER BY rowid"
+        )
+    ]
+
+
+def _disruptions(connection: sqlite3.Connection) -> list[Disruption]:
+    return [
+        Disruption(parse_entity(entity), began_at, kernel_boot)
+        for entity, began_at, kernel_boot in connection.execute(
+            "SELECT entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent"
         )
     ]

@@ -9,7 +9,7 @@ from typing import Final
 from haptera.model.errors import HapteraError
 from haptera.runtime.private import sync
 
-VERSION: Final = 1
+VERSION: Final = 2
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -59,7 +59,8 @@ CREATE TABLE intents (
     step TEXT NOT NULL,
     began_at INTEGER NOT NULL,
     kernel_boot TEXT NOT NULL,
-    enrols INTEGER NOT NULL
+    enrols INTEGER NOT NULL,
+    disruptive INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE enrolments (
     id TEXT PRIMARY KEY,
@@ -90,6 +91,19 @@ CREATE TABLE tokens (
     expires_s REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_DISRUPTIONS: Final = """
+CREATE TABLE disruptions (  -- of the last hour, for the budgets
+    intent TEXT PRIMARY KEY,
+    entity TEXT NOT NULL,
+    began_at INTEGER NOT NULL,
+    kernel_boot TEXT NOT NULL,
+    at_s REAL NOT NULL
+) WITHOUT ROWID;
+"""
+# What makes a file of each earlier version one of the next.
+_MIGRATIONS: Final = {
+    1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
+}
 
 
 def open_database(path: Path, *, pages_max: int | None = None) -> sqlite3.Connection:
@@ -123,7 +137,7 @@ def _make(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + _TABLES)
+        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS)
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -142,6 +156,7 @@ def _open(path: Path, pages_max: int | None) -> sqlite3.Connection:
     try:
         _check(connection, path)
         path.chmod(0o600)
+        _migrate(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -151,6 +166,15 @@ def _open(path: Path, pages_max: int | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring an older file to this version, step by step, each step whole or not at all."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for step in range(version, VERSION):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;"
+        )
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:

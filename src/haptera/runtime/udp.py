@@ -202,7 +202,10 @@ class Udp:
             return None
         if opened.late and not message.updates and link.heard is not None:
             return link.name  # a hello that a later one overtook: nothing in it is news
-        link.heard, link.schema = opened.body, message.schema
+        link.schema = message.schema
+        link.heard = None if opened.late else opened.body
+        if opened.late:
+            message = message.overtaken()
         return Heard(link.name, opened.boot, message, now)
 
     def _send(self, datagram: bytes, address: Address) -> None:

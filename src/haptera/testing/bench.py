@@ -9,10 +9,12 @@ from haptera.core.limits import MS, S
 from haptera.core.query import view
 from haptera.core.side import Side
 from haptera.kinds import KINDS
+from haptera.kinds.node import JOBS_NONE, Power, jobs, power
 from haptera.model.changes import Desired, Stored, StoredEntity
-from haptera.model.effects import Call, Effect, Reply, Start, Work, Write
+from haptera.model.effects import Call, Effect, Reply, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Ended, Event, Failed, Ready, Written
+from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
+from haptera.model.messages import Mark, Message, Permit
 from haptera.model.parts import Context
 from haptera.model.schema import Kind
 from haptera.model.views import Condition, EntityView
@@ -28,7 +30,8 @@ class Bench(Generic[Made]):
     """Runs a module's functions on a fake of what they are handed, as a real engine asks for them.
 
     `on` stands for what `connect` makes. The module's entity is the node itself, or for a module
-    of another kind an entity of that kind on a node whose agent is up.
+    of another kind an entity of that kind on a node whose agent is up. What is disruptive, the
+    node permits, unless it is `busy`: then it refuses in these words.
     """
 
     def __init__(
@@ -37,10 +40,13 @@ class Bench(Generic[Made]):
         attributes: Mapping[str, str],
         *,
         on: Made,
+        busy: str | None = None,
         kinds: Mapping[str, Kind] = KINDS,
     ) -> None:
         self._module = module
         self._on = on
+        self._busy = busy
+        self._dark = False
         self._now = S
         self._revision = 0
         self.calls: list[str] = []
@@ -61,12 +67,14 @@ class Bench(Generic[Made]):
         """
         engine = self._engine(desired)
         end = self._now + within_s * S
-        events: list[Event] = []
+        events: list[Event] = [] if self._side.node else [Enrolled(NODE, 1)]
         while self._now < end:
             effects = engine.handle(events, self._now)
             engine.check()
             row = engine.table.get(self.entity)
             assert row is not None
+            seen = row.known.get(power.name)
+            self._dark = seen is not None and seen.value == Power.OFF
             if row.condition is Condition.CONVERGED and row.stepping is None:
                 break
             events = [event for effect in effects for event in await self._perform(effect)]
@@ -82,7 +90,8 @@ class Bench(Generic[Made]):
         values = {name: Desired(value, "bench") for name, value in desired.items()}
         entities = [StoredEntity(self.entity, self._attributes, "bench", values, 1)]
         if self.entity.kind != "node":
-            entities.append(StoredEntity(node_id(NODE), {}, "bench", {}, 1))
+            quiet = {} if self._busy is not None else {jobs.name: JOBS_NONE}
+            entities.append(StoredEntity(node_id(NODE), quiet, "bench", {}, 1))
         return Engine(self._side, self._catalog, Stored(1, 1, entities, [], {}), 0, self._now)
 
     async def _perform(self, effect: Effect) -> list[Event]:
@@ -94,10 +103,19 @@ class Bench(Generic[Made]):
                 return [Written(ticket, self._revision)]
             case Call():
                 return await self._call(effect)
+            case Tell(_, message) if not self._dark:
+                return [self._hello(message)]
             case Reply():
                 raise AssertionError(effect)
             case _:
                 return []
+
+    def _hello(self, told: Message) -> Heard:
+        """What the agent says when it is told something: that it holds it, and its permit."""
+        permit = self._busy is None
+        said = tuple(Permit(one.id, permit, self._busy or "") for one in told.asks or ())
+        message = Message(1, 0, 0, told.desired, Mark(), permits=said)
+        return Heard(NODE, 1, message, self._now)
 
     async def _call(self, call: Call) -> list[Event]:
         if call.work is Work.WATCH:

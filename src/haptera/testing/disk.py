@@ -10,6 +10,7 @@ from haptera.model.changes import (
     CloseIntent,
     Declare,
     Desired,
+    Disruption,
     OpenIntent,
     SetDesired,
     Stored,
@@ -37,6 +38,7 @@ class Disk:
         self.entities: dict[EntityId, StoredEntity] = {}
         self.intents: dict[str, Intent] = {}
         self.incarnations: dict[str, int] = {}
+        self.disruptions: dict[str, Disruption] = {}
         self.full = False
         self.refusing = 0.0
         self.slow_ms = 20
@@ -59,6 +61,7 @@ class Disk:
                     list(self.entities.values()),
                     list(self.intents.values()),
                     dict(self.incarnations),
+                    list(self.disruptions.values()),
                 )
             ),
             Stored,
@@ -105,10 +108,13 @@ class Disk:
         match change:
             case OpenIntent(intent):
                 self.intents[intent.id] = intent
+                self.disruptions |= _disruption(intent)
                 self.opened[intent.id] = self._clock.now
-            case CloseIntent(id):
+            case CloseIntent(id, begun):
                 self.intents.pop(id, None)
                 self.closed[id] = self._clock.now
+                if not begun:
+                    self.disruptions.pop(id, None)
             case Undeclare(entity):
                 self.entities.pop(entity, None)
             case Declare(entity, attributes, owner):
@@ -126,3 +132,9 @@ class Disk:
 
     def _entity(self, entity: EntityId) -> StoredEntity:
         return self.entities.setdefault(entity, StoredEntity(entity, {}, "", {}, 0))
+
+
+def _disruption(intent: Intent) -> dict[str, Disruption]:
+    if not intent.disruptive:
+        return {}
+    return {intent.id: Disruption(intent.entity, intent.began_at, intent.kernel_boot)}

@@ -87,5 +87,10 @@ class Radio:
         assert isinstance(message, Message), message
         if opened.late and not message.updates and sender in self._bodies:
             return  # a hello that a later one overtook: nothing in it is news
-        self._schemas[sender], self._bodies[sender] = message.schema, opened.body
+        self._schemas[sender] = message.schema
+        if opened.late:
+            message = message.overtaken()
+            self._bodies.pop(sender, None)
+        else:
+            self._bodies[sender] = opened.body
         self._deliver([Heard(sender, opened.boot, message, self._clock.now)])

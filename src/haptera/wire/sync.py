@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from haptera.model.messages import Mark, Message, Update
+from haptera.model.messages import Ask, Mark, Message, Permit, Update
 from haptera.model.schema import WORDS_MAX
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
@@ -14,6 +14,7 @@ from haptera.wire.frame import (
     Reason,
     Reject,
 )
+from haptera.wire.permits import ASK, ASKS_MAX, PERMIT, decode_spoken, encode_ask, encode_permit
 from haptera.wire.updates import Codec
 
 # Flags, how many words; incarnation, term, schema; epoch, version and digest of both layers.
@@ -21,6 +22,8 @@ _PREFIX: Final = Struct(">BB9Q")
 _WORDS: Final = tuple(Struct(f">{count}Q") for count in range(WORDS_MAX + 1))
 _SECTION: Final = Struct(">BH")
 _PROBE: Final = 1
+# A further datagram of a message: it says nothing of asks and permits, which are in the first.
+_FURTHER: Final = 2
 
 assert _PREFIX.size + _WORDS[-1].size == PREFIX_BYTES_MAX
 assert _SECTION.size == SECTION_HEADER_BYTES
@@ -31,8 +34,8 @@ def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[byte
 
     `peer_schema` is the schema digest that the peer last told, None where it has told none.
     """
-    prefix = _prefix(message)
-    bodies = [prefix]
+    further = _prefix(message, _FURTHER)
+    bodies = [_prefix(message, 0) + _spoken(message)]
     for update in message.updates:
         section, content = codec.encode(update, peer_schema)
         if len(content) > CONTENT_BYTES_MAX:
@@ -40,9 +43,9 @@ def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[byte
             # which plans nothing until it has ours, the largest named ones are not worth more.
             assert peer_schema != codec.schema
             continue
-        packed = _SECTION.pack(section, len(content)) + content
+        packed = _packed(section, content)
         if len(bodies[-1]) + len(packed) > BODY_BYTES_MAX:
-            bodies.append(prefix)
+            bodies.append(further)
         bodies[-1] += packed
     return bodies
 
@@ -54,15 +57,16 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
     if words > WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
         return Reject(Reason.PREFIX)
-    updates: list[Update] = []
+    told: list[Update | Ask | Permit] = []
     for section in _sections(body, _PREFIX.size + 8 * words):
         if isinstance(section, Reject):
             return section
-        update = codec.decode(*section, schema)
-        if isinstance(update, Reject):
-            return update
-        if update is not None:
-            updates.append(update)
+        one = decode_spoken(*section) or codec.decode(*section, schema)
+        if isinstance(one, Reject):
+            return one
+        if one is not None:
+            told.append(one)
+    further = bool(flags & _FURTHER)
     return Message(
         incarnation,
         term,
@@ -70,15 +74,28 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
         Mark(*marks[:3]),
         Mark(*marks[3:]),
         _WORDS[words].unpack_from(body, _PREFIX.size),
-        tuple(updates),
+        tuple(one for one in told if not isinstance(one, Ask | Permit)),
         bool(flags & _PROBE),
+        None if further else tuple(one for one in told if isinstance(one, Ask)),
+        None if further else tuple(one for one in told if isinstance(one, Permit)),
     )
 
 
-def _prefix(message: Message) -> bytes:
+def _spoken(message: Message) -> bytes:
+    """The sections that only the first datagram of a message has."""
+    asks = [_packed(ASK, encode_ask(one)) for one in (message.asks or ())[:ASKS_MAX]]
+    permits = [_packed(PERMIT, encode_permit(one)) for one in (message.permits or ())[:ASKS_MAX]]
+    return b"".join((*asks, *permits))
+
+
+def _packed(section: int, content: bytes) -> bytes:
+    return _SECTION.pack(section, len(content)) + content
+
+
+def _prefix(message: Message, flags: int) -> bytes:
     desired, observed = message.desired, message.observed
     return _PREFIX.pack(
-        _PROBE if message.probe else 0,
+        flags | (_PROBE if message.probe else 0),
         len(message.words),
         message.incarnation,
         message.term,

@@ -12,6 +12,7 @@ from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
+from haptera.model.messages import Ask
 from haptera.model.parts import Step
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
@@ -61,6 +62,15 @@ class Stepping:
     phase: Phase = Phase.WRITING
     call: int | None = None
     error: str | None = None
+
+    @property
+    def deadline_at(self) -> int:
+        """After when the step is not called any more."""
+        return self.intent.began_at + self.step.within_ms * MS
+
+    def may_go(self, now: int) -> bool:
+        """Whether its intent is durable, and its call neither made nor too late."""
+        return self.phase is Phase.WRITTEN and now < self.deadline_at
 
     @property
     def begun(self) -> bool:
@@ -121,7 +131,8 @@ class Row:
     `found_at` says when each known value was first read; `second` holds what another module last
     read of a variable, `contests` what cannot be so together with what is known;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
-    those in a row, by part.
+    those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
+    `booted_at` is when this side found that it had booted it, until the node enrols.
     """
 
     id: EntityId
@@ -153,6 +164,8 @@ class Row:
     failing: str | None = None
     failures: dict[str, int] = field(default_factory=dict)
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
+    asking: Ask | None = None
+    booted_at: int | None = None
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()
     published: Published | None = None

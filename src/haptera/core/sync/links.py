@@ -1,6 +1,6 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from haptera.core.limits import TELL_AGAIN_NS
 from haptera.core.side import PARENT, Side
@@ -12,19 +12,32 @@ from haptera.core.turn import Turn
 from haptera.model.effects import Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard
-from haptera.model.messages import Mark, Message
+from haptera.model.messages import Ask, Mark, Message, Permit
+
+# What a side has to say of asks and permits, on the link about a node.
+Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
 
 
 class Links:
-    """One link for each child of a parent, or the one that an agent has to its parent."""
+    """One link for each child of a parent, or the one that an agent has to its parent.
+
+    `spoken` tells what is to be said of asks and permits on the link about a node.
+    """
 
     def __init__(
-        self, side: Side, timers: Timers, outgoing: Outgoing, incoming: Incoming, schema: int
+        self,
+        side: Side,
+        timers: Timers,
+        outgoing: Outgoing,
+        incoming: Incoming,
+        schema: int,
+        spoken: Callable[[str], Spoken] = lambda _: ((), ()),
     ) -> None:
         self._side = side
         self._timers = timers
         self._outgoing = outgoing
         self._incoming = incoming
+        self._spoken = spoken
         self._schema = schema
         self._peers: dict[str, Peer] = {}
 
@@ -52,7 +65,7 @@ class Links:
             return
         message, node = event.message, self._node(event.peer)
         if peer.boot != event.boot:
-            peer.boot = event.boot
+            peer.boot, peer.asks, peer.permits = event.boot, (), ()
             self._incoming.unconfirm(node, self._their_mark(message).epoch)
         elif self._their_mark(message).epoch != self._incoming.mark(node).epoch:
             self._incoming.unconfirm(node, self._their_mark(message).epoch)
@@ -61,6 +74,7 @@ class Links:
         self._compare(turn, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
         peer.schema = message.schema
+        peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
 
     def alive(self, turn: Turn, names: Iterable[str], at: int) -> None:
@@ -101,7 +115,7 @@ class Links:
         peer = self._peers.get(name)
         if peer is None:
             return
-        if peer.tier is Tier.LOST or self._holds(peer):
+        if peer.tier is Tier.LOST or self._settled(peer):
             peer.tells = 0
         else:
             self._tell(turn, peer)
@@ -134,13 +148,23 @@ class Links:
             self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
         elif peer.disbelieved:
             turn.dirty.add(node_id(self._node(peer.name)))
-        if self._holds(peer):
+        if self._settled(peer):
             self._timers.drop(("tell", peer.name))
             peer.tells = 0
         elif peer.tells == 0 or peer.tells >= len(TELL_AGAIN_NS) or back:
             self._tell(turn, peer)
         if peer.probed:
             turn.effects.append(Tell(peer.name, self._message(turn, peer, after=None)))
+
+    def _settled(self, peer: Peer) -> bool:
+        """Whether it holds our layer, and has answered all that it is asked and nothing else."""
+        return self._holds(peer) and self._answered(peer)
+
+    def _answered(self, peer: Peer) -> bool:
+        if self._side.node is not None:
+            return True
+        asks, _ = self._spoken(peer.name)
+        return {one.id for one in asks} == {one.id for one in peer.permits}
 
     def _holds(self, peer: Peer) -> bool:
         """Whether it said that it holds our layer as it is; remembered as the last good version."""
@@ -154,7 +178,10 @@ class Links:
 
     def _tell(self, turn: Turn, peer: Peer) -> None:
         self._holds(peer)
-        turn.effects.append(Tell(peer.name, self._message(turn, peer, after=peer.acked)))
+        probe = not self._answered(peer)
+        turn.effects.append(
+            Tell(peer.name, self._message(turn, peer, after=peer.acked, probe=probe))
+        )
         wait_ns = TELL_AGAIN_NS[min(peer.tells, len(TELL_AGAIN_NS) - 1)]
         peer.tells += 1
         self._timers.set(("tell", peer.name), turn.now + wait_ns)
@@ -178,6 +205,7 @@ class Links:
         ours, theirs = self._outgoing.mark(node), self._incoming.mark(node)
         updates = () if after is None else self._outgoing.updates(node, after, turn.now)
         down = self._side.node is None
+        asks, permits = self._spoken(node)
         return Message(
             peer.incarnation,
             0,
@@ -186,6 +214,8 @@ class Links:
             theirs if down else ours,
             updates=updates,
             probe=probe,
+            asks=asks,
+            permits=permits,
         )
 
     def _node(self, peer: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from zlib import crc32
 
-from haptera.model.messages import Mark
+from haptera.model.messages import Ask, Mark, Message, Permit
 
 
 class Tier(StrEnum):
@@ -18,6 +18,8 @@ class Tier(StrEnum):
 # In tenths of H.
 SUSPECT_AFTER = 12
 LOST_AFTER = 40
+# In H: silent for so long, a node may be recovered where that is allowed.
+DOWN_AFTER = 24
 PROBE_EVERY = 1
 # What a neighbour holds that has not said what it holds.
 NOTHING = Mark()
@@ -31,6 +33,7 @@ class Peer:
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
     we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
     while something that is known denies that it can be there.
+    `asks` and `permits` are what it last said of them, in its present process.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Peer:
     acked: int = 0
     tells: int = 0
     disbelieved: bool = False
+    asks: tuple[Ask, ...] = ()
+    permits: tuple[Permit, ...] = ()
 
     def heard(self, at: int) -> bool:
         """It was heard; tell whether it had been lost, or never heard before."""
@@ -52,6 +57,18 @@ class Peer:
         self.heard_at = self.silent_since = at
         self.tier = Tier.FRESH
         return back
+
+    def hears(self, message: Message) -> None:
+        """Take over what a message says of asks and permits, where it speaks of them."""
+        if message.asks is not None:
+            self.asks = message.asks
+        if message.permits is not None:
+            self.permits = message.permits
+
+    def fresh(self, now: int, hello_ns: int) -> bool:
+        """Whether it was heard so lately that what it said holds now (DESIGN section 5)."""
+        at = self.heard_at
+        return at is not None and (now - at) * 10 <= SUSPECT_AFTER * hello_ns
 
     def grow_silent(self, now: int, hello_ns: int) -> Tier:
         """The tier by now."""

@@ -57,10 +57,12 @@ def hear_self(turn: Turn, row: Row, name: str, value: str, incarnation: int) -> 
         _learn(turn, row, name, Fact(value, MODULE, Method.READ, turn.now, incarnation))
 
 
-def lose(turn: Turn, row: Row) -> None:
-    """The agent has been silent for too long: remembered, not known."""
-    if row.forget(agent.name, turn.now):
-        turn.touch(row.id)
+def lose(turn: Turn, row: Row) -> bool:
+    """The agent has been silent for too long: remembered, not known. Tells whether that is news."""
+    if not row.forget(agent.name, turn.now):
+        return False
+    turn.touch(row.id)
+    return True
 
 
 def _learn(turn: Turn, row: Row, name: str, fact: Fact) -> None:

@@ -1,0 +1,121 @@
+"""Who disturbs what now, and lately; and who has to wait until there is room again."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.core.limits import BUDGET_HOUR_NS
+from haptera.core.turn import Turn
+from haptera.model.budget import DEFAULT, Budget, Per
+from haptera.model.entity import EntityId
+
+# Of those that wait, how many are woken when there is room: more than one, for it may not suit all.
+WOKEN_MAX: Final = 8
+BEGUN_MAX: Final = 10_000
+
+Where = Mapping[Per, str | None]
+
+
+@dataclass(slots=True)
+class Account:
+    """What one node, group or parent has under way, and when it began what it began lately."""
+
+    holders: set[EntityId] = field(default_factory=set)
+    begun: deque[tuple[int, EntityId]] = field(default_factory=lambda: deque(maxlen=BEGUN_MAX))
+
+
+class Budgets:
+    """One place an entity, from before its permit is asked for until its outcome is known.
+
+    `size` tells how many nodes a group has (None: all), `declared` the budgets that people set.
+    """
+
+    def __init__(
+        self, size: Callable[[str | None], int], declared: Callable[[], Iterable[Budget]]
+    ) -> None:
+        self._size = size
+        self._declared = declared
+        self._accounts: dict[tuple[Per, str | None], Account] = {}
+        self._held: dict[EntityId, Where] = {}
+        self._waiting: dict[EntityId, None] = {}
+        self._woken: set[EntityId] = set()
+
+    def hold(self, entity: EntityId, where: Where, now: int) -> str | None:
+        """Take a place for this entity, unless there is none: then wait, and say for what."""
+        if entity in self._held:
+            return None
+        for budget in self._budgets(entity):
+            key = where[budget.per]
+            if budget.per is Per.GROUP and key is None:
+                continue
+            if text := self._full(budget, self._account(budget.per, key), key, now):
+                self._waiting[entity] = None
+                self._woken.discard(entity)
+                return text
+        self.take(entity, where)
+        return None
+
+    def take(self, entity: EntityId, where: Where) -> None:
+        """This one has its place, whatever the room: it is under way already."""
+        self._waiting.pop(entity, None)
+        self._woken.discard(entity)
+        self._held[entity] = where
+        for per, key in where.items():
+            self._account(per, key).holders.add(entity)
+
+    def begin(self, entity: EntityId, where: Where, at: int) -> None:
+        """Its step begins, or has begun then."""
+        for per, key in where.items():
+            self._account(per, key).begun.append((at, entity))
+
+    def leave(self, turn: Turn, entity: EntityId) -> None:
+        """It needs no place, or no more: others may."""
+        self._waiting.pop(entity, None)
+        where = self._held.pop(entity, None)
+        for per, key in (where or {}).items():
+            self._account(per, key).holders.discard(entity)
+        if where is not None or entity in self._woken:
+            self._woken.discard(entity)
+            self._wake(turn)
+
+    def room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
+        """When an hourly limit that stands in the way now will have room; None: none does."""
+        times = []
+        for budget in self._budgets(entity):
+            begun = self._account(budget.per, where[budget.per]).begun
+            if budget.per_hour is not None and len(begun) >= budget.per_hour:
+                times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
+        return max((at for at in times if at > now), default=None)
+
+    def _wake(self, turn: Turn) -> None:
+        """Have the first ones of the queue decided on; who does not need a place passes it on."""
+        woken = list(self._waiting)[:WOKEN_MAX]
+        for one in woken:
+            del self._waiting[one]
+        self._woken.update(woken)
+        turn.dirty.update(woken)
+
+    def _budgets(self, entity: EntityId) -> list[Budget]:
+        """Those that hold for it: declared ones, or else the default of what they count over."""
+        declared = [one for one in self._declared() if entity in one.of]
+        said = {one.per for one in declared}
+        return declared + [one for per, one in DEFAULT.items() if per not in said]
+
+    def _account(self, per: Per, key: str | None) -> Account:
+        return self._accounts.setdefault((per, key), Account())
+
+    def _full(self, budget: Budget, account: Account, key: str | None, now: int) -> str | None:
+        of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
+        name = of[budget.per]
+        nodes = 1 if budget.per is Per.NODE else self._size(key)
+        most = budget.at_once_max(nodes)
+        if most is not None and len(account.holders) >= most:
+            others = ", ".join(sorted(map(str, account.holders))[:3])
+            return f"the budget of {name} allows {most} at once: {others}"
+        while account.begun and account.begun[0][0] <= now - BUDGET_HOUR_NS:
+            account.begun.popleft()
+        meant = len(account.begun) + len(account.holders)
+        if budget.per_hour is not None and meant >= budget.per_hour:
+            return f"the budget of {name} allows {budget.per_hour} an hour"
+        return None

@@ -1,0 +1,73 @@
+"""What a parent asks of a node before it disturbs it, and what the node says, one a section."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from haptera.model.messages import Ask, Permit
+from haptera.wire.frame import Reason, Reject
+
+ASK: Final = 3
+PERMIT: Final = 4
+# Of each kind, so that all of a node's are in the first datagram of a message.
+ASKS_MAX: Final = 3
+ID_BYTES_MAX: Final = 48
+STEP_BYTES_MAX: Final = 130
+TEXT_BYTES_MAX: Final = 160
+
+
+class _Ask(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    id: str
+    step: str
+    late_ms: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Permit(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    id: str
+    granted: bool
+    text: str
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_ASK: Final = msgspec.msgpack.Decoder(_Ask)
+_PERMIT: Final = msgspec.msgpack.Decoder(_Permit)
+
+
+def encode_ask(ask: Ask) -> bytes:
+    assert len(ask.id.encode()) <= ID_BYTES_MAX
+    return _ENCODER.encode(_Ask(ask.id, _cut(ask.step, STEP_BYTES_MAX), ask.late_ms))
+
+
+def encode_permit(permit: Permit) -> bytes:
+    """A text that is too long is cut, an id as it came."""
+    text = _cut(permit.text, TEXT_BYTES_MAX)
+    return _ENCODER.encode(_Permit(permit.id, permit.granted, text))
+
+
+def decode_spoken(section: int, content: bytes) -> Ask | Permit | Reject | None:
+    """An ask or a permit; None for a section of another type."""
+    try:
+        if section == ASK:
+            ask = _ASK.decode(content)
+            return Ask(_id(ask.id), ask.step, ask.late_ms)
+        if section == PERMIT:
+            permit = _PERMIT.decode(content)
+            return Permit(_id(permit.id), permit.granted, permit.text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return Reject(Reason.SECTION)
+    return None
+
+
+def _id(text: str) -> str:
+    """An id that can be said back.
+
+    Raises:
+        ValueError: it is longer than any.
+    """
+    if len(text.encode(errors="replace")) > ID_BYTES_MAX:
+        raise ValueError("an id that is too long")
+    return text
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    return text.encode(errors="replace")[:bytes_max].decode(errors="ignore")

@@ -1,0 +1,168 @@
+"""On an agent: when the gates of its node close, what is permitted, and when they open again."""
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.side import PARENT, Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Stored, StoredEntity
+from haptera.model.effects import Call, Start, Tell, Work
+from haptera.model.entity import node_id
+from haptera.model.events import Ended, Enrolled, Event, Exited, Failed, Heard, Ready, Ticked
+from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.parts import Context, Manifest
+
+H = 1 * S
+JOBS = Manifest("jobs", "1", Context.SELF, (), (), gate=True)
+SLURM = Manifest("slurm", "1", Context.SELF, (), (), gate=True)
+OFF = Ask("a1-1", "bmc.switch_off", 4_000)
+BOOT = 5
+
+
+class Agent:
+    """An agent's engine: what it asks of its gates, and what it says of permits."""
+
+    def __init__(self, *gates: Manifest, attributes: dict[str, str] | None = None) -> None:
+        side = Side(Context.SELF, "n01", 0xB2, "boot", H)
+        node = StoredEntity(node_id("n01"), attributes or {}, "parent", {}, 1)
+        stored = Stored(7, 1, [node], [], {})
+        self.engine = Engine(side, Catalog(KINDS, gates), stored, 0, S)
+        self.now = S
+        self.calls: list[Call] = []
+        self.said: tuple[Permit, ...] = ()
+        self.tell(Ticked(), Enrolled(PARENT, 1))
+
+    def tell(self, *events: Event, after_s: float = 0.01) -> None:
+        self.now += int(after_s * S)
+        for effect in self.engine.handle(events, self.now):
+            match effect:
+                case Start(module, process):
+                    self.tell(Ready(module, process))
+                case Call():
+                    self.calls.append(effect)
+                case Tell(_, message):
+                    self.said = message.permits or ()
+                case _:
+                    pass
+
+    def hear(self, *asks: Ask, after_s: float = 0.01) -> None:
+        """The parent says hello, and asks this."""
+        self.tell(Heard(PARENT, BOOT, Message(1, 0, 0, Mark(), Mark(), asks=asks), self.now),
+                  after_s=after_s)  # fmt: skip
+
+    def gate_calls(self) -> list[tuple[str, Work]]:
+        """What gates were asked since this was last asked, answered in order by `end`."""
+        calls, self.calls = self.calls, []
+        self.open = calls
+        return [(call.module, call.work) for call in calls]
+
+    def end(self, *refusals: str | None) -> None:
+        """The calls just seen end; with a text, the gate refuses."""
+        for call, refusal in zip(self.open, refusals or (None,) * len(self.open), strict=True):
+            self.tell(Ended(call.id) if refusal is None else Failed(call.id, refusal, refused=True))
+
+    def pass_silently(self, seconds: float) -> None:
+        end = self.now + int(seconds * S)
+        while self.now < end:
+            due = self.engine.deadline() or end
+            self.tell(Ticked(), after_s=(max(self.now + MS, min(end, due)) - self.now) / S)
+
+
+def test_a_node_boots_closed_and_is_opened_when_its_parent_asks_for_nothing() -> None:
+    agent = Agent(JOBS)
+    agent.pass_silently(3)
+    assert agent.gate_calls() == []
+    agent.hear()
+    assert agent.gate_calls() == [("jobs", Work.RELEASE)]
+
+
+def test_a_permit_is_given_once_all_gates_are_closed_and_ends_with_the_ask() -> None:
+    agent = Agent(JOBS, SLURM)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD), ("slurm", Work.HOLD)]
+    assert agent.said == ()
+    agent.end()
+    assert agent.said == (Permit("a1-1", granted=True),)
+    agent.hear()
+    assert agent.said == ()
+    assert agent.gate_calls() == [("jobs", Work.RELEASE), ("slurm", Work.RELEASE)]
+
+
+def test_a_gate_that_refuses_says_why_and_is_asked_again_for_the_next_ask() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.end("2 jobs run")
+    assert agent.said == (Permit("a1-1", granted=False, text="jobs: 2 jobs run"),)
+    agent.hear()
+    assert agent.gate_calls() == []
+    again = Ask("a1-2", "bmc.switch_off", 4_000)
+    agent.hear(again)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.end()
+    assert agent.said == (Permit("a1-2", granted=True),)
+
+
+def test_where_no_gate_is_nothing_is_permitted_unless_the_node_is_never_busy() -> None:
+    agent = Agent()
+    agent.hear(OFF)
+    assert [one.granted for one in agent.said] == [False]
+    quiet = Agent(attributes={"jobs": "none"})
+    quiet.hear(OFF)
+    assert quiet.said == (Permit("a1-1", granted=True),)
+
+
+def test_a_permit_is_withdrawn_while_its_gate_is_opened_closed_or_gone() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    agent.gate_calls()
+    agent.end()
+    assert agent.said == (Permit("a1-1", granted=True),)
+    agent.tell(Exited("jobs", "was killed"))
+    assert agent.said == ()
+    agent.pass_silently(5)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.hear()  # asked while the gate is being closed for an ask that is over by now
+    agent.end()
+    assert agent.said == ()
+    assert agent.gate_calls() == [("jobs", Work.RELEASE)]
+    agent.hear(OFF)  # and while it is being opened: it counts as neither
+    assert agent.said == ()
+
+
+def test_a_lost_parent_s_permit_is_withdrawn_at_once_and_kept_until_it_can_do_no_harm() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    agent.gate_calls()
+    agent.end()
+    agent.pass_silently(3.5)
+    assert agent.said == (Permit("a1-1", granted=True),)
+    agent.pass_silently(1)
+    assert agent.said == ()
+    agent.pass_silently(2 + 4 - 0.9)
+    assert agent.gate_calls() == []
+    agent.pass_silently(1)
+    assert agent.gate_calls() == [("jobs", Work.RELEASE)]
+
+
+def test_a_parent_that_comes_back_in_time_finds_the_gate_closed() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    agent.gate_calls()
+    agent.end()
+    agent.pass_silently(5)
+    agent.hear(OFF)
+    assert agent.said == (Permit("a1-1", granted=True),)
+    assert agent.gate_calls() == []
+
+
+def test_a_gate_that_does_not_answer_is_asked_again() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.pass_silently(3)
+    agent.hear(OFF)
+    agent.pass_silently(2)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    assert agent.said == (Permit("a1-1", granted=False, text="jobs: no answer within 2 s"),)

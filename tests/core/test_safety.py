@@ -1,0 +1,258 @@
+"""What a disruptive step waits for: brake, budgets, fresh readings, its node's permit."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import CloseIntent, Desired, Disruption, Stored, StoredEntity
+from haptera.model.effects import Call, Effect, Start, Tell, Work, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Answered, Ended, Enrolled, Event, Heard, Ready, Ticked, Written
+from haptera.model.intent import Intent
+from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+
+H = 5 * S
+PARENT = Context.PARENT
+WHERE = (Condition("platform", ("test",)),)
+LOOK = Look("bmc", "look", "node", "power", ("off", "on"), WHERE, context=PARENT, every_ms=60_000)
+OFF = Step(
+    "bmc",
+    "switch_off",
+    "node",
+    (Change("power", ("on",), "off"),),
+    WHERE,
+    context=PARENT,
+    within_ms=2000,
+    late_ms=3000,
+    disruptive=True,
+)
+BMC = Manifest("bmc", "1", PARENT, (LOOK,), (OFF,))
+SIDE = Side(PARENT, None, 0xA1, "boot", H)
+
+
+@dataclass
+class Rig:
+    """A parent whose nodes are on and should be off; looks are answered, writes are at once."""
+
+    nodes: tuple[str, ...]
+    desired: tuple[str, ...] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    disruptions: tuple[Disruption, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    silent: set[str] = field(default_factory=set)
+    refusal: str | None = None
+    answers: bool = True
+    now: int = S
+
+    def __post_init__(self) -> None:
+        off = {"power": Desired("off", "site")}
+        entities = [
+            StoredEntity(
+                node_id(name),
+                {"platform": "test", **self.attributes},
+                "site",
+                off if name in (self.desired or self.nodes) else {},
+                3,
+            )
+            for name in self.nodes
+        ]
+        stored = Stored(7, 3, entities, list(self.intents), {}, list(self.disruptions))
+        self.engine = Engine(SIDE, Catalog(KINDS, [BMC]), stored, 0, S)
+        self.called: list[tuple[int, str]] = []
+        self.asked: dict[str, tuple[Ask, ...]] = {}
+        self.boots = 1
+        self.hello_at = self.now + H
+        self.open: set[str] = set()
+        self.open_max = 0
+        self._tell([Ticked(), *(Enrolled(name, 1) for name in self.nodes)])
+        for name in self.nodes:
+            self.hello(name)
+
+    def hello(self, name: str) -> None:
+        """The node's agent says hello, and what it says to what it was asked last."""
+        if name not in self.silent:
+            self._tell([self._heard(name)])
+
+    def run(self, seconds: float) -> None:
+        """Let time pass; agents say hello each H, and looks find what is there."""
+        end = self.now + int(seconds * S)
+        while self.now < end:
+            due = self.engine.deadline()
+            self.now = min(end, max(self.now + MS, min(due or end, self.hello_at)))
+            if self.now >= self.hello_at:
+                self.hello_at += H
+                for name in self.nodes:
+                    self.hello(name)
+            self._tell([Ticked()])
+
+    def why(self, name: str) -> str | None:
+        row = self.engine.table.get(node_id(name))
+        assert row is not None
+        return row.why
+
+    def _tell(self, events: list[Event]) -> None:
+        while events:
+            effects = self.engine.handle(events, self.now)
+            self.engine.check()
+            self.now += MS
+            events = [event for effect in effects for event in self._perform(effect)]
+
+    def _perform(self, effect: Effect) -> list[Event]:
+        match effect:
+            case Start(module):
+                return [Ready(module)]
+            case Write(ticket, changes):
+                self.open -= {one.id for one in changes if isinstance(one, CloseIntent)}
+                return [Written(ticket, 4)]
+            case Tell(peer, message):
+                before, self.asked[peer] = self.asked.get(peer), message.asks or ()
+                changed = before != self.asked[peer] and peer not in self.silent
+                return [self._heard(peer)] if changed and self.answers else []
+            case Call(id, Work.LOOK, _, _, entity):
+                dark = any(entity.name == name and self.now - at >= S for at, name in self.called)
+                return [Answered(id, "off" if dark else "on", self.now)]
+            case Call(id, Work.STEP, _, _, entity):
+                self.called.append((self.now, entity.name))
+                self.open.add(str(effect.intent))
+                self.open_max = max(self.open_max, len(self.open))
+                return [Ended(id)]
+            case _:
+                return []
+
+    def _heard(self, name: str) -> Heard:
+        said = tuple(
+            Permit(one.id, self.refusal is None, self.refusal or "")
+            for one in self.asked.get(name, ())
+            if self.answers
+        )
+        held = self.engine._desired_out.mark(name)
+        return Heard(name, self.boots, Message(1, 0, 0, held, Mark(), permits=said), self.now)
+
+
+def test_a_permitted_step_is_asked_for_taken_once_and_no_longer_asked_for_when_it_is_over() -> None:
+    rig = Rig(("n01",))
+    rig.run(1)
+    assert [name for _, name in rig.called] == ["n01"]
+    rig.run(10)
+    assert [name for _, name in rig.called] == ["n01"]
+    assert rig.asked["n01"] == ()
+
+
+def test_a_permit_that_is_refused_is_shown_and_asked_for_again_later() -> None:
+    rig = Rig(("n01",), refusal="2 jobs run")
+    rig.run(3)
+    assert rig.why("n01") == "bmc.switch_off waits: n01 does not permit it: 2 jobs run"
+    assert rig.asked["n01"] == ()
+    rig.refusal = None
+    rig.run(PERMIT_AGAIN_NS / S)
+    assert len(rig.called) == 1
+
+
+def test_without_an_answer_nothing_is_done() -> None:
+    rig = Rig(("n01",), answers=False)
+    rig.run(2)
+    assert rig.why("n01") == "bmc.switch_off waits: n01 is asked for its permit"
+    rig.run(12)
+    assert rig.why("n01") == "bmc.switch_off waits: n01 did not say whether it permits it"
+    rig.run(60)
+    assert rig.called == []
+
+
+def test_a_silent_node_is_left_alone_for_good() -> None:
+    rig = Rig(("n01",), silent={"n01"})
+    rig.run(1000)
+    assert rig.called == []
+    assert rig.why("n01") == "bmc.switch_off waits: the agent of n01 is silent: no-permit"
+
+
+def test_a_silent_node_that_may_be_recovered_is_so_after_24_hellos() -> None:
+    rig = Rig(("n01",), silent={"n01"}, attributes={"if_lost": "recover"})
+    rig.run(23 * H / S)
+    assert rig.called == []
+    rig.run(3 * H / S)
+    assert [name for _, name in rig.called] == ["n01"]
+
+
+def test_a_permit_that_its_node_no_longer_stands_by_counts_for_nothing() -> None:
+    """Once the node is silent for 1.2 H, what it said last is too old to act on."""
+    rig = Rig(("n01", "n02"), desired=("n01",), answers=False)
+    rig.run(1)
+    rig.silent.add("n01")
+    rig.answers = True
+    rig.run(60)
+    assert rig.called == []
+
+
+def test_without_a_fresh_reading_the_look_comes_first() -> None:
+    """Power is looked at once a minute only, which is too long ago for what may harm."""
+    rig = Rig(("n01",), refusal="busy")
+    rig.run(30)
+    rig.refusal = None
+    rig.run(6)
+    row = rig.engine.table.get(node_id("n01"))
+    assert row is not None
+    ((at, _),) = rig.called
+    before = [one for one in (row.known.get("power"), row.remembered.get("power")) if one]
+    assert before
+    assert at - 1.2 * H <= before[0].at
+
+
+@pytest.mark.parametrize(("nodes", "group", "most"), [(8, "", 1), (40, "", 2), (40, "r1", 2)])
+def test_no_more_are_disturbed_at_once_than_the_budgets_allow(
+    nodes: int, group: str, most: int
+) -> None:
+    names = tuple(f"n{at:02}" for at in range(nodes))
+    rig = Rig(names, attributes={"rack": group} if group else {})
+    rig.run(5 * nodes)
+    assert (len(rig.called), rig.open_max) == (nodes, most)
+
+
+def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
+    past = tuple(Disruption(node_id("n01"), at * MS, "boot") for at in (1, 2, 3))
+    rig = Rig(("n01",), disruptions=past)
+    rig.run(60)
+    assert rig.why("n01") == "bmc.switch_off waits: the budget of node n01 allows 3 an hour"
+    rig.run(3_600)
+    assert len(rig.called) == 1
+
+
+def test_a_restarted_parent_goes_on_asking_until_the_outcome_is_known() -> None:
+    intent = Intent("99-1", node_id("n01"), "bmc", "switch_off", S // 2, "boot", disruptive=True)
+    rig = Rig(("n01",), desired=("none",), intents=(intent,), now=S)
+    rig.run(0.1)
+    assert rig.asked["n01"] == (Ask("99-1", "bmc.switch_off", 5_000),)
+    rig.run(10)
+    assert rig.asked["n01"] == ()
+    assert rig.called == []
+
+
+def test_where_many_fall_silent_at_once_nothing_is_disturbed_until_that_is_over() -> None:
+    names = tuple(f"n{at:02}" for at in range(20))
+    rig = Rig(names, desired=("n00",), refusal="busy")
+    rig.run(5)
+    rig.silent |= set(names[5:])
+    rig.run(5 * H / S)
+    rig.refusal = None
+    rig.run(60)
+    assert rig.called == []
+    text = "bmc.switch_off waits: the brake is on: 15 of 20 nodes fell silent within 30 s"
+    assert rig.why("n00") == text
+    rig.run(BRAKE_NS / S)
+    assert [name for _, name in rig.called] == ["n00"]
+
+
+def test_an_entity_that_goes_leaves_its_place_to_others() -> None:
+    rig = Rig(("n01", "n02"), refusal="busy")
+    rig.run(1)
+    rig.engine.table.remove(node_id("n01"))
+    rig.refusal = None
+    rig.run(10)
+    assert [name for _, name in rig.called] == ["n02"]
+    assert rig.engine.permits.asks("n01") == ()
+    assert EntityId("node", "n01", "n01") not in rig.engine.table
