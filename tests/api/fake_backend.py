@@ -21,6 +21,7 @@ from haptera.model.effects import Reply
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.views import (
+    BrakeView,
     Condition,
     DesiredView,
     EntityView,
@@ -48,6 +49,7 @@ class FakeBackend:
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.asked = []
+        self.braked = BrakeView(None, 0)
         self.agents = {}  # what agents say of entities
         self.unasked = "the agent does not answer"
         self.logs = {}
@@ -106,6 +108,12 @@ class FakeBackend:
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
         return other.entities(everything)
+
+    def brake(self):
+        return self.braked
+
+    def release(self):
+        self.braked = BrakeView(None, 0)
 
     def ask(self, entity):
         self.asked.append(entity)

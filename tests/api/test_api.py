@@ -66,6 +66,8 @@ ROUTES = [
     ("POST", "/v1/apply", Scope.WRITE),
     ("POST", "/v1/apply?dry_run=1", Scope.READ),
     ("GET", "/v1/events", Scope.READ),
+    ("GET", "/v1/brake", Scope.READ),
+    ("DELETE", "/v1/brake", Scope.WRITE),
     ("GET", "/v1/freezes", Scope.READ),
     ("POST", "/v1/freezes", Scope.WRITE),
     ("DELETE", "/v1/freezes?selector=n1", Scope.WRITE),

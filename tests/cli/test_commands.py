@@ -13,7 +13,7 @@ import pytest
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, LinkView, TriedView
+from haptera.model.views import BrakeView, Condition, LinkView, TriedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
 
@@ -214,6 +214,16 @@ def test_a_parent_that_does_not_answer_is_waited_for_visibly(monkeypatch, tmp_pa
             connection.close()
             assert asking.stderr.readline().startswith("error: cannot reach the parent: ")
             assert asking.wait(WITHIN_S) == UNREACHABLE
+
+
+def test_the_brake_is_shown_and_released(cluster, capsys):
+    assert typed(capsys, "brake") == (OK, "the brake is off\n", "")
+    cluster.backend.braked = BrakeView("15 of 20 nodes fell silent within 30 s", 240_000)
+    on = "the brake is on for 4 min more: 15 of 20 nodes fell silent within 30 s\n"
+    assert typed(capsys, "brake") == (OK, on, "")
+    released = "the brake is released: 15 of 20 nodes fell silent within 30 s\n"
+    assert typed(capsys, "brake", "--release") == (OK, released, "")
+    assert typed(capsys, "brake") == (OK, "the brake is off\n", "")
 
 
 def test_retry_asks_for_one_entity_at_once(cluster, capsys):

@@ -9,13 +9,25 @@ from haptera.core.engine import Engine
 from haptera.core.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
 from haptera.core.side import Side
 from haptera.kinds import KINDS
-from haptera.model.changes import CloseIntent, Desired, Disruption, Stored, StoredEntity
+from haptera.model.changes import CloseIntent, Desired, Disruption, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Ended, Enrolled, Event, Heard, Ready, Ticked, Written
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Enrolled,
+    Event,
+    Heard,
+    Proposed,
+    Ready,
+    Released,
+    Ticked,
+    Written,
+)
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Mark, Message, Permit
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.views import BrakeView
 
 H = 5 * S
 PARENT = Context.PARENT
@@ -33,6 +45,7 @@ OFF = Step(
     disruptive=True,
 )
 BMC = Manifest("bmc", "1", PARENT, (LOOK,), (OFF,))
+BUDGET = EntityId("budget", "few", None)
 SIDE = Side(PARENT, None, 0xA1, "boot", H)
 
 
@@ -45,6 +58,7 @@ class Rig:
     attributes: dict[str, str] = field(default_factory=dict)
     disruptions: tuple[Disruption, ...] = ()
     intents: tuple[Intent, ...] = ()
+    others: tuple[StoredEntity, ...] = ()
     silent: set[str] = field(default_factory=set)
     refusal: str | None = None
     answers: bool = True
@@ -62,7 +76,9 @@ class Rig:
             )
             for name in self.nodes
         ]
-        stored = Stored(7, 3, entities, list(self.intents), {}, list(self.disruptions))
+        stored = Stored(
+            7, 3, [*entities, *self.others], list(self.intents), {}, list(self.disruptions)
+        )
         self.engine = Engine(SIDE, Catalog(KINDS, [BMC]), stored, 0, S)
         self.called: list[tuple[int, str]] = []
         self.asked: dict[str, tuple[Ask, ...]] = {}
@@ -245,6 +261,32 @@ def test_where_many_fall_silent_at_once_nothing_is_disturbed_until_that_is_over(
     assert rig.why("n00") == text
     rig.run(BRAKE_NS / S)
     assert [name for _, name in rig.called] == ["n00"]
+
+
+def test_a_person_who_knows_why_they_are_silent_releases_the_brake() -> None:
+    names = tuple(f"n{at:02}" for at in range(20))
+    rig = Rig(names, desired=("n00",), refusal="busy")
+    rig.run(5)
+    rig.silent |= set(names[5:])
+    rig.run(5 * H / S)
+    rig.refusal = None
+    assert rig.engine.safety.brake(rig.now).why == "15 of 20 nodes fell silent within 30 s"
+    rig._tell([Released()])
+    assert rig.engine.safety.brake(rig.now) == BrakeView(None, 0)
+    rig.run(1)
+    assert [name for _, name in rig.called] == ["n00"]
+
+
+def test_a_declared_budget_holds_instead_of_the_default_and_a_change_wakes_the_queue() -> None:
+    few = {"per": Desired("parent", "site"), "at_once": Desired(0, "site")}
+    stored = StoredEntity(BUDGET, {}, "site", few, 3)
+    rig = Rig(tuple(f"n{at}" for at in range(8)), others=(stored,))
+    rig.run(20)
+    assert rig.called == []
+    assert rig.why("n3") == "bmc.switch_off waits: the budget of this parent allows 0 at once"
+    rig._tell([Proposed(1, (SetDesired(BUDGET, "at_once", 3, "site"),))])
+    rig.run(30)
+    assert (len(rig.called), rig.open_max) == (8, 3)
 
 
 def test_an_entity_that_goes_leaves_its_place_to_others() -> None:

@@ -12,6 +12,7 @@ import haptera
 from haptera.api.apply import ApplyRoute, SiteChanges
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
+from haptera.api.brake import BrakeRoutes
 from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
@@ -62,6 +63,7 @@ def endpoints(
     yield from EntityRoutes(backend, cluster).endpoints()
     yield from ApplyRoute(backend, site_changes, cluster).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
+    yield from BrakeRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

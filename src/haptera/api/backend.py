@@ -7,7 +7,7 @@ from haptera.core.bus import Bus
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.views import EntityDetail, EntityView, Summary
+from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.tokens import Scope
 
 
@@ -42,6 +42,11 @@ class Backend(Protocol):
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
         """All entities as they would be with these changes; nothing is written."""
+
+    def brake(self) -> BrakeView: ...
+
+    def release(self) -> None:
+        """Release the brake."""
 
     def ask(self, entity: EntityId) -> None:
         """Try this entity again now."""

@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "logs": "haptera.cli.explaining:logs",
     "get": "haptera.cli.asking:get",
     "retry": "haptera.cli.asking:retry",
+    "brake": "haptera.cli.brake:brake",
     "freeze": "haptera.cli.freezing:freeze",
     "thaw": "haptera.cli.freezing:thaw",
     "job": "haptera.cli.job:job",

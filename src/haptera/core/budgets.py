@@ -13,6 +13,8 @@ from haptera.model.entity import EntityId
 # Of those that wait, how many are woken when there is room: more than one, for it may not suit all.
 WOKEN_MAX: Final = 8
 BEGUN_MAX: Final = 10_000
+# Of those that have the places, how many are named to who waits.
+SHOWN_MAX: Final = 3
 
 Where = Mapping[Per, str | None]
 
@@ -79,6 +81,11 @@ class Budgets:
             self._woken.discard(entity)
             self._wake(turn)
 
+    def wake_all(self, turn: Turn) -> None:
+        """The budgets changed: have everybody in the queue decided on."""
+        turn.dirty.update(self._waiting)
+        self._waiting.clear()
+
     def room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
         """When an hourly limit that stands in the way now will have room; None: none does."""
         times = []
@@ -111,8 +118,9 @@ class Budgets:
         nodes = 1 if budget.per is Per.NODE else self._size(key)
         most = budget.at_once_max(nodes)
         if most is not None and len(account.holders) >= most:
-            others = ", ".join(sorted(map(str, account.holders))[:3])
-            return f"the budget of {name} allows {most} at once: {others}"
+            others = ", ".join(sorted(map(str, account.holders))[:SHOWN_MAX])
+            now_are = f": {others}" if others else ""
+            return f"the budget of {name} allows {most} at once{now_are}"
         while account.begun and account.begun[0][0] <= now - BUDGET_HOUR_NS:
             account.begun.popleft()
         meant = len(account.begun) + len(account.holders)

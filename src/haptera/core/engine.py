@@ -28,6 +28,7 @@ from haptera.core.sync.peers import Peer, Tier
 from haptera.core.sync.presence import HEAR, hear, hear_self, lose, own_values, stop_waiting
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
+from haptera.kinds import budget
 from haptera.kinds.node import Agent, agent
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect, Keep
@@ -45,6 +46,7 @@ from haptera.model.events import (
     Heard,
     Proposed,
     Ready,
+    Released,
     Sighted,
     Ticked,
     Unwritten,
@@ -180,6 +182,8 @@ class Engine:
                 self._enrolled(turn, peer, incarnation)
             case Asked(entity):
                 self._asked(turn, entity)
+            case Released():
+                self.safety.release(turn)
             case Clocked(wall_offset_ns):
                 self.freezes.set_clock(wall_offset_ns)
             case Ticked():
@@ -259,6 +263,8 @@ class Engine:
                 for changed, number in self.proposals.written(turn, ticket, revision):
                     self._desired_out.changed(changed, number)
                     turn.touch(changed)
+                    if changed.kind == budget.kind.name:
+                        self.safety.rebudget(turn)
             case Unwritten(_, text) if row is not None:
                 self.acts.unwritten(turn, row, text)
             case Unwritten():

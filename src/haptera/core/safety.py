@@ -18,14 +18,17 @@ from haptera.core.side import Side
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
+from haptera.kinds import budget
 from haptera.kinds.node import Power, fault_group, if_lost, power, rack
-from haptera.model.budget import Per
+from haptera.model.budget import Budget, Per
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
 from haptera.model.parts import Step
+from haptera.model.selector import ALL, parse_selector
+from haptera.model.views import BrakeView
 
 # The value of the node's attribute `if_lost` that lets a node be recovered without its word.
 RECOVER: Final = "recover"
@@ -53,10 +56,12 @@ class Safety:
         self._timers = timers
         self._looks = looks
         self._permits = permits
-        self._budgets = Budgets(self._size, lambda: ())
+        self._budgets = Budgets(self._size, self._declared)
+        self._limits: tuple[int, tuple[Budget, ...]] = -1, ()
         self._brake = Brake(self._size)
         self._pace = Pace()
         self._wants: EntityId | None = None
+        self._braked_ones: set[EntityId] = set()
         self._sizes: tuple[int, Counter[str | None]] = -1, Counter()
         self._peer = peer
         self._next_id = next_id
@@ -73,7 +78,7 @@ class Safety:
             return "no node answers for it: no-permit"
         needed = not self._harmless(node, turn.now)
         absent = (
-            self._braked(row, turn.now)
+            self._held_up(row, turn.now)
             or self._refused_lately(row, turn.now)
             or contested(row)
             or (self._silent(row, node, turn.now) if needed else None)
@@ -119,6 +124,16 @@ class Safety:
         """This node has fallen silent, and nobody here has switched it off."""
         self._brake.lost(now, node.id.name, group_of(node))
 
+    def brake(self, now: int) -> BrakeView:
+        """Whether the brake is on."""
+        return BrakeView(self._brake.on(now), max(0, self._brake.until() - now) // MS)
+
+    def release(self, turn: Turn) -> None:
+        """Let go on what the brake has stopped."""
+        self._brake.release()
+        turn.dirty.update(self._braked_ones)
+        self._braked_ones.clear()
+
     def settle(self, turn: Turn, row: Row) -> None:
         """It was decided on: it keeps what its step needs, and leaves the rest to others."""
         wants, self._wants = self._wants == row.id, None
@@ -137,9 +152,10 @@ class Safety:
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
-    def _braked(self, row: Row, now: int) -> str | None:
+    def _held_up(self, row: Row, now: int) -> str | None:
         text = self._brake.on(now)
         if text is not None:
+            self._braked_ones.add(row.id)
             self._timers.soonest(("decide", row.id), self._brake.until())
             return f"the brake is on: {text}"
         return None
@@ -235,6 +251,19 @@ class Safety:
         asked = self._permits.ask_of(row.id)
         return asked if asked is not None and asked.step == step.path else None
 
+    def rebudget(self, turn: Turn) -> None:
+        """A budget was declared, changed or taken away."""
+        self._budgets.wake_all(turn)
+
+    def _declared(self) -> tuple[Budget, ...]:
+        """What people declared, as of the table's revision."""
+        revision, limits = self._limits
+        if revision != self._table.revision:
+            rows = [row for row in self._table.on(None) if row.kind is budget.kind]
+            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired)
+            self._limits = self._table.revision, limits
+        return limits
+
     def _size(self, group: str | None) -> int:
         """How many nodes a group has, None for all."""
         revision, sizes = self._sizes
@@ -248,6 +277,21 @@ class Safety:
     def _where(self, entity: EntityId) -> Where:
         node = None if entity.node is None else self._table.get(node_id(entity.node))
         return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
+
+
+def _budget(row: Row) -> Budget:
+    data = row.plain()
+    return Budget(
+        Per(str(data[budget.per.name])),
+        parse_selector(str(data.get(budget.of.name, ALL))),
+        _number(data.get(budget.at_once.name)),
+        _number(data.get(budget.share.name)),
+        _number(data.get(budget.per_hour.name)),
+    )
+
+
+def _number(value: str | int | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def group_of(node: Row | None) -> str | None:

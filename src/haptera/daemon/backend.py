@@ -15,8 +15,8 @@ from haptera.model.changes import Cause, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Asked, Event, Proposed
-from haptera.model.views import EntityDetail, EntityView, Summary, detail_of
+from haptera.model.events import Asked, Event, Proposed, Released
+from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.requests import (
     Answer,
@@ -133,6 +133,12 @@ class EngineBackend:
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
         return preview(self._engine.table, self._engine.catalog, changes, now_ns())
+
+    def brake(self) -> BrakeView:
+        return self._engine.safety.brake(now_ns())
+
+    def release(self) -> None:
+        self._deliver([Released()])
 
     def ask(self, entity: EntityId) -> None:
         self._deliver([Asked(entity)])

@@ -20,7 +20,8 @@ class Budget:
     """A limit on disruptive steps of the entities that `of` selects.
 
     At once run at most `at_once` of them, and at most `share` percent of the nodes that it counts
-    over, but one in any case; within an hour begin at most `per_hour`. None: no such limit.
+    over, but one where the share is not 0; within an hour begin at most `per_hour`. None: no such
+    limit.
     """
 
     per: Per
@@ -37,7 +38,7 @@ class Budget:
         """
         limits = [] if self.at_once is None else [self.at_once]
         if self.share is not None:
-            limits.append(max(1, nodes * self.share // 100))
+            limits.append(max(min(1, self.share), nodes * self.share // 100))
         return min(limits, default=None)
 
 

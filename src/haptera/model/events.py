@@ -131,6 +131,10 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     entity: EntityId
 
 
+class Released(msgspec.Struct, frozen=True, gc=False):
+    """A person has seen why the brake is on, and lets disruptive steps go on."""
+
+
 Event = (
     Proposed
     | Written
@@ -146,5 +150,6 @@ Event = (
     | Alive
     | Ticked
     | Asked
+    | Released
     | Clocked
 )

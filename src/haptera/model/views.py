@@ -113,6 +113,13 @@ def detail_of(
     return EntityDetail(**fields, agent=agent, unasked=unasked)
 
 
+class BrakeView(msgspec.Struct, frozen=True, gc=False):
+    """Why the brake is on, None where it is off, and how long it stays so if nothing happens."""
+
+    why: str | None
+    left_ms: int
+
+
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """How many entities of each kind stand in each condition."""
 
