@@ -210,3 +210,10 @@ def test_of_two_freezes_the_one_that_lasts_longer_is_told() -> None:
     told(engine, S, Answered(1, "off", S))
 
     assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
+
+
+def test_the_modules_of_what_is_frozen_go_on_for_it_is_they_who_look() -> None:
+    engine = engine_with(freeze("*", until_s=None))
+
+    assert engine.freezes.why(NODE, S) is not None
+    assert engine.freezes.why(EntityId("module", "bmc", None), S) is None

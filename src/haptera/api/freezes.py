@@ -127,9 +127,10 @@ class FreezeRoutes:
         return [one for one in self._acted_on() if any(one in held for held in selectors)]
 
     def _acted_on(self) -> list[EntityId]:
-        """What is declared and has a state that parts could change."""
+        """What is declared, has a state that parts could change, and can be frozen."""
+        kinds = {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
         ids = [one.entity for one in self.backend.stored()]
-        return sorted((one for one in ids if KINDS[one.kind].variables), key=str)
+        return sorted((one for one in ids if one.kind in kinds), key=str)
 
     def _views(self) -> list[FreezeView]:
         entities = self._acted_on()

@@ -9,6 +9,7 @@ from haptera.core.contest import contested
 from haptera.core.knowledge import Domain
 from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS
 from haptera.core.look import Looks
+from haptera.core.policies import Policies
 from haptera.core.rows.row import Phase, Row, Stepping, Tried
 from haptera.core.side import Side
 from haptera.core.timers import Timers
@@ -29,14 +30,22 @@ class Acts:
     """Begins steps, follows them, and says when one is over."""
 
     def __init__(
-        self, side: Side, timers: Timers, calls: Calls, looks: Looks, tickets: Tickets
+        self,
+        side: Side,
+        timers: Timers,
+        calls: Calls,
+        looks: Looks,
+        policies: Policies,
+        tickets: Tickets,
     ) -> None:
         self._side = side
         self._timers = timers
         self._calls = calls
         self._looks = looks
+        self._policies = policies
         self._tickets = tickets
-        self._left: dict[EntityId, tuple[Intent, Step]] = {}
+        # With the time at which each is settled.
+        self._left: dict[EntityId, tuple[Intent, Step, int]] = {}
         self._count = 0
 
     def next_id(self) -> str:
@@ -56,30 +65,38 @@ class Acts:
             step.enrols,
             step.disruptive,
         )
-        row.stepping = Stepping(intent, step, start, _settled_at(intent, step))
+        row.stepping = Stepping(intent, step, start, self._settled_at(intent, step))
         turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
 
-    def leave(self, turn: Turn, intent: Intent, step: Step) -> None:
-        """This step may have been begun, and nobody follows it: its entity will, if it is there.
+    def load(self, turn: Turn, intent: Intent, step: Step) -> None:
+        """An earlier process may have begun this step; nothing of it can have begun since.
 
-        Intents are left oldest first. An entity has one, unless the disk refused to close it.
+        That is counted too, for the step may have had more time then than policies give it now.
         """
         if intent.kernel_boot != self._side.kernel_boot:
             # The clock has begun anew since: count from now, which is the safe side.
             intent = msgspec.structs.replace(intent, began_at=turn.now)
+        begun_now = turn.now + step.late_ms * MS
+        self.leave(turn, intent, step, max(self._settled_at(intent, step), begun_now))
+
+    def leave(self, turn: Turn, intent: Intent, step: Step, settled_at: int) -> None:
+        """This step may have been begun, and nobody follows it: its entity will, if it is there.
+
+        Intents are left oldest first. An entity has one, unless the disk refused to close it.
+        """
         if (older := self._left.get(intent.entity)) is not None:
             self.close(turn, older[0])
-        self._left[intent.entity] = intent, step
-        self._timers.set(("left", intent.entity), _settled_at(intent, step))
+        self._left[intent.entity] = intent, step, settled_at
+        self._timers.set(("left", intent.entity), settled_at)
 
     def take_up(self, row: Row, now: int) -> None:
         """Follow the step that was left on this entity: its outcome is unknown until it is read."""
         if row.id not in self._left:
             return
-        intent, step = self._left.pop(row.id)
+        intent, step, settled_at = self._left.pop(row.id)
         self._timers.drop(("left", row.id))
         row.stepping = Stepping(
-            intent, step, None, _settled_at(intent, step), Phase.READING,
+            intent, step, None, settled_at, Phase.READING,
             error=f"{step.path}: was left under way",
         )  # fmt: skip
         for change in step.changes:
@@ -87,7 +104,7 @@ class Acts:
 
     def give_up(self, turn: Turn, entity: EntityId) -> None:
         """The entity did not come back, and the step that was left on it has no effect any more."""
-        intent, _ = self._left.pop(entity)
+        intent, *_ = self._left.pop(entity)
         self.close(turn, intent)
 
     def retire(self, turn: Turn, row: Row) -> None:
@@ -98,7 +115,7 @@ class Acts:
         if stepping.call is not None:
             self._calls.cancel(turn, stepping.call)
         if stepping.begun:
-            self.leave(turn, stepping.intent, stepping.step)
+            self.leave(turn, stepping.intent, stepping.step, stepping.settled_at)
         else:
             self.close(turn, stepping.intent, begun=False)
 
@@ -178,13 +195,11 @@ class Acts:
 
     def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""
-        self.failed(
-            turn, row, f"no answer within {pending.part.within_ms / 1000:g} s", refused=False
-        )
-        step = pending.part
-        if isinstance(step, Step) and step.fails_to is not None:
+        step, terms = pending.part, self._policies.terms(row.id, pending.part)
+        self.failed(turn, row, f"no answer within {terms.within_ms / 1000:g} s", refused=False)
+        if isinstance(step, Step) and terms.fails_to is not None:
             first = step.changes[0].variable
-            row.learn(first, Fact(step.fails_to, step.module, Method.INFERRED, turn.now, 0))
+            row.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))
 
     def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
         """Whether the outcome of the step under way has been read, and what it was.
@@ -244,10 +259,15 @@ class Acts:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.stepping is not None
         step = row.stepping.step
-        failures = row.fail(step.path, error, step.policy)
+        policy = self._policies.terms(row.id, step).policy
+        failures = row.fail(step.path, error, policy)
         if start is not None:
-            wait_ns = step.policy.wait_ms(failures, self._side.draw()) * MS
+            wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
             row.bar(start, step.path, turn.now + wait_ns, turn.now)
+
+    def _settled_at(self, intent: Intent, step: Step) -> int:
+        within_ms = self._policies.terms(intent.entity, step).within_ms
+        return intent.began_at + (within_ms + step.late_ms) * MS
 
     def _put_off(self, turn: Turn, row: Row, error: str) -> None:
         """The disk, not the step, is at fault: that says nothing of the device."""
@@ -268,10 +288,6 @@ class Acts:
         self.close(turn, row.stepping.intent, begun=row.stepping.begun)
         row.stepping = None
         turn.touch(row.id)
-
-
-def _settled_at(intent: Intent, step: Step) -> int:
-    return intent.began_at + (step.within_ms + step.late_ms) * MS
 
 
 def first_step(row: Row) -> Step | None:

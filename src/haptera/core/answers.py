@@ -6,6 +6,7 @@ from haptera.core.act import Acts
 from haptera.core.calls import Calls, Pending
 from haptera.core.gate import Gate
 from haptera.core.look import Looks
+from haptera.core.policies import Policies
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
@@ -18,12 +19,21 @@ GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
 class Answers:
     """Sorts answers by call; one to a call that is over is stale, and dropped."""
 
-    def __init__(self, table: Table, calls: Calls, looks: Looks, acts: Acts, gate: Gate) -> None:
+    def __init__(
+        self,
+        table: Table,
+        calls: Calls,
+        looks: Looks,
+        acts: Acts,
+        gate: Gate,
+        policies: Policies,
+    ) -> None:
         self._table = table
         self._calls = calls
         self._looks = looks
         self._acts = acts
         self._gate = gate
+        self._policies = policies
 
     def sighted(self, turn: Turn, event: Sighted) -> None:
         """A watch goes on after what it reports."""
@@ -58,12 +68,14 @@ class Answers:
         row = self._row(pending)
         if pending is None or row is None:
             return
-        text = f"no answer within {pending.part.within_ms / 1000:g} s"
         if pending.work is Work.STEP:
             self._acts.timed_out(turn, row, pending)
         elif pending.work in GATE_WORK:
+            text = f"no answer within {pending.part.within_ms / 1000:g} s"
             self._gate.answered(turn, pending, Failed(call, text))
         else:
+            within_ms = self._policies.terms(row.id, pending.part).within_ms
+            text = f"no answer within {within_ms / 1000:g} s"
             self._failed(turn, row, pending, text, refused=False)
 
     def move_watches(self, turn: Turn, module: str, process: int) -> None:

@@ -12,6 +12,7 @@ from haptera.core.freezes import Freezes
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
 from haptera.core.look import Looks
+from haptera.core.policies import Policies
 from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
@@ -51,6 +52,7 @@ class Hands:
     acts: Acts
     contests: Contests
     freezes: Freezes
+    policies: Policies
     safety: Safety
 
 
@@ -72,7 +74,7 @@ class Decisions:
         self._timers = timers
         self._looks, self._acts = hands.looks, hands.acts
         self._contests, self._freezes = hands.contests, hands.freezes
-        self._safety = hands.safety
+        self._policies, self._safety = hands.policies, hands.safety
         self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -213,7 +215,8 @@ class Decisions:
 
     def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
         row = place.row
-        again_at = row.again_at(step, turn.now)
+        policy = self._policies.terms(row.id, step).policy
+        again_at = row.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
             text = "had to be done again and again: it does not last"
@@ -231,10 +234,11 @@ class Decisions:
     def _hear(self, turn: Turn, row: Row) -> Standing:
         """Wait for the agent's hello; past the time that a boot may take, say that none came."""
         looking = row.looks.setdefault(HEAR.path, Looking())
+        within_ms = self._policies.terms(row.id, HEAR).within_ms
         if not looking.due_at:
-            looking.due_at = turn.now + HEAR.within_ms * MS
+            looking.due_at = turn.now + within_ms * MS
         if turn.now >= looking.due_at:
-            return Condition.STUCK, f"nothing heard from the agent for {HEAR.within_ms // 1000} s"
+            return Condition.STUCK, f"nothing heard from the agent for {within_ms // 1000} s"
         self._timers.soonest(("decide", row.id), looking.due_at)
         return Condition.ACTING, "waits to hear from the agent"
 

@@ -15,6 +15,7 @@ from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
 from haptera.core.look import Looks
 from haptera.core.news import publish
 from haptera.core.permits import Permits
+from haptera.core.policies import Policies
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
@@ -73,20 +74,30 @@ class Engine:
         modules = catalog.modules(side.context)
         self.supervisor = Supervisor(modules, side, self.table, self.timers)
         self.calls = Calls(self.timers, self.supervisor.process)
-        self.proposals = Proposals(self.table, catalog.kinds)
-        self.looks = Looks(side, self.timers, self.calls, self.supervisor, self._incarnation)
-        self.acts = Acts(side, self.timers, self.calls, self.looks, self.proposals.ticket)
+        self.policies = Policies(self.table, catalog)
+        self.proposals = Proposals(self.table, catalog.kinds, self.policies)
+        self.looks = Looks(
+            side, self.timers, self.calls, self.supervisor, self.policies, self._incarnation
+        )
+        self.acts = Acts(
+            side, self.timers, self.calls, self.looks, self.policies, self.proposals.ticket
+        )
         self.contests = Contests(side, self.timers, self.looks, self._probe)
         self.freezes = Freezes(side, self.table, self.timers, self.proposals)
         gates = catalog.gates(side.context)
         self.gate = Gate(side, gates, self.timers, self.calls, self.supervisor, self._own_row)
-        self.permits = Permits(side, self._peer, None if side.node is None else self.gate)
+        gate = None if side.node is None else self.gate
+        self.permits = Permits(side, self._peer, gate, self.policies)
         self.safety = Safety(
             side, self.table, self.timers, self.looks, self.permits, self._peer, self.acts.next_id
         )
-        hands = Hands(self.looks, self.acts, self.contests, self.freezes, self.safety)
+        hands = Hands(
+            self.looks, self.acts, self.contests, self.freezes, self.policies, self.safety
+        )
         self.decisions = Decisions(side, catalog, self.table, self.timers, hands, self._blocked)
-        self.answers = Answers(self.table, self.calls, self.looks, self.acts, self.gate)
+        self.answers = Answers(
+            self.table, self.calls, self.looks, self.acts, self.gate, self.policies
+        )
         here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
         self._here = here
         self._desired_out = DesiredOut(self.table, stored.epoch)
@@ -141,7 +152,7 @@ class Engine:
             if step is None:
                 self.acts.close(self._begin, intent)
             else:
-                self.acts.leave(self._begin, intent, step)
+                self.acts.load(self._begin, intent, step)
                 if step.disruptive:
                     self.safety.takes_up(self._begin, intent, step)
         for disruption in stored.disruptions:
@@ -285,6 +296,7 @@ class Engine:
     def _decide_all(self, turn: Turn) -> None:
         """Nodes before what is on them; again where deciding itself changed something."""
         self.freezes.follow(turn)
+        self.policies.follow(turn)
         for _ in range(ROUNDS_MAX):
             self.supervisor.dismiss(turn, self.calls)
             if not turn.dirty:

@@ -33,6 +33,8 @@ class Freezes:
 
     def why(self, entity: EntityId, now: int) -> str | None:
         """What holds this entity, in words: the freeze that lasts longest; None where none does."""
+        if entity.kind in freeze.EXEMPT:
+            return None
         holding = [row for row in self._rules.of(entity) if not self._over(row, now)]
         return _words(max(holding, key=_until_s)) if holding else None
 

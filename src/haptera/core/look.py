@@ -5,6 +5,7 @@ from collections.abc import Callable
 from haptera.core.calls import Calls, Pending
 from haptera.core.knowledge import Domain
 from haptera.core.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
+from haptera.core.policies import Policies
 from haptera.core.rows.row import Looking, Row
 from haptera.core.side import Side
 from haptera.core.supervise import Supervisor
@@ -33,6 +34,7 @@ class Looks:
         timers: Timers,
         calls: Calls,
         supervisor: Supervisor,
+        policies: Policies,
         incarnation: Callable[[EntityId], int],
     ) -> None:
         self._side = side
@@ -40,6 +42,7 @@ class Looks:
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
+        self._policies = policies
 
     def need(self, turn: Turn, part: Part) -> None:
         """This part is to be taken here: have its module's process started where none runs."""
@@ -76,7 +79,8 @@ class Looks:
             fact = row.known.get(look.at)
             if fact is None or fact.by != look.module or not self._ages(look, fact):
                 continue
-            dies_at = fact.at + LOOKS_OVERDUE_MAX * look.every_ms * MS + look.within_ms * MS
+            within_ms = self._policies.terms(row.id, look).within_ms
+            dies_at = fact.at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
             if dies_at <= turn.now or self._supervisor.failed(look.module):
                 row.forget(look.at, turn.now)
                 turn.changed.add(row.id)
@@ -118,8 +122,9 @@ class Looks:
         assert isinstance(look, Look)
         looking = row.looks[look.path]
         looking.call = None
-        failures = row.fail(look.path, f"{look.path}: {text}", look.policy)
-        wait_ns = look.policy.wait_ms(failures, self._side.draw()) * MS
+        policy = self._policies.terms(row.id, look).policy
+        failures = row.fail(look.path, f"{look.path}: {text}", policy)
+        wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
         looking.due_at = looking.failed_until = turn.now + wait_ns
         row.forget(look.at, turn.now)
         turn.touch(row.id)
@@ -155,7 +160,8 @@ class Looks:
             looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
         if looking.call is None:
             if looking.due_at <= turn.now:
-                deadline_at = turn.now + look.within_ms * MS
+                within_ms = self._policies.terms(row.id, look).within_ms
+                deadline_at = turn.now + within_ms * MS
                 looking.call = self._calls.ask(
                     turn, row, node, look, Work.LOOK, deadline_at=deadline_at
                 )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from haptera.core.gate import Gate
+from haptera.core.policies import Policies
 from haptera.core.side import Side
 from haptera.core.sync.peers import Peer
 from haptera.core.turn import Turn
@@ -18,10 +19,17 @@ class Permits:
     to its gate, which is None on a parent.
     """
 
-    def __init__(self, side: Side, peer: Callable[[str], Peer | None], gate: Gate | None) -> None:
+    def __init__(
+        self,
+        side: Side,
+        peer: Callable[[str], Peer | None],
+        gate: Gate | None,
+        policies: Policies,
+    ) -> None:
         self._side = side
         self._peer = peer
         self._gate = gate
+        self._policies = policies
         self._asks: dict[str, dict[EntityId, Ask]] = {}
         self._changed: dict[str, None] = {}
 
@@ -35,6 +43,11 @@ class Permits:
     def entities(self, node: str) -> tuple[EntityId, ...]:
         """On whose behalf this node is asked."""
         return tuple(self._asks.get(node, ()))
+
+    def ask_for(self, entity: EntityId, intent: str, step: Step) -> Ask:
+        """What is asked for a step under the id that its intent has, or will have."""
+        within_ms = self._policies.terms(entity, step).within_ms
+        return Ask(intent, step.path, within_ms + step.late_ms)
 
     def put(self, turn: Turn, entity: EntityId, ask: Ask | None) -> None:
         """Ask this on the entity's behalf, and nothing else; None: nothing."""
@@ -65,11 +78,6 @@ class Permits:
         """The nodes of which something else is asked than when this was last asked."""
         nodes, self._changed = tuple(self._changed), {}
         return nodes
-
-
-def ask_for(intent: str, step: Step) -> Ask:
-    """What is asked for a step under the id that its intent has, or will have."""
-    return Ask(intent, step.path, step.within_ms + step.late_ms)
 
 
 def _node(entity: EntityId) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
+from haptera.core.policies import Policies
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
@@ -27,9 +28,10 @@ class _Writing:
 class Proposals:
     """Writes under way by ticket: proposals of people and programs, and intents of entities."""
 
-    def __init__(self, table: Table, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, table: Table, kinds: Mapping[str, Kind], policies: Policies) -> None:
         self._table = table
         self._kinds = kinds
+        self._policies = policies
         self._tickets = count(1)
         self._writing: dict[int, _Writing] = {}
         self._intents: dict[int, Intent] = {}
@@ -47,7 +49,7 @@ class Proposals:
 
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written, unless it cannot be meant."""
-        if problem := self._problem(event.changes):
+        if problem := self._problem(event.changes) or self._policies.problem(event.changes):
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
         changes = self._declared(event.changes)

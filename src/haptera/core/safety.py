@@ -11,7 +11,7 @@ from haptera.core.knowledge import Domain
 from haptera.core.limits import ANSWER_WITHIN_NS, MS, PERMIT_AGAIN_NS
 from haptera.core.look import Looks
 from haptera.core.pace import Pace
-from haptera.core.permits import Permits, ask_for
+from haptera.core.permits import Permits
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
@@ -91,7 +91,8 @@ class Safety:
         lacking = self._full(row, turn.now) or self._unseen(turn, row, domain, step)
         if lacking is not None:
             return lacking
-        row.asking = row.asking or ask_for(self._next_id(), step)
+        if row.asking is None:
+            row.asking = self._permits.ask_for(row.id, self._next_id(), step)
         self._permits.put(turn, row.id, row.asking)
         return self._unpermitted(row, node, turn.now) if needed else None
 
@@ -112,7 +113,8 @@ class Safety:
         """This step may have begun in an earlier process: it has its place, and asks on."""
         self._budgets.take(intent.entity, self._where(intent.entity))
         if intent.entity.node is not None:
-            self._permits.put(turn, intent.entity, ask_for(intent.id, step))
+            ask = self._permits.ask_for(intent.entity, intent.id, step)
+            self._permits.put(turn, intent.entity, ask)
 
     def remember(self, disruption: Disruption, now: int) -> None:
         """This step of an earlier process counts in the budgets of this hour."""
@@ -247,7 +249,7 @@ class Safety:
     def _standing(self, row: Row, step: Step) -> Ask | None:
         """What is asked for this step already."""
         if row.stepping is not None:
-            return ask_for(row.stepping.intent.id, step)
+            return self._permits.ask_for(row.id, row.stepping.intent.id, step)
         asked = self._permits.ask_of(row.id)
         return asked if asked is not None and asked.step == step.path else None
 

@@ -66,7 +66,7 @@ class Stepping:
     @property
     def deadline_at(self) -> int:
         """After when the step is not called any more."""
-        return self.intent.began_at + self.step.within_ms * MS
+        return self.settled_at - self.step.late_ms * MS
 
     def may_go(self, now: int) -> bool:
         """Whether its intent is durable, and its call neither made nor too late."""
@@ -276,7 +276,7 @@ class Row:
         if self.failing == path:
             self.failing = self.error = None
 
-    def again_at(self, step: Step, now: int) -> int:
+    def again_at(self, step: Step, policy: Policy, now: int) -> int:
         """When a step that worked, but does not last, may be done again: later each time."""
         done = [
             one.at
@@ -285,7 +285,7 @@ class Row:
         ]
         if len(done) < DONE_AGAIN_MAX:
             return now
-        return done[-1] + step.policy.wait_ms(len(done) - DONE_AGAIN_MAX + 1, 1.0) * MS
+        return done[-1] + policy.wait_ms(len(done) - DONE_AGAIN_MAX + 1, 1.0) * MS
 
     def bars(self, start: int, now: int) -> frozenset[str]:
         """The parts that failed from this start and whose time to try again has not come."""

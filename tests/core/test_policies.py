@@ -1,0 +1,223 @@
+"""Policies as entities: on which terms parts are run, what changing them does, what is refused."""
+
+import pytest
+
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.policies import Terms
+from haptera.model.changes import (
+    Cause,
+    Change,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Stored,
+    StoredEntity,
+    Undeclare,
+)
+from haptera.model.effects import Reply, Work, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Answered, Failed, Proposed, Ready, Ticked, Written
+from haptera.model.facts import Fact, Method
+from haptera.model.intent import Intent
+from haptera.model.policy import LOOKING, STEPPING, Policy
+from tests.core.test_engine import ATTRIBUTES, LOOK, NODE, ON, SIDE, call, parent, told
+
+OTHER = node_id("n02")
+NAMES = {
+    name
+    for part in parent(Stored(7, 3, [], [], {})).catalog.parts()
+    for name in (part.module, part.path)
+}
+PARTS = f"there are {', '.join(sorted(NAMES))}"
+TOO_LONG = "the back-off must be positive, and at most its own maximum"
+
+
+def policy(name: str, **values: str | int) -> StoredEntity:
+    desired = {key: Desired(value, "site") for key, value in ({"of": "n01"} | values).items()}
+    return StoredEntity(EntityId("policy", name, None), {}, "site", desired, 3)
+
+
+def engine_with(*policies: StoredEntity, intents: tuple[Intent, ...] = ()) -> Engine:
+    node = StoredEntity(NODE, ATTRIBUTES, "site", {"power": Desired("on", "site")}, 3)
+    return parent(Stored(7, 3, [node, *policies], list(intents), {}))
+
+
+def changes(name: str, **values: str | int) -> tuple[Change, ...]:
+    entity = EntityId("policy", name, None)
+    sets = [
+        SetDesired(entity, key, value, "site") for key, value in ({"of": "n01"} | values).items()
+    ]
+    return (Declare(entity, {}, "site"), *sets)
+
+
+def failed_once(engine: Engine) -> str | None:
+    """Have the step be refused; returns what is said of it."""
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, S, Failed(2, "fuse", refused=True))
+    row = engine.table.get(NODE)
+    assert row is not None
+    return row.error
+
+
+def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None:
+    engine = engine_with(policy("other", of="n02", attempts=2), policy("none", parts="bmc.look"))
+
+    assert engine.policies.terms(NODE, ON) == Terms(STEPPING, ON.within_ms, None)
+    assert engine.policies.terms(NODE, LOOK) == Terms(LOOKING, LOOK.within_ms, None)
+
+
+def test_policies_are_put_over_field_by_field_the_higher_rank_last() -> None:
+    engine = engine_with(
+        policy("a", of="*", attempts=9, within_ms=700, rank=2),
+        policy("b", of="node:n*", attempts=3, cool_down_ms=90_000, backoff_ms=2_000, rank=1),
+        policy("c", parts="bmc.look", within_ms=50, rank=3),
+        policy("d", parts="bmc", fails_to="hung"),
+    )
+
+    assert engine.policies.terms(NODE, ON) == Terms(
+        Policy(9, backoff_ms=2_000, backoff_ms_max=300_000, cool_down_ms=90_000), 700, "hung"
+    )
+    assert engine.policies.terms(NODE, LOOK).within_ms == 50
+    assert engine.policies.terms(OTHER, ON).fails_to is None
+
+
+def test_of_equal_ranks_the_later_name_holds() -> None:
+    engine = engine_with(policy("b", attempts=2), policy("a", attempts=4))
+
+    assert engine.policies.terms(NODE, ON).policy.attempts == 2
+
+
+def test_looks_and_steps_have_the_time_that_policies_give_them() -> None:
+    engine = engine_with(
+        policy("look", parts="bmc.look", within_ms=300),
+        policy("on", parts="bmc.switch_on", within_ms=9_000, fails_to="hung"),
+    )
+    assert call(1, Work.LOOK, "look", S + 300 * MS) in told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    assert told(engine, S, Written(1, 4)) == [call(2, Work.STEP, "switch_on", 10 * S, "a1-1")]
+
+    # A look that nobody answers is over after its time, and a step infers what its policy says.
+    told(engine, 10 * S + 500 * MS, Ticked())
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.stepping is not None
+    assert row.stepping.error == "bmc.switch_on: no answer within 9 s"
+    assert row.stepping.settled_at == 13 * S
+    assert row.known["power"] == Fact("hung", "bmc", Method.INFERRED, 10 * S + 500 * MS, 0)
+
+
+def test_a_part_is_given_up_when_its_policy_says_so() -> None:
+    error = failed_once(engine_with(policy("once", attempts=1, cool_down_ms=60_000)))
+
+    assert error == "bmc.switch_on: fuse; given up after 1 attempts, for 60 s"
+
+
+def test_what_was_given_up_is_tried_at_once_when_a_policy_of_it_changes() -> None:
+    engine = engine_with(policy("once", attempts=1, cool_down_ms=60_000))
+    failed_once(engine)
+    assert told(engine, 5 * S, Ticked()) == []
+    told(engine, 5 * S, Proposed(8, changes("apart", of="n02", attempts=4)))
+    assert told(engine, 5 * S, Written(3, 7)) == [Reply(8, 7)]
+
+    once = EntityId("policy", "once", None)
+    told(engine, 5 * S, Proposed(9, (SetDesired(once, "attempts", 2, "site"),)))
+    replied, opened = told(engine, 5 * S, Written(4, 8))
+    assert replied == Reply(9, 8)
+    assert isinstance(opened, Write)
+    assert isinstance(opened.changes[0], OpenIntent)
+
+
+def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:
+    engine = engine_with(policy("slow", parts="sync.hear", within_ms=600_000))
+
+    assert engine.policies.terms(NODE, engine.catalog.looks()[0]).within_ms == 600_000
+
+
+def test_half_of_a_change_leaves_a_part_on_its_own_terms() -> None:
+    engine = engine_with(policy("long", backoff_ms=400_000, cool_down_ms=2_000_000))
+
+    assert engine.policies.terms(NODE, ON).policy == STEPPING
+
+
+def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_have_had() -> None:
+    left = Intent("99-1", NODE, "bmc", "switch_on", S, "boot")
+    engine = engine_with(policy("long", within_ms=20_000), intents=(left,))
+    told(engine, 2 * S, Ready("bmc"))
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.stepping is not None
+    assert row.stepping.settled_at == 24 * S
+
+    # It may have had more time when it was begun, but none after the end of its process.
+    stored = Stored(7, 3, [*engine.table.stored()], [left], {})
+    later = Engine(SIDE, engine.catalog, stored, 0, 100 * S)
+    told(later, 100 * S, Ticked())
+    row = later.table.get(NODE)
+    assert row is not None
+    assert row.stepping is not None
+    assert row.stepping.settled_at == 103 * S
+
+
+def refusal(engine: Engine, *proposed: Change) -> str | None:
+    (effect,) = [
+        one for one in told(engine, S, Proposed(5, proposed)) if isinstance(one, Reply | Write)
+    ]
+    if isinstance(effect, Write):
+        return None
+    assert effect.cause is Cause.INVALID
+    return effect.refusal
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"attempts": 3}, None),
+        ({"of": "n02", "backoff_ms": 400_000}, None),  # nobody is there yet
+        ({"parts": "bmc"}, None),
+        ({"fails_to": "hung", "parts": "bmc.switch_on"}, None),
+        (
+            {"parts": "bcm"},
+            f"there is no part 'bcm' (did you mean bmc? {PARTS})",
+        ),
+        (
+            {"parts": "bmc.off"},
+            f"there is no part 'bmc.off' (did you mean bmc.look? {PARTS})",
+        ),
+        ({"fails_to": "broken"}, "no step that it is for can fail to 'broken'"),
+        ({"fails_to": "unknown"}, "no step that it is for can fail to 'unknown'"),
+        ({"fails_to": "hung", "parts": "bmc.look"}, "no step that it is for can fail to 'hung'"),
+        (
+            {"parts": "bmc.switch_on", "backoff_ms": 400_000},
+            f"bmc.switch_on on node:n01: {TOO_LONG}",
+        ),
+        ({"attempts": 0}, "policy.attempts: 0 is out of bounds (write one from 1 to 1000000)"),
+    ],
+)
+def test_a_policy_that_means_nothing_or_cannot_be_is_refused(
+    values: dict[str, str | int], text: str | None
+) -> None:
+    told_of = refusal(engine_with(), *changes("p", **values))
+
+    assert told_of == (None if text is None else f"policy:p: {text}")
+
+
+def test_policies_that_are_impossible_together_are_refused_whatever_brings_them_together() -> None:
+    long, high = (
+        policy("long", of="n02", backoff_ms=400_000),
+        policy("high", of="*", backoff_ms_max=500_000),
+    )
+    sooner = "sync.hear on node:n02: the cool-down must not be shorter than the back-off"
+    new_node = Declare(OTHER, ATTRIBUTES, "site")
+
+    assert refusal(engine_with(long), new_node) == f"policy:long: sync.hear on node:n02: {TOO_LONG}"
+    assert refusal(engine_with(long, high), new_node) == f"policy:high and policy:long: {sooner}"
+    longest = policy("longest", of="*", cool_down_ms=500_000)
+    engine = engine_with(long, high, longest)
+    assert refusal(engine, new_node) is None
+    assert refusal(engine, new_node, Undeclare(high.entity)) is not None
+    assert refusal(engine, new_node, Undeclare(high.entity), Undeclare(long.entity)) is None
+    assert refusal(engine_with(long), new_node, Undeclare(OTHER)) is None
