@@ -74,36 +74,29 @@ class Engine:
         modules = catalog.modules(side.context)
         self.supervisor = Supervisor(modules, side, self.table, self.timers)
         self.calls = Calls(self.timers, self.supervisor.process)
-        self.policies = Policies(self.table, catalog)
-        self.proposals = Proposals(self.table, catalog.kinds, self.policies)
-        self.looks = Looks(
-            side, self.timers, self.calls, self.supervisor, self.policies, self._incarnation
-        )
-        self.acts = Acts(
-            side, self.timers, self.calls, self.looks, self.policies, self.proposals.ticket
-        )
-        self.contests = Contests(side, self.timers, self.looks, self._probe)
-        self.freezes = Freezes(side, self.table, self.timers, self.proposals)
+        self.policies = policies = Policies(self.table, catalog)
+        self.proposals = Proposals(self.table, catalog.kinds, policies)
+        supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
+        self.looks = Looks(side, timers, calls, supervisor, policies, self._incarnation)
+        self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
+        self.contests = Contests(side, timers, self.looks, self._probe)
+        self.freezes = Freezes(side, table, timers, self.proposals)
         gates = catalog.gates(side.context)
-        self.gate = Gate(side, gates, self.timers, self.calls, self.supervisor, self._own_row)
+        self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
         gate = None if side.node is None else self.gate
-        self.permits = Permits(side, self._peer, gate, self.policies)
+        self.permits = Permits(side, self._peer, gate, policies)
         self.safety = Safety(
-            side, self.table, self.timers, self.looks, self.permits, self._peer, self.acts.next_id
+            side, table, timers, self.looks, self.permits, self._peer, self.acts.next_id
         )
-        hands = Hands(
-            self.looks, self.acts, self.contests, self.freezes, self.policies, self.safety
-        )
-        self.decisions = Decisions(side, catalog, self.table, self.timers, hands, self._blocked)
-        self.answers = Answers(
-            self.table, self.calls, self.looks, self.acts, self.gate, self.policies
-        )
+        hands = Hands(self.looks, self.acts, self.contests, self.freezes, policies, self.safety)
+        self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
+        self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
         here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
         self._here = here
-        self._desired_out = DesiredOut(self.table, stored.epoch)
-        self._observed_out = ObservedOut(self.table, side, here)
-        self._desired_in = DesiredIn(self.table, stored.epoch)
-        self._observed_in = ObservedIn(self.table, here)
+        self._desired_out = DesiredOut(table, stored.epoch)
+        self._observed_out = ObservedOut(table, side, here)
+        self._desired_in = DesiredIn(table, stored.epoch)
+        self._observed_in = ObservedIn(table, here)
         down = side.node is None
         out: Outgoing = self._desired_out if down else self._observed_out
         coming: Incoming = self._observed_in if down else self._desired_in
