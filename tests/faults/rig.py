@@ -282,7 +282,10 @@ class Parent:
         return json.dumps({"cluster": "faults"} | site)
 
     def hears(self, child: Child) -> None:
-        """The proof that datagrams of this child are still heard: what it reports is shown."""
+        """The proof that datagrams of this child are still heard: what it reports is shown.
+
+        And nothing that came before them met a fault of the parent's own.
+        """
         for value in ("failed", "running"):
             child.report(WEB, run=value)
 
@@ -295,6 +298,7 @@ class Parent:
                 )
 
             wait_for(shown)
+        assert "Traceback" not in (self.home / "serve.out").read_text()
 
 
 @contextmanager
@@ -325,6 +329,7 @@ def enrolled(one: Parent) -> Iterator[Child]:
         bound.setblocking(False)
         child = Child(invitation, join(invitation), bound)
         child.hear_until(lambda _: True)
+        one.hears(child)
         yield child
 
 
