@@ -13,17 +13,30 @@ HEALED_WITHIN_S = 40
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
-    """A parent of four nodes whose BMCs are in the test's hands."""
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
     with parent(tmp_path_factory.mktemp("faults")) as one:
         yield one
 
 
 @pytest.fixture(scope="session")
-def child(served: Parent) -> Iterator[Child]:
-    """Its node n1, which is the test itself."""
-    with enrolled(served) as one:
+def joined(serving: Parent) -> Iterator[Child]:
+    with enrolled(serving) as one:
         yield one
+
+
+@pytest.fixture
+def served(serving: Parent) -> Parent:
+    """A parent of four nodes whose BMCs are in the test's hands, declared as at its start."""
+    status, answer = serving.apply(serving.site(*serving.bmcs))
+    assert status == 200, answer
+    return serving
+
+
+@pytest.fixture
+def child(served: Parent, joined: Child) -> Child:
+    """Its node n1, which is the test itself."""
+    served.hears(joined)
+    return joined
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ from haptera.wire.sync import decode, encode
 from tests.cli.rig import client_of, served
 from tests.kills.processes import descendants
 from tests.kills.writer import Api
-from tests.lab.rig import wait_for
+from tests.lab.rig import WAIT_S_MAX, wait_for
 
 PARENT_HOST, NODE_HOST = "127.99.43.1", "127.99.43.2"
 WEB = EntityId("service", "web", "n1")
@@ -200,7 +200,9 @@ class Listener:
     def until(self, found: Callable[[Any], bool]) -> list[Any]:
         """All views in the order told, up to the first that is looked for."""
         told = []
+        deadline = clock.now_ns() + WAIT_S_MAX * 1_000_000_000
         for line in self._lines:
+            assert clock.now_ns() < deadline, told[-3:]
             if line.startswith(b"data: "):
                 for view in json.loads(line.removeprefix(b"data: "))["entities"]:
                     told.append(view)
@@ -249,6 +251,12 @@ class Parent:
         status, view = self.ask("GET", f"/v1/entities/{entity}")
         assert status == 200, view
         return view
+
+    def declared(self) -> list[str]:
+        """All entities that a site file declared; modules are there without that."""
+        status, answer = self.ask("GET", "/v1/entities")
+        assert status == 200
+        return [one["entity"] for one in answer["entities"] if one["kind"] != "module"]
 
     def looked_at(self, entity: str) -> Any:
         """As `view`, and have it looked at again at once."""
