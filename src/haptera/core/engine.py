@@ -91,8 +91,7 @@ class Engine:
         hands = Hands(self.looks, self.acts, self.contests, self.freezes, policies, self.safety)
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        here = {(look.kind, look.at) for look in catalog.looks() if side.runs(look)}
-        self._here = here
+        self._here = here = {(one.kind, one.at) for one in catalog.looks() if side.runs(one)}
         self._desired_out = DesiredOut(table, stored.epoch)
         self._observed_out = ObservedOut(table, side, here)
         self._desired_in = DesiredIn(table, stored.epoch)
