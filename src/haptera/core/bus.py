@@ -89,6 +89,11 @@ class Bus:
     def latest(self) -> Cursor:
         return Cursor(self._epoch, self._number)
 
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return sum(map(len, self._listeners.values()))
+
     def has(self, cursor: Cursor) -> bool:
         """Whether all that changed after it is still known."""
         return cursor.epoch == self._epoch and self._floor <= cursor.number <= self._number

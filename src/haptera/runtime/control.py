@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Protocol, assert_never
 
 from haptera.core.bus import Bus, Listener, told
 from haptera.core.owned import declare, desire, undeclare
 from haptera.kinds import KINDS
-from haptera.model.changes import Cause, Change, StoredEntity
+from haptera.model.changes import Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
@@ -20,7 +20,7 @@ from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_request
 from haptera.wire.frame import Reject
 
-# What one controller may ask for before it is answered; more is refused.
+# So many requests of one controller may wait; its link is held until there are fewer.
 REQUESTS_MAX: Final = 32
 WATCHES_MAX: Final = 16
 # A view takes a few kB at most, so that these fit in a frame.
@@ -29,6 +29,17 @@ VIEWS_PER_FRAME: Final = 100
 # controller takes more than a fifth of our time, whatever it asks for.
 REST_PER_WORK: Final = 4
 REST_S_MAX: Final = 1.0
+
+
+class Link(Protocol):
+    """The way to a controller's process."""
+
+    def send(self, frame: Frame) -> None: ...
+
+    def hold(self) -> None:
+        """Take nothing more from it for now."""
+
+    def go_on(self) -> None: ...
 
 
 class Source(Protocol):
@@ -58,16 +69,16 @@ class _Watch:
 class Control:
     """One controller's process, as the daemon serves it. What it writes belongs to its name."""
 
-    def __init__(self, name: str, source: Source, send: Callable[[Frame], None]) -> None:
+    def __init__(self, name: str, source: Source, link: Link) -> None:
         self._owner = f"controller:{name}"
         self._source = source
-        self._send = send
+        self._link = link
         self._watches: dict[int, _Watch] = {}
         self._requests: deque[Request] = deque()
         self._work = asyncio.Event()
 
     def take(self, frame: Frame) -> None:
-        """The controller asks for something; it is answered later, or refused at once.
+        """The controller asks for something; it is answered later, each in its turn.
 
         Raises:
             ValueError: it means nothing.
@@ -76,11 +87,11 @@ class Control:
             case Reject():
                 op = frame.get("op")
                 raise ValueError(f"it sent a frame {op!r} that means nothing")
-            case request if len(self._requests) >= REQUESTS_MAX:
-                self._refuse(request.id, f"{REQUESTS_MAX} requests wait already")
             case request:
                 self._requests.append(request)
                 self._work.set()
+        if len(self._requests) == REQUESTS_MAX:
+            self._link.hold()
 
     async def run(self) -> None:
         """Answer for ever."""
@@ -99,6 +110,8 @@ class Control:
         """A request, if there is one; else whoever watches, has asked, and can be told."""
         if self._requests:
             request = self._requests.popleft()
+            if len(self._requests) == REQUESTS_MAX - 1:
+                self._link.go_on()
             try:
                 await self._serve(request)
             except HapteraError as error:
@@ -162,45 +175,53 @@ class Control:
         return control.Views(request.id, views, more, self._source.revision())
 
     def _changes(self, request: control.Write) -> Iterator[Change]:
-        """What it changes of what is there now; what is declared comes first, what goes last."""
-        for name, attributes in sorted(request.declare.items()):
-            entity = parse_entity(name)
+        """What it changes of what is there now: nodes come before what is on them, and go after."""
+        declared = {parse_entity(name): one for name, one in request.declare.items()}
+        for entity in sorted(declared, key=_nodes_first):
             held = self._source.declared(entity)
             there = None if held is None else held.attributes
-            yield from declare(KINDS, entity, there, attributes, self._owners(held))
-        for name, patch in sorted(request.desired.items()):
-            entity = parse_entity(name)
+            yield from declare(KINDS, entity, there, declared[entity], self._owners(held))
+        desired = {parse_entity(name): patch for name, patch in request.desired.items()}
+        for entity in sorted(desired, key=_nodes_first):
             held = self._source.declared(entity)
-            if held is None and name not in request.declare:
+            if held is None and entity not in declared:
                 raise HapteraError(f"there is no {entity}", do="declare it")
-            values = {} if held is None else held.desired
-            yield from desire(KINDS[entity.kind], entity, values, patch, self._owner)
-        for name in sorted(request.undeclare, reverse=True):
-            entity = parse_entity(name)
+            kind = KINDS[entity.kind]
+            yield from desire(kind, entity, _values(held), desired[entity], self._owner)
+        going = {parse_entity(name) for name in request.undeclare}
+        for entity in sorted(going, key=_nodes_first, reverse=True):
             held = self._source.declared(entity)
-            values = {} if held is None else held.desired
-            yield from undeclare(entity, values, self._on(entity), self._owners(held))
+            staying = [one for one in self._on(entity) if one not in going]
+            yield from undeclare(entity, _values(held), staying, self._owners(held))
 
     def _owners(self, held: StoredEntity | None) -> tuple[str | None, str]:
         return None if held is None else held.owner, self._owner
 
     def _on(self, entity: EntityId) -> list[EntityId]:
-        """What else is on a node."""
+        """What is declared on a node."""
         if entity.kind != "node":
             return []
         on_it = self._source.bus.snapshot(Wanted(selector=parse_selector(entity.name)))
-        return [one for one in on_it if one != entity]
+        return [one for one in on_it if self._source.declared(one) is not None]
 
     def _refuse(self, number: int, text: str, *, conflict: bool = False) -> None:
         self._say(control.Refused(number, text, conflict))
 
     def _say(self, answer: Answer) -> None:
         try:
-            self._send(frame_of(answer))
+            self._link.send(frame_of(answer))
         except ValueError as error:
-            self._send(frame_of(control.Refused(answer.id, str(error), conflict=False)))
+            self._link.send(frame_of(control.Refused(answer.id, str(error), conflict=False)))
 
 
 def _is_conflict(error: HapteraError) -> bool:
     stale = isinstance(error, WriteError) and error.cause is Cause.STALE
     return stale or isinstance(error, ConflictError)
+
+
+def _values(held: StoredEntity | None) -> dict[str, Desired]:
+    return {} if held is None else held.desired
+
+
+def _nodes_first(entity: EntityId) -> tuple[bool, str]:
+    return entity.kind != "node", str(entity)

@@ -1,14 +1,13 @@
 """The controllers of a site: where each is, and what serves the process that it runs in."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from haptera.model.parts import Context, Manifest
-from haptera.runtime.control import Control, Source
-from haptera.wire.control import Frame
+from haptera.runtime.control import Control, Link, Source
 
 
 class ControllerPlace(msgspec.Struct, frozen=True):
@@ -35,9 +34,9 @@ class Controllers:
         """Where the controller of this name is; None where none has it."""
         return self._places.get(name)
 
-    def serve(self, name: str, send: Callable[[Frame], None]) -> "Served":
+    def serve(self, name: str, link: Link) -> "Served":
         """Serve a new process of this controller, until it is closed."""
-        return Served(Control(name, self._source, send))
+        return Served(Control(name, self._source, link))
 
 
 class Served:

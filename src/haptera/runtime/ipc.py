@@ -51,6 +51,16 @@ class FrameLink:
         else:
             self._write()
 
+    def hold(self) -> None:
+        """Take nothing more for now: what the other side sends waits in the socket, then there."""
+        if not self.closed:
+            self._loop.remove_reader(self._link.fileno())
+
+    def go_on(self) -> None:
+        """Take again what comes."""
+        if not self.closed:
+            self._loop.add_reader(self._link.fileno(), self._read)
+
     def drain(self) -> None:
         """Hand over what has arrived already; for when the other side is gone."""
         while not self.closed and self._read():

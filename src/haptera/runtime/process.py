@@ -75,7 +75,7 @@ class ModuleProcesses:
         ours, theirs = socket.socketpair()
         process = _Process(start, ours, log, self._deliver)
         if self._controllers is not None and self._controllers.place(module) is not None:
-            process.served = self._controllers.serve(module, process.link.send)
+            process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
         with theirs, output:
             self._fork(process, theirs.fileno(), output.fileno())

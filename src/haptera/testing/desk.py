@@ -1,8 +1,6 @@
 """One controller at work on a simulated cluster: real engines, and a clock of its own."""
 
 import asyncio
-import math
-import selectors
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -18,7 +16,7 @@ from haptera.model.views import EntityView
 from haptera.modules import load
 from haptera.runtime.control import Control
 from haptera.sdk import Cluster, Controller
-from haptera.testing.clock import Clock
+from haptera.testing.loop import SimulatedLoop
 from haptera.testing.machine import Machine
 from haptera.testing.network import Faults
 from haptera.testing.world import World
@@ -52,7 +50,7 @@ class Desk(Generic[Settings]):
     ) -> None:
         self.world = World(seed, nodes, [load(name).manifest() for name in MODULES], CALM)
         self._source = _Source(self.world)
-        self._loop = _Loop(self.world.clock)
+        self._loop = SimulatedLoop(self.world.clock)
         self._tasks = self._loop.run_until_complete(self._begin(controller, settings))
 
     @property
@@ -147,43 +145,31 @@ def _speak(
     """Both ends of a controller's link; what they say to each other passes as bytes."""
     loop = asyncio.get_running_loop()
 
-    def hear_controller(frame: Frame) -> None:
+    def to_daemon(frame: Frame) -> None:
         loop.call_soon(control.take, _carried(frame))
 
-    def hear_daemon(frame: Frame) -> None:
-        loop.call_soon(cluster.take, _carried(frame))
-
-    control = Control(controller.name, source, hear_daemon)
-    cluster = Cluster(controller.name, controller.settings(settings), hear_controller)
+    cluster = Cluster(controller.name, controller.settings(settings), to_daemon)
+    control = Control(controller.name, source, _Link(cluster))
     return control.run(), controller.function(cluster)
+
+
+class _Link:
+    """The way from the daemon's end to the controller's; here nobody is ever too fast."""
+
+    def __init__(self, cluster: Cluster[Any]) -> None:
+        self._cluster = cluster
+
+    def send(self, frame: Frame) -> None:
+        asyncio.get_running_loop().call_soon(self._cluster.take, _carried(frame))
+
+    def hold(self) -> None:
+        pass
+
+    def go_on(self) -> None:
+        pass
 
 
 def _carried(frame: Frame) -> Frame:
     frames = Frames().feed(encode_frame(frame))
     assert not isinstance(frames, Reject)
     return frames[0]
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that never waits: where nothing is to be done, simulated time passes."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(_Passing(clock))
-        self._simulated = clock
-
-    def time(self) -> float:
-        return self._simulated.now / S
-
-
-class _Passing(selectors.DefaultSelector):
-    """A selector that lets simulated time pass where others would wait."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._simulated = clock
-
-    def select(self, within_s: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if within_s is None or within_s > 0:
-            wait_ns = None if within_s is None else math.ceil(within_s * S)
-            self._simulated.run_on(wait_ns)
-        return super().select(0)
