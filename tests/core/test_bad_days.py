@@ -140,6 +140,27 @@ def test_a_report_that_is_older_than_what_is_known_changes_nothing() -> None:
     assert power_of(engine) == ("on", None)
 
 
+def test_what_a_module_reports_of_a_call_that_watches_nothing_changes_nothing() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    assert told(engine, S + MS, Sighted(1, "on", S)) == []
+    told(engine, 2 * S, Answered(1, "off", 2 * S))
+    told(engine, 2 * S, Written(1, 6))
+    step = 2
+    assert told(engine, 2 * S + MS, Sighted(step, "on", 2 * S)) == []
+    assert power_of(engine) == ("off", None)
+
+
+def test_what_a_module_says_it_saw_at_a_time_to_come_is_not_believed() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, 2 * S, Answered(1, "on", 9 * S))
+    assert power_of(engine) == (None, None)
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.error == "bmc.look: answered as of a time that has not come yet"
+
+
 def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
     engine = watching(desired={"power": "on"})
     told(engine, S, Ready("bmc"))

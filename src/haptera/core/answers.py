@@ -36,10 +36,10 @@ class Answers:
         self._policies = policies
 
     def sighted(self, turn: Turn, event: Sighted) -> None:
-        """A watch goes on after what it reports."""
+        """A watch goes on after what it reports; no other call reports anything."""
         pending = self._calls.get(event.call)
         row = self._row(pending)
-        if pending is not None and row is not None:
+        if pending is not None and pending.work is Work.WATCH and row is not None:
             self._looks.sighted(turn, row, pending, event)
 
     def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:

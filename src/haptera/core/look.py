@@ -97,7 +97,7 @@ class Looks:
         looking = row.looks[look.path]
         looking.call = None
         looking.due_at = turn.now + look.every_ms * MS
-        if problem := _problem(row, look, answer.value):
+        if problem := _problem(row, look, answer, turn.now):
             self.failed(turn, row, pending, problem)
         else:
             self._learn(turn, row, look, answer)
@@ -112,7 +112,7 @@ class Looks:
         if row.stepping is not None and row.stepping.begun:
             self.want(row, look, turn.now)
             turn.dirty.add(row.id)
-        elif not _problem(row, look, seen.value):
+        elif not _problem(row, look, seen, turn.now):
             row.looks[look.path].due_at = turn.now + look.every_ms * MS
             self._learn(turn, row, look, seen)
 
@@ -175,8 +175,11 @@ class Looks:
         looking.call = looking.watch = None
 
 
-def _problem(row: Row, look: Look, value: str) -> str | None:
+def _problem(row: Row, look: Look, seen: Answered | Sighted, now: int) -> str | None:
     """What is wrong with an answer that the look cannot give."""
+    value = seen.value
+    if seen.at > now:
+        return "answered as of a time that has not come yet"
     variable = row.kind.variable(look.at)
     if variable is not None and variable.values is Applied:
         if len(value.encode()) <= READING_BYTES_MAX:

@@ -92,11 +92,11 @@ class ModuleProcesses:
             text = f"module {call.module} does not run"
             self._deliver([Failed(call.id, text, refused=True)])
         else:
-            process.link.send(_call_frame(call, boot))
+            process.call(call, boot)
 
     def cancel(self, cancel: Cancel) -> None:
         if (process := self._running.get((cancel.module, cancel.process))) is not None:
-            process.link.send({"op": "cancel", "id": cancel.call})
+            process.cancel(cancel.call)
 
     def close(self) -> None:
         """Hang up on all modules, which ends them; nothing is delivered any more."""
@@ -162,6 +162,7 @@ class _Process:
         self._pidfd: int | None = None
         self._breach: str | None = None
         self._doomed = False
+        self._due: set[int] = set()
         self._end: asyncio.TimerHandle | None = None
 
     @property
@@ -189,13 +190,34 @@ class _Process:
 
     def _take(self, frames: list[Frame]) -> None:
         if self.served is None:
-            self._deliver([_event(self.start, frame) for frame in frames])
+            events = [_event(self.start, frame) for frame in frames]
+            self._deliver([event for event in events if self._is_due(event)])
             return
         for frame in frames:
             if frame.get("op") == "ready":
                 self._deliver([_event(self.start, frame)])
             else:
                 self.served.take(frame)
+
+    def call(self, call: Call, boot: Boot | None) -> None:
+        self._due.add(call.id)
+        self.link.send(_call_frame(call, boot))
+
+    def cancel(self, call: int) -> None:
+        self._due.discard(call)
+        self.link.send({"op": "cancel", "id": call})
+
+    def _is_due(self, event: Event) -> bool:
+        """A module speaks for the calls that it was given, not for those of others."""
+        match event:
+            case Sighted(call):
+                return call in self._due
+            case Answered(call) | Ended(call) | Failed(call):
+                due = call in self._due
+                self._due.discard(call)
+                return due
+            case _:
+                return True
 
     def hang_up(self) -> None:
         """End it as the end of the daemon would."""
