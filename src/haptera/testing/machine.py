@@ -1,4 +1,4 @@
-"""A simulated machine: power behind a BMC, an agent that boots with it, services that run on it."""
+"""A simulated machine: power behind a BMC, an agent that boots with it, services and jobs on it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +12,10 @@ from haptera.testing.clock import Clock
 MS = 1_000_000
 # The latest effect that the module of power declares.
 LATE_MS = 2_000
+# How often the module of jobs looks whether there are any.
+JOBS_SEEN_MS = 500
+# What is done to a machine from without; all else is done on it, and ends with it.
+FROM_WITHOUT = frozenset(("look_power", "switch_on", "switch_off", "force_off"))
 
 Answer = Callable[[Answered | Ended | Failed | Sighted], None]
 
@@ -40,6 +44,13 @@ class Read:
     lied: bool
 
 
+class Killed(NamedTuple):
+    """A job that ended when power was cut: by the command of this intent, or by nobody of ours."""
+
+    at: int
+    intent: str | None
+
+
 class Reading(NamedTuple):
     """A value that was really told of this machine, as of then; `cuts` counts its power losses."""
 
@@ -55,8 +66,8 @@ class Trouble:
     """How badly a machine behaves, within what its modules declare; shares between 0 and 1.
 
     `silent` calls are never answered, of those that are done `fatal` ones kill the module before
-    it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie;
-    reports of the watch are `stale`.
+    it answers; `idle` commands are accepted and come to nothing; looks are `slow`, fail, or lie
+    (of power); reports of the watch of power are `stale`. A gate may be all that a look may.
     """
 
     silent: float = 0.0
@@ -70,7 +81,10 @@ class Trouble:
 
 @dataclass
 class Machine:
-    """What is really there. `booted` is told when the machine has booted, or lost its power."""
+    """What is really there. `booted` is told when the machine has booted, or lost its power.
+
+    A machine boots with its `gate` closed; while it is open, `jobs` may start.
+    """
 
     clock: Clock
     name: str
@@ -86,14 +100,19 @@ class Machine:
     starts: list[tuple[str, int]] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
     reports_off: list[int] = field(default_factory=list)
-    _watch: tuple[int, Answer] | None = None
+    gate: str = "closed"
+    jobs: int = 0
+    killed: list[Killed] = field(default_factory=list)
+    _watches: dict[str, tuple[int, Answer]] = field(default_factory=dict)
 
     def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
         """What the module of this call would do with the real machine; it may die over it."""
         if call.work is Work.WATCH:
+            self._watches[call.part] = call.id, answer
             if call.part == "look_power":
-                self._watch = call.id, answer
                 self._report()
+            elif call.part == "look_busy":
+                self._report_busy()
             return
         if self._draw("silent", self.trouble.silent):
             answer = _nobody
@@ -107,22 +126,52 @@ class Machine:
             "look_power": self._look_power,
             "switch_on": self._switch_on,
             "switch_off": self._switch_off,
+            "force_off": self._switch_off,
             "look_run": self._look_run,
             "look_applied": self._look_applied,
             "start": self._start,
             "replace": self._start,
             "stop": self._stop,
+            "look_busy": self._look_busy,
+            "hold": self._hold,
+            "release": self._release,
         }[call.part]
-        self.clock.after(delay_ns, action, call, answer)
+        life = None if call.part in FROM_WITHOUT else self.cuts
+        self.clock.after(delay_ns, self._act, life, action, call, answer)
 
-    def cut(self) -> None:
-        """All processes of the machine are gone."""
+    def cut(self, intent: str | None = None) -> None:
+        """All processes of the machine are gone: by the command of this intent, or just so."""
         self.power = "off"
         self.cuts += 1
         self.clock.happened["power lost"] += 1
+        self.killed += [Killed(self.clock.now, intent)] * self.jobs
+        self.jobs = 0
+        self.gate = "closed"
+        self._watches.pop("look_busy", None)
         self.services.clear()
         self.stopped(self.name)
         self._report()
+
+    def start_job(self) -> bool:
+        """Let a job begin; tells whether the gate let it in."""
+        if self.power != "on" or self.gate != "open":
+            return False
+        self.jobs += 1
+        self._report_busy()
+        return True
+
+    def end_job(self) -> None:
+        """One of the jobs is over by itself."""
+        assert self.jobs > 0, f"no job runs on {self.name}"
+        self.jobs -= 1
+        self._report_busy()
+
+    def _act(
+        self, life: int | None, action: Callable[[Call, Answer], None], call: Call, answer: Answer
+    ) -> None:
+        """What is done on a machine is done in one life of it, between two losses of power."""
+        if life in (None, self.cuts):
+            action(call, answer)
 
     def _look_power(self, call: Call, answer: Answer) -> None:
         at = self.clock.now
@@ -142,8 +191,8 @@ class Machine:
         self.clock.after(self._late_ns(), self._sight, self.power)
 
     def _sight(self, power: str) -> None:
-        if self._watch is not None:
-            call, answer = self._watch
+        if "look_power" in self._watches:
+            call, answer = self._watches["look_power"]
             self._tell(node_id(self.name), "power", power, self.clock.now)
             if power == "off":
                 self.reports_off.append(self.clock.now)
@@ -172,7 +221,7 @@ class Machine:
     def _effect(self, command: Command) -> None:
         command.done_at = self.clock.now
         if command.power == "off":
-            self.cut()
+            self.cut(command.intent)
         elif self.power == "off":
             self.power = "on"
             self._report()
@@ -204,6 +253,45 @@ class Machine:
     def _stop(self, call: Call, answer: Answer) -> None:
         self.services.pop(call.entity.name, None)
         answer(Ended(call.id))
+
+    def _look_busy(self, call: Call, answer: Answer) -> None:
+        if self._draw("failing", self.trouble.failing):
+            answer(Failed(call.id, "the gate cannot be read"))
+            return
+        at, value = self.clock.now, self._busy()
+        delay_ns = self._delay_ns(0, 1_500) if self._draw("slow", self.trouble.slow) else 0
+        self._tell(node_id(self.name), "busy", value, at)
+        self.clock.after(delay_ns, answer, Answered(call.id, value, at))
+
+    def _hold(self, call: Call, answer: Answer) -> None:
+        """As of a real gate: one that refuses is open."""
+        if self._draw("failing", self.trouble.failing):
+            answer(Failed(call.id, "the gate cannot be closed"))
+        elif self.jobs:
+            self.gate = "open"
+            answer(Failed(call.id, f"{self.jobs} jobs run", refused=True))
+        else:
+            self.gate = "closed"
+            answer(Ended(call.id))
+
+    def _release(self, call: Call, answer: Answer) -> None:
+        if self._draw("failing", self.trouble.failing):
+            answer(Failed(call.id, "the gate cannot be opened"))
+        else:
+            self.gate = "open"
+            answer(Ended(call.id))
+
+    def _report_busy(self) -> None:
+        self.clock.after(self._delay_ns(0, JOBS_SEEN_MS), self._sight_busy)
+
+    def _sight_busy(self) -> None:
+        if "look_busy" in self._watches:
+            call, answer = self._watches["look_busy"]
+            self._tell(node_id(self.name), "busy", self._busy(), self.clock.now)
+            answer(Sighted(call, self._busy(), self.clock.now))
+
+    def _busy(self) -> str:
+        return "busy" if self.jobs else "free"
 
     def _tell(self, entity: EntityId, variable: str, value: str, at: int) -> None:
         self.readings.append(Reading(entity, variable, value, at, self.cuts))
