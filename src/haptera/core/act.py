@@ -97,7 +97,7 @@ class Acts:
         self._timers.drop(("left", row.id))
         row.stepping = Stepping(
             intent, step, None, settled_at, Phase.READING,
-            error=f"{step.path}: was left under way",
+            error=f"{step.path}: was left under way", enrolled=True,
         )  # fmt: skip
         for change in step.changes:
             row.forget(change.variable, now)
@@ -215,7 +215,7 @@ class Acts:
             row.error = row.failing = None
             row.succeed(stepping.step.path)
             row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
-            if stepping.step.enrols:
+            if stepping.step.enrols and not stepping.enrolled:
                 row.booted_at = turn.now
             self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(

@@ -248,6 +248,8 @@ class Engine:
         if self.side.node is None:
             if (node := self.table.get(node_id(peer))) is not None:
                 node.booted_at = None
+                if node.stepping is not None:
+                    node.stepping.enrolled = True
             for row in self.table.on(peer):
                 row.reported.clear()
                 row.stands = None

@@ -112,8 +112,9 @@ class Gate:
         leaf = self._leaves[pending.part.module]
         leaf.call = leaf.refusal = None
         match event:
-            case Failed(_, text, refused):
-                leaf.closed = False if refused else None
+            case Failed(_, text):
+                # Even where it refused: it may not have begun, so that it stands as it stood.
+                leaf.closed = None
                 leaf.again_at = turn.now + GATE_AGAIN_NS
                 if pending.work is Work.HOLD:
                     leaf.refusal = f"{pending.part.module}: {text}"

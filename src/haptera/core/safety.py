@@ -216,9 +216,9 @@ class Safety:
 
     def _harmless(self, node: Row, now: int) -> bool:
         """Whether it is known without the node's word that nothing runs there that can be hurt."""
-        if node.booted_at is not None or self._has_no_power(node, now):
-            return True  # we booted it, it boots closed, and it has not enrolled since
         peer = self._peer(node.id.name)
+        if _not_heard_since(peer, node.booted_at) or self._has_no_power(node, now):
+            return True  # we booted it, it boots closed, and it has not enrolled since
         return node.attributes.get(if_lost.name) == RECOVER and self._down(peer, now)
 
     def _put_off(self, row: Row, text: str, now: int) -> str:
@@ -294,6 +294,12 @@ def _budget(row: Row) -> Budget:
 
 def _number(value: str | int | None) -> int | None:
     return None if value is None else int(value)
+
+
+def _not_heard_since(peer: Peer | None, booted_at: int | None) -> bool:
+    if booted_at is None:
+        return False
+    return peer is None or peer.heard_at is None or peer.heard_at < booted_at
 
 
 def group_of(node: Row | None) -> str | None:

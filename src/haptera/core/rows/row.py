@@ -53,6 +53,7 @@ class Stepping:
     """A step under way. None other is begun on the entity before its outcome was read.
 
     `settled_at` is when its longest late effect has passed, so that any reading counts.
+    `enrolled` says that the node may have enrolled since it was begun.
     """
 
     intent: Intent
@@ -62,6 +63,7 @@ class Stepping:
     phase: Phase = Phase.WRITING
     call: int | None = None
     error: str | None = None
+    enrolled: bool = False
 
     @property
     def deadline_at(self) -> int:
