@@ -19,6 +19,7 @@ from haptera.daemon.parent_channel import ParentChannel
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Event
 from haptera.model.parts import Context
 from haptera.modules import load
 from haptera.runtime import clock
@@ -68,6 +69,7 @@ class Rig:
     agent: AgentChannel
     agent_engine: Engine
     home: Path
+    heard: tuple[list[Event], list[Event]]
 
 
 def agreement(authority: Authority, node: int = 1, incarnation: int = 1) -> Agreement:
@@ -87,14 +89,17 @@ def engine_of(node: str | None, services: int = 1) -> Engine:
         name = "web" if at == 0 else f"web{at}"
         entities.append(StoredEntity(EntityId("service", name, "n01"), {}, "site", wanted, 2 + at))
     context = Context.PARENT if node is None else Context.SELF
-    side = Side(context, node, 0xA1, "boot", S)
+    instance = 0xA1 if node is None else 0xB1
+    side = Side(context, node, instance, "boot", S)
     catalog = Catalog(KINDS, [load(name).manifest() for name in ("labnode", "service")])
     peer = PARENT if node is not None else "n01"
-    return Engine(side, catalog, Stored(7, 2, entities, [], {peer: 1}), 0, clock.now_ns())
+    return Engine(
+        side, catalog, Stored(7, 1 + services, entities, [], {peer: 1}), 0, clock.now_ns()
+    )
 
 
 @contextlib.asynccontextmanager
-async def rig(place: Path, wall: Wall | None = None) -> AsyncIterator[Rig]:
+async def rig(place: Path, wall: Wall | None = None, services: int = 1) -> AsyncIterator[Rig]:
     """Node n01 in its first incarnation, and its parent; both serve."""
     wall = wall or Wall()
     authority = open_authority(place / "p", wall())
@@ -117,8 +122,9 @@ async def rig(place: Path, wall: Wall | None = None) -> AsyncIterator[Rig]:
         )
         enrolment = journal.enrolment()
         assert enrolment is not None
-        engines = engine_of(None), engine_of("n01")
-        parent = ParentChannel(authority, engines[0], wall)
+        engines = engine_of(None, services), engine_of("n01", services)
+        heard: tuple[list[Event], list[Event]] = [], []
+        parent = ParentChannel(authority, engines[0], heard[0].extend, wall)
         parent.call_as(identity, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())
         parent.join(session)
@@ -127,6 +133,7 @@ async def rig(place: Path, wall: Wall | None = None) -> AsyncIterator[Rig]:
             enrolment,
             engines[1],
             Logs(place / "n01", ("service",)),
+            heard[1].extend,
             local_host=NODE_HOST,
             wall_s=wall,
         )
@@ -138,10 +145,12 @@ async def rig(place: Path, wall: Wall | None = None) -> AsyncIterator[Rig]:
             serving = [
                 tasks.create_task(server.serve(parent_socket)),
                 tasks.create_task(agent.serve(agent_socket)),
+                tasks.create_task(parent.exchange.run()),
+                tasks.create_task(agent.exchange.run()),
             ]
             yield Rig(
                 wall, authority, parent, counts, engines[0], identity, session,
-                journal, agent, engines[1], place / "n01",
+                journal, agent, engines[1], place / "n01", heard,
             )  # fmt: skip
             for task in serving:
                 task.cancel()

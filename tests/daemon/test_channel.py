@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.core.side import PARENT
 from haptera.daemon.logs import Logs
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime.asker import Asker, Party
@@ -101,12 +102,13 @@ def test_no_name_from_elsewhere_becomes_a_path(tmp_path: Path, entity: EntityId)
 def test_an_agent_and_a_parent_list_what_they_tell_each_other(tmp_path: Path) -> None:
     async def story() -> None:
         async with rig(tmp_path) as one:
-            down = await one.agent.ask(ListAsked())
+            down = await one.agent.ask(PARENT, ListAsked())
             assert isinstance(down, ListTold)
             assert down.versions == [(node_id("n01"), 1), (WEB, 2)]
             assert down.mark == one.parent_engine.links.listed("n01")[0]
             up = await one.parent.ask("n01", ListAsked())
-            assert up == ListTold(*one.agent_engine.links.listed("parent"))
+            boot = one.agent_engine.side.instance
+            assert up == ListTold(boot, *one.agent_engine.links.listed(PARENT))
 
     asyncio.run(story())
 
@@ -114,11 +116,11 @@ def test_an_agent_and_a_parent_list_what_they_tell_each_other(tmp_path: Path) ->
 def test_a_parent_tells_a_node_nothing_but_what_is_its_own(tmp_path: Path) -> None:
     async def story() -> None:
         async with rig(tmp_path) as one:
-            answer = await one.agent.ask(LogAsked(EntityId("module", "labnode", None)))
-            assert answer == Unable("a parent does not tell this to a node")
+            answer = await one.agent.ask(PARENT, LogAsked(EntityId("module", "labnode", None)))
+            assert answer == Unable("this is not told to a neighbour")
             answer = await one.parent.ask("n01", RenewAsked(b""))
-            assert answer == Unable("an agent does not tell this")
-            assert await one.agent.ask(RenewAsked(b"junk")) == Unable(
+            assert answer == Unable("this is not told to a neighbour")
+            assert await one.agent.ask(PARENT, RenewAsked(b"junk")) == Unable(
                 "this is no request for a certificate"
             )
             assert await one.parent.ask("n02", ListAsked()) == Unable(
@@ -171,7 +173,7 @@ def test_a_node_that_has_booted_since_is_not_answered(tmp_path: Path) -> None:
     async def story() -> None:
         async with rig(tmp_path) as one:
             one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
-            answer = await one.agent.ask(ListAsked())
+            answer = await one.agent.ask(PARENT, ListAsked())
             assert answer == Unable("the parent hung up without an answer")
             assert one.parent_counts == {"not admitted": 1}
 
@@ -197,7 +199,7 @@ def test_an_expired_certificate_is_refused_on_both_sides(tmp_path: Path) -> None
             answer = await one.parent.ask("n01", ListAsked())
             text = "the agent of n01 cannot be asked: certificate has expired"
             assert answer == Unable(text)
-            assert isinstance(await one.agent.ask(ListAsked()), Unable)
+            assert isinstance(await one.agent.ask(PARENT, ListAsked()), Unable)
             assert one.parent_counts == {"no handshake": 1}
 
     asyncio.run(story())
@@ -210,7 +212,7 @@ def test_a_certificate_is_renewed_once_half_of_its_life_is_over(tmp_path: Path) 
             assert before is not None
             key = one.journal.key().private_numbers()
             renewing = asyncio.create_task(one.agent.renew(every_s=0.01))
-            await one.agent.ask(ListAsked())
+            await one.agent.ask(PARENT, ListAsked())
             assert one.parent_counts == {"ListAsked": 1}
 
             one.wall.ahead_s = 0.0
@@ -224,7 +226,7 @@ def test_a_certificate_is_renewed_once_half_of_its_life_is_over(tmp_path: Path) 
             assert kept.endswith(after.certificate)
             assert after.certificate != before.certificate
             # Both ways go on with it.
-            assert isinstance(await one.agent.ask(ListAsked()), ListTold)
+            assert isinstance(await one.agent.ask(PARENT, ListAsked()), ListTold)
             assert isinstance(await one.parent.ask("n01", ListAsked()), ListTold)
 
     asyncio.run(story())

@@ -45,8 +45,10 @@ from haptera.model.events import (
     Exited,
     Failed,
     Heard,
+    Listed,
     Proposed,
     Ready,
+    Recalled,
     Released,
     Sighted,
     Ticked,
@@ -183,6 +185,10 @@ class Engine:
                 self.supervisor.exited(turn, event)
             case Enrolled(peer, incarnation):
                 self._enrolled(turn, peer, incarnation)
+            case Listed():
+                self.links.take_list(turn, event)
+            case Recalled(peer, entities):
+                self.links.recall(turn, peer, entities)
             case Asked(entity):
                 self._asked(turn, entity)
             case Released():
@@ -228,6 +234,8 @@ class Engine:
             case ("tier", str(name)):
                 self.links.check_tier(turn, name)
                 self._heed(turn)
+            case ("list", str(name)):
+                self.links.ask_list(turn, name)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):

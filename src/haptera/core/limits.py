@@ -46,3 +46,11 @@ BRAKE_GROUP_SHARE: Final = 0.5
 BRAKE_NS: Final = 300 * S
 # Within which a budget counts the disruptive steps of a node.
 BUDGET_HOUR_NS: Final = 3_600 * S
+# How long layers may differ before it is asked in what, and again once that was answered; and how
+# long the answer may take.
+LIST_AFTER_NS: Final = 500 * MS
+LIST_AGAIN_NS: Final = 2 * S
+LIST_WITHIN_NS: Final = 10 * S
+# How often that is asked before all is told again, and of how many at most some are.
+LISTS_MAX: Final = 3
+RECALLED_MAX: Final = 512

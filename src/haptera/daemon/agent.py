@@ -21,8 +21,10 @@ from haptera.model.effects import (
     Call,
     Cancel,
     Effect,
+    FetchList,
     Keep,
     Publish,
+    Recall,
     Reply,
     Start,
     Stop,
@@ -150,11 +152,12 @@ class _Agent:
         self._deliver = driver.deliver
         driver.deliver(self._early)
         self._listen(enrolment, catalog, driver)
-        channel = AgentChannel(
+        channel = self._channel = AgentChannel(
             self._journal,
             enrolment,
             engine,
             logs,
+            driver.deliver,
             local_host=self._settings.address,
             wall_s=clock.wall_s,
         )
@@ -163,6 +166,7 @@ class _Agent:
                 tasks.create_task(driver.run())
                 tasks.create_task(channel.serve(self._requests))
                 tasks.create_task(channel.renew())
+                tasks.create_task(channel.exchange.run())
         finally:
             self._processes.close()
 
@@ -210,20 +214,25 @@ class _Agent:
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case Call():
-                    self._processes.call(effect)
-                case Cancel():
-                    self._processes.cancel(effect)
-                case Write():
-                    self._journal.submit(effect)
-                case Tell(peer, message):
-                    self._udp.tell(peer, message)
-                case Start():
-                    self._processes.start(effect)
-                case Stop():
-                    self._processes.stop(effect)
-                case Keep():
-                    self._journal.keep(effect)
-                case Reply() | Publish():
-                    pass  # nobody asks an agent, or listens to it, yet
+            self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        match effect:
+            case Call():
+                self._processes.call(effect)
+            case Cancel():
+                self._processes.cancel(effect)
+            case Write():
+                self._journal.submit(effect)
+            case Tell(peer, message):
+                self._udp.tell(peer, message)
+            case Start():
+                self._processes.start(effect)
+            case Stop():
+                self._processes.stop(effect)
+            case Keep():
+                self._journal.keep(effect)
+            case FetchList() | Recall():
+                self._channel.exchange.send(effect)
+            case Reply() | Publish():
+                pass  # nobody asks an agent, or listens to it, yet

@@ -5,13 +5,15 @@ import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.engine import Engine
 from haptera.core.query import detail
 from haptera.core.side import PARENT
+from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
+from haptera.model.events import Event
 from haptera.runtime import clock
 from haptera.runtime.asker import Asker, Party
 from haptera.runtime.enrol import Enrolment
@@ -22,8 +24,6 @@ from haptera.runtime.requests import (
     Answer,
     EntityAsked,
     EntityTold,
-    ListAsked,
-    ListTold,
     LogAsked,
     RenewAsked,
     Renewed,
@@ -51,6 +51,7 @@ class AgentChannel:
         enrolment: Enrolment,
         engine: Engine,
         logs: Logs,
+        deliver: Callable[[Iterable[Event]], None],
         *,
         local_host: str,
         wall_s: Callable[[], float],
@@ -63,6 +64,7 @@ class AgentChannel:
         self._identity = journal.keep_identity(enrolment.certificate)
         self._context = server_context(self._identity, enrolment.ca, ssl.CERT_REQUIRED)
         self._asker = Asker(lambda: client_context(enrolment.ca, self._identity), local_host)
+        self.exchange = Exchange(engine, self.ask, deliver)
         self.counts: Counter[str] = Counter()
 
     async def serve(self, listener: socket.socket) -> None:
@@ -83,12 +85,10 @@ class AgentChannel:
                 return EntityTold(detail(row, clock.now_ns()))
             case LogAsked():
                 return self._logs.answer(request, (row.id for row in table))
-            case ListAsked():
-                return ListTold(*self._engine.links.listed(PARENT))
             case _:
-                return Unable("an agent does not tell this")
+                return self.exchange.answer(PARENT, request)
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, _peer: str, request: Request) -> Answer:
         """Ask the parent, where it was last heard."""
         enrolment = self._journal.enrolment()
         assert enrolment is not None
@@ -111,7 +111,7 @@ class AgentChannel:
         assert enrolment is not None
         if self._wall_s() < half_life_s(enrolment.certificate):
             return
-        answer = await self.ask(RenewAsked(make_request(self._journal.key())))
+        answer = await self.ask(PARENT, RenewAsked(make_request(self._journal.key())))
         match answer:
             case Renewed(certificate):
                 self._take(certificate)

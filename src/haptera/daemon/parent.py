@@ -32,8 +32,10 @@ from haptera.model.effects import (
     Call,
     Cancel,
     Effect,
+    FetchList,
     Keep,
     Publish,
+    Recall,
     Reply,
     Start,
     Stop,
@@ -211,7 +213,7 @@ class _Parent:
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._driver = Driver(engine, self._perform)
         self._deliver = self._driver.deliver
-        self._channel = ParentChannel(self._authority, engine, clock.wall_s)
+        self._channel = ParentChannel(self._authority, engine, self._deliver, clock.wall_s)
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._backend = EngineBackend(
             engine, self._store, stored.epoch, self._deliver, self._channel.ask, self._logs
@@ -232,21 +234,14 @@ class _Parent:
         for saved in self._sessions.values():
             self._listen_to(saved)
         app = make_app(self._backend, site_changes, cluster=settings.name)
-        enrolment = EnrolServer(
-            self._authority,
-            self._store,
-            Offer(self._udp.port, settings.hello_ms, settings.modules),
-            self._enrolled,
-            RequestServer(self._channel.admit, self._channel.answer, Counter()).converse,
-            wall_s=clock.wall_s,
-        )
-        self._channel.call_as(enrolment.identity, settings.address)
+        enrolment = self._enrolment()
         url = f"http://{settings.address}:{settings.api_port}"
         write_client(Path(settings.client), url, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls)),
+                tasks.create_task(self._channel.exchange.run()),
                 tasks.create_task(Server(app, self._api).run()),
             ]
             _log.info("serves the API at %s; client file: %s", url, settings.client)
@@ -257,6 +252,20 @@ class _Parent:
                 task.cancel()
         if wrong is not None:
             raise wrong
+
+    def _enrolment(self) -> EnrolServer:
+        """What takes claims, and the requests of those who are enrolled."""
+        settings = self._settings
+        server = EnrolServer(
+            self._authority,
+            self._store,
+            Offer(self._udp.port, settings.hello_ms, settings.modules),
+            self._enrolled,
+            RequestServer(self._channel.admit, self._channel.answer, Counter()).converse,
+            wall_s=clock.wall_s,
+        )
+        self._channel.call_as(server.identity, settings.address)
+        return server
 
     async def _apply_site(self) -> HapteraError | None:
         """Apply the site file that was named, if any; what is wrong with it, if anything."""
@@ -319,6 +328,8 @@ class _Parent:
                     self._backend.replied(effect)
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
+                case FetchList() | Recall():
+                    self._channel.exchange.send(effect)
                 case Keep():
                     raise AssertionError(effect)
 

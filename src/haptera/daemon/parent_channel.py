@@ -1,22 +1,16 @@
 """What a parent and its agents ask each other, on the parent's side."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
 from haptera.core.engine import Engine
+from haptera.daemon.exchange import Exchange
+from haptera.model.events import Event
 from haptera.runtime.asker import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.pki import Authority, issue_node, parse_request
-from haptera.runtime.requests import (
-    Answer,
-    ListAsked,
-    ListTold,
-    RenewAsked,
-    Renewed,
-    Request,
-    Unable,
-)
+from haptera.runtime.requests import Answer, RenewAsked, Renewed, Request, Unable
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
 
@@ -24,10 +18,16 @@ from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
 class ParentChannel:
     """Asks agents, and answers those whose certificate is of their present incarnation."""
 
-    def __init__(self, authority: Authority, engine: Engine, wall_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        authority: Authority,
+        engine: Engine,
+        deliver: Callable[[Iterable[Event]], None],
+        wall_s: Callable[[], float],
+    ) -> None:
         self._authority = authority
-        self._engine = engine
         self._wall_s = wall_s
+        self.exchange = Exchange(engine, self.ask, deliver)
         self._sessions: dict[str, SavedSession] = {}
         self._names: dict[UUID, str] = {}
 
@@ -52,12 +52,10 @@ class ParentChannel:
     async def answer(self, caller: str, request: Request) -> Answer:
         """What a child is told."""
         match request:
-            case ListAsked():
-                return ListTold(*self._engine.links.listed(caller))
             case RenewAsked(csr):
                 return self._renewed(caller, csr)
             case _:
-                return Unable("a parent does not tell this to a node")
+                return self.exchange.answer(caller, request)
 
     async def ask(self, node: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:
         """Ask a node's agent."""

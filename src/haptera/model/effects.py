@@ -110,4 +110,17 @@ class Keep(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[StoredEntity, ...]
 
 
-Effect = Call | Cancel | Write | Reply | Tell | Start | Stop | Publish | Keep
+class FetchList(msgspec.Struct, frozen=True, gc=False):
+    """Ask a neighbour which entities it tells us of, in which versions; `Listed` follows."""
+
+    peer: str
+
+
+class Recall(msgspec.Struct, frozen=True, gc=False):
+    """Have a neighbour tell of these entities again."""
+
+    peer: str
+    entities: tuple[EntityId, ...]
+
+
+Effect = Call | Cancel | Write | Reply | Tell | Start | Stop | Publish | Keep | FetchList | Recall

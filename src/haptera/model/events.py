@@ -4,7 +4,7 @@ import msgspec
 
 from haptera.model.changes import Cause, Change
 from haptera.model.entity import EntityId
-from haptera.model.messages import Message
+from haptera.model.messages import Mark, Message
 from haptera.model.parts import Manifest
 
 
@@ -131,6 +131,25 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     entity: EntityId
 
 
+class Listed(msgspec.Struct, frozen=True, gc=False):
+    """The layer that a neighbour's process tells us of: its mark, and all that counts in it.
+
+    Without a mark there is no list: the neighbour could not be asked.
+    """
+
+    peer: str
+    boot: int | None
+    mark: Mark | None = None
+    versions: tuple[tuple[EntityId, int], ...] = ()
+
+
+class Recalled(msgspec.Struct, frozen=True, gc=False):
+    """A neighbour asks to be told of these entities again."""
+
+    peer: str
+    entities: tuple[EntityId, ...]
+
+
 class Released(msgspec.Struct, frozen=True, gc=False):
     """A person has seen why the brake is on, and lets disruptive steps go on."""
 
@@ -148,6 +167,8 @@ Event = (
     | Enrolled
     | Heard
     | Alive
+    | Listed
+    | Recalled
     | Ticked
     | Asked
     | Released

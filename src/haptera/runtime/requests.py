@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from haptera.core.limits import RECALLED_MAX
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark
 from haptera.model.views import EntityView
@@ -34,13 +35,19 @@ class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
     """Which entities the other side tells of, each in which version."""
 
 
+class RecallAsked(msgspec.Struct, frozen=True, tag_field="op", tag="recall"):
+    """Tell of these entities again."""
+
+    entities: Annotated[tuple[EntityId, ...], msgspec.Meta(max_length=RECALLED_MAX)]
+
+
 class RenewAsked(msgspec.Struct, frozen=True, tag_field="op", tag="renew"):
     """A new certificate for the key of this request, in PEM."""
 
     request: bytes
 
 
-Request = EntityAsked | LogAsked | ListAsked | RenewAsked
+Request = EntityAsked | LogAsked | ListAsked | RecallAsked | RenewAsked
 
 
 class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told"):
@@ -52,10 +59,15 @@ class LogTold(msgspec.Struct, frozen=True, tag_field="op", tag="log told"):
 
 
 class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
-    """The layer of the side that answers: its mark, and all that counts in it."""
+    """The layer that a process tells of: its boot-id, the layer's mark, all that counts in it."""
 
+    boot: int
     mark: Mark
     versions: list[tuple[EntityId, Whole]]
+
+
+class Noted(msgspec.Struct, frozen=True, tag_field="op", tag="noted"):
+    """It will be done."""
 
 
 class Renewed(msgspec.Struct, frozen=True, tag_field="op", tag="renewed"):
@@ -68,7 +80,7 @@ class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
     text: str
 
 
-Answer = EntityTold | LogTold | ListTold | Renewed | Unable
+Answer = EntityTold | LogTold | ListTold | Noted | Renewed | Unable
 
 
 def pack(said: Request | Answer) -> bytes:

@@ -10,14 +10,28 @@ from haptera.core.limits import MS, S
 from haptera.core.side import PARENT, Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
-from haptera.model.effects import Call, Effect, Keep, Publish, Reply, Start, Tell, Write
+from haptera.model.effects import (
+    Call,
+    Effect,
+    FetchList,
+    Keep,
+    Publish,
+    Recall,
+    Reply,
+    Start,
+    Tell,
+    Write,
+)
+from haptera.model.entity import EntityId
 from haptera.model.events import (
     Clocked,
     Enrolled,
     Event,
     Exited,
+    Listed,
     Proposed,
     Ready,
+    Recalled,
     Ticked,
     Unwritten,
     Written,
@@ -36,6 +50,8 @@ from haptera.wire.updates import Codec
 
 HELLO_NS = 1 * S
 RESTART_NS = 200 * MS
+# What one question over TLS takes.
+ASK_NS = 10 * MS
 # The wall clock of all machines: their time began so long after 1970.
 WALL_OFFSET_NS = 1_800_000_000 * S
 
@@ -180,10 +196,29 @@ class Process:
                 self.replies[ticket] = effect
             case Keep():
                 self.disk.keep(effect)
+            case FetchList(peer):
+                world.clock.after(ASK_NS, self._fetch_list, life, peer)
+            case Recall(peer, entities):
+                world.clock.after(ASK_NS, self._recall, peer, entities)
             case Publish(entities, types):
                 self.bus.publish(entities, types)
             case _:
                 pass  # a cancelled call's answer is dropped by the engine itself
+
+    def _fetch_list(self, life: int, peer: str) -> None:
+        """What TLS does in life: ask the other process, if there is one just now."""
+        other = self.world.process(peer)
+        listed = Listed(peer, None)
+        cut = frozenset((self.name, peer)) in self.world.network.cut
+        if other is not None and not cut and other.awake and other.engine is not None:
+            mark, versions = other.engine.links.listed(self.name)
+            listed = Listed(peer, other.instance, mark, tuple(versions))
+        self.feed(life, [listed])
+
+    def _recall(self, peer: str, entities: tuple[EntityId, ...]) -> None:
+        other = self.world.process(peer)
+        if other is not None:
+            other.deliver([Recalled(self.name, entities)])
 
     def _stored(self, life: int, done: Written | Unwritten) -> None:
         self.feed(life, [done])
@@ -218,6 +253,10 @@ class World:
         ticket = next(self._tickets)
         self.parent.deliver([Proposed(ticket, tuple(changes), if_revision)])
         return ticket
+
+    def process(self, name: str) -> Process | None:
+        """The parent, or the agent of a node that has one."""
+        return self.parent if name == PARENT else self.agents.get(name)
 
     def converged(self) -> bool:
         """Whether the parent knows all to be as desired, and nothing is under way."""

@@ -16,9 +16,9 @@ from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
-from haptera.model.effects import Tell
+from haptera.model.effects import FetchList, Recall, Tell
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Heard
+from haptera.model.events import Heard, Listed
 from haptera.model.facts import Fact, Method
 from haptera.model.messages import DesiredUpdate, Message
 from haptera.model.parts import Context
@@ -41,6 +41,7 @@ class End:
     boot: int = 0
     table: Table = field(default_factory=lambda: Table(KINDS))
     sent: list[Message] = field(default_factory=list)
+    errands: list[FetchList | Recall] = field(default_factory=list)
 
     def start(self, now: int, boot: int, epoch: int, kept: list[StoredEntity]) -> None:
         self.boot, self.table, self.timers = boot, Table(KINDS), Timers()
@@ -68,10 +69,16 @@ class End:
                     self.links.tell_again(turn, name)
                 case ("tier", str(name)):
                     self.links.check_tier(turn, name)
+                case ("list", str(name)):
+                    self.links.ask_list(turn, name)
         self.take(turn)
 
     def take(self, turn: Turn) -> None:
-        self.sent += [effect.message for effect in turn.effects if isinstance(effect, Tell)]
+        for effect in turn.effects:
+            if isinstance(effect, Tell):
+                self.sent.append(effect.message)
+            elif isinstance(effect, FetchList | Recall):
+                self.errands.append(effect)
 
     def desired_layer(self) -> dict[EntityId, tuple[dict[str, str | int], dict[str, str]]]:
         return {
@@ -91,10 +98,16 @@ class End:
 
 
 class Pair:
-    """A parent and an agent, and a network that loses, copies and reorders between them."""
+    """A parent and an agent, and a network that loses, copies and reorders between them.
 
-    def __init__(self, seed: int, loss: float) -> None:
+    `mute` is the share of questions over TLS that come to nothing. `lists` counts
+    the lists asked for, `told` holds all that was told of.
+    """
+
+    def __init__(self, seed: int, loss: float, mute: float = 0.3) -> None:
         self.rng, self.loss, self.now = Random(seed), loss, S
+        self.mute, self.lists = mute, 0
+        self.told: set[EntityId] = set()
         self.parent, self.agent = End(None), End(NODE)
         self.revision = 0
         self.flying: list[tuple[int, End, int, Message]] = []
@@ -111,7 +124,11 @@ class Pair:
 
     def carry(self) -> None:
         for sender, receiver in ((self.parent, self.agent), (self.agent, self.parent)):
+            for errand in sender.errands:
+                self.run_errand(sender, receiver, errand)
+            sender.errands = []
             for message in sender.sent:
+                self.told.update(update.entity for update in message.updates)
                 for _ in range(2 if self.rng.random() < 0.1 else 1):
                     if self.rng.random() >= self.loss:
                         at = self.now + self.rng.randrange(1, 40) * MS
@@ -126,6 +143,22 @@ class Pair:
                 name = PARENT if receiver is self.agent else NODE
                 receiver.links.heard(turn, Heard(name, boot, message, self.now))
                 receiver.take(turn)
+
+    def run_errand(self, asker: End, asked: End, errand: FetchList | Recall) -> None:
+        turn, heard = Turn(self.now), self.rng.random() >= self.mute
+        me = NODE if asked is self.parent else PARENT
+        match errand:
+            case FetchList(peer):
+                self.lists += 1
+                listed = Listed(peer, None)
+                if heard:
+                    mark, versions = asked.links.listed(me)
+                    listed = Listed(peer, asked.boot, mark, tuple(versions))
+                asker.links.take_list(turn, listed)
+                asker.take(turn)
+            case Recall(_, entities) if heard:
+                asked.links.recall(turn, me, entities)
+                asked.take(turn)
 
     def write(self, change: Declare | SetDesired | Undeclare) -> None:
         self.revision += 1

@@ -1,5 +1,6 @@
 """What a neighbour has not heard yet: the layer that we send it, its mark, and the changes."""
 
+from collections.abc import Collection
 from hashlib import blake2b
 from typing import Protocol
 
@@ -29,11 +30,13 @@ class Outgoing(Protocol):
     def versions(self, node: str) -> dict[EntityId, int]:
         """All that counts in the mark, each in its version."""
 
-    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
-        """All entities that changed after this version, the latest change last.
+    def updates(
+        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+    ) -> tuple[Update, ...]:
+        """All entities that changed after this version, the latest change last, and some others.
 
         Last, because a neighbour that holds the latest version and yet another digest than ours
-        takes itself to have missed something, and asks for all.
+        takes itself to have missed something, and asks what.
         """
 
 
@@ -50,7 +53,7 @@ class DesiredOut:
     """A parent's desired layer of each child: what is on it, and what is told everywhere.
 
     What is gone is told until the child knows; of the last GONE_MAX only, for a child that missed
-    more holds another digest than ours, and then asks for all.
+    more holds another digest than ours, and then asks for the list.
     """
 
     def __init__(self, table: Table, epoch: int) -> None:
@@ -94,7 +97,9 @@ class DesiredOut:
         rows = self._table.told(node)
         return {row.id: row.revision for row in rows if row.declared}
 
-    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
+    def updates(
+        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+    ) -> tuple[Update, ...]:
         here = [
             DesiredUpdate(
                 row.id,
@@ -103,7 +108,7 @@ class DesiredOut:
                 dict(row.attributes),
             )
             for row in self._table.told(node)
-            if row.revision > after
+            if row.revision > after or row.id in also
         ]
         gone = [
             DesiredUpdate(entity, revision, {}, {}, gone=True)
@@ -153,8 +158,10 @@ class ObservedOut:
     def versions(self, node: str) -> dict[EntityId, int]:
         return {row.id: row.version for row in self._told(node)}
 
-    def updates(self, node: str, after: int, now: int) -> tuple[Update, ...]:
-        rows = [row for row in self._told(node) if row.version > after]
+    def updates(
+        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+    ) -> tuple[Update, ...]:
+        rows = [row for row in self._told(node) if row.version > after or row.id in also]
         return tuple(
             ObservedUpdate(row.id, row.version, self._seen(row, now), standing=_standing(row, now))
             for row in sorted(rows, key=lambda row: row.version)

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterable
 from haptera.core.limits import TELL_AGAIN_NS
 from haptera.core.side import PARENT, Side
 from haptera.core.sync.delta import Outgoing
+from haptera.core.sync.lists import Lists
 from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.effects import Tell
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Heard
-from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.events import Heard, Listed
+from haptera.model.messages import Ask, Mark, Message, Permit, Update
 
 # What a side has to say of asks and permits, on the link about a node.
 Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
@@ -39,6 +40,7 @@ class Links:
         self._incoming = incoming
         self._spoken = spoken
         self._schema = schema
+        self._lists = Lists(timers, incoming)
         self._peers: dict[str, Peer] = {}
 
     def get(self, peer: str) -> Peer | None:
@@ -71,7 +73,7 @@ class Links:
             self._incoming.unconfirm(node, self._their_mark(message).epoch)
         for update in message.updates:
             self._incoming.merge(turn, update, event)
-        self._compare(turn, node, self._their_mark(message))
+        self._compare(turn, peer, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
         peer.schema = message.schema
         peer.hears(message)
@@ -88,6 +90,26 @@ class Links:
         """All that counts in the layer that we send this neighbour, and its mark."""
         node = self._node(name)
         return self._outgoing.mark(node), sorted(self._outgoing.versions(node).items())
+
+    def ask_list(self, turn: Turn, name: str) -> None:
+        """The timer of a difference went off."""
+        peer = self._peers.get(name)
+        if peer is not None:
+            self._lists.ask(turn, peer, self._node(name))
+
+    def take_list(self, turn: Turn, listed: Listed) -> None:
+        """A list that was asked for is there, or cannot be had."""
+        peer = self._peers.get(listed.peer)
+        if peer is not None:
+            self._lists.take(turn, peer, self._node(peer.name), listed)
+
+    def recall(self, turn: Turn, name: str, entities: Iterable[EntityId]) -> None:
+        """A neighbour lacks these, whatever it said to hold."""
+        peer = self._peers.get(name)
+        if peer is not None:
+            peer.recalled.update(entities)
+            peer.tells = 0
+            self._tell(turn, peer)
 
     def tell_changes(self, turn: Turn, nodes: Iterable[str]) -> None:
         """The outgoing layers of these nodes changed: tell at once."""
@@ -174,6 +196,7 @@ class Links:
                 peer.acked = 0
             return False
         peer.acked = mark.version
+        peer.recalled.clear()
         return True
 
     def _tell(self, turn: Turn, peer: Peer) -> None:
@@ -186,16 +209,19 @@ class Links:
         peer.tells += 1
         self._timers.set(("tell", peer.name), turn.now + wait_ns)
 
-    def _compare(self, turn: Turn, node: str, theirs: Mark) -> None:
+    def _compare(self, turn: Turn, peer: Peer, node: str, theirs: Mark) -> None:
         """Whether we hold the neighbour's layer; if not, though we hold its latest change, ask.
 
         An earlier version is one that a later message has overtaken, and says nothing of now.
         """
         ours = self._incoming.mark(node)
         if theirs.digest == ours.digest:
+            self._lists.agree(peer)
             self._incoming.settle(turn, node)
         elif theirs.version == ours.version:
-            self._incoming.unconfirm(node, theirs.epoch)
+            self._lists.differ(turn, peer)
+        else:
+            self._lists.overtaken(peer)
 
     def _message(
         self, turn: Turn, peer: Peer, *, after: int | None, probe: bool = False
@@ -203,7 +229,9 @@ class Links:
         """A hello; with the changes after a version where one is given."""
         node = self._node(peer.name)
         ours, theirs = self._outgoing.mark(node), self._incoming.mark(node)
-        updates = () if after is None else self._outgoing.updates(node, after, turn.now)
+        updates: tuple[Update, ...] = ()
+        if after is not None:
+            updates = self._outgoing.updates(node, after, turn.now, peer.recalled)
         down = self._side.node is None
         asks, permits = self._spoken(node)
         return Message(

@@ -14,6 +14,8 @@ from haptera.model.events import Heard
 from haptera.model.facts import Fact
 from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Standing, Update
 
+Versions = tuple[tuple[EntityId, int], ...]
+
 
 class Incoming(Protocol):
     """The layer that the neighbour is the source of, for one node.
@@ -33,6 +35,13 @@ class Incoming(Protocol):
 
     def settle(self, turn: Turn, node: str) -> None:
         """The neighbour's digest fits: drop what it did not confirm."""
+
+    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+        """Compare with the neighbour's list, which has come as far as version `last`.
+
+        What it does not have goes; what we have in an earlier version, or not at all, we lack. That
+        is not confirmed any more, and is told. What is later than the list is none of its business.
+        """
 
 
 class ObservedIn:
@@ -73,6 +82,17 @@ class ObservedIn:
 
     def settle(self, turn: Turn, node: str) -> None:
         """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""
+
+    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+        theirs = dict(versions)
+        lacking: list[EntityId] = []
+        for row in self._table.on(node):
+            if row.version < theirs.get(row.id, 0):
+                lacking.append(row.id)
+                row.version = 0
+            elif row.id not in theirs and row.version <= last:
+                row.version = 0
+        return lacking
 
     def _mine(self, kind: str, name: str) -> bool:
         return (kind, name) in self._here
@@ -134,6 +154,22 @@ class DesiredIn:
                 self._table.dismiss(row.id, PARENT)
                 self._changed = True
                 turn.touch(row.id)
+
+    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+        theirs = dict(versions)
+        lacking = {one: None for one, version in versions if self._held(one) < version}
+        for row in self._table.told(node):
+            if row.id in lacking:
+                row.revision = 0
+            elif row.id not in theirs and row.revision <= last and not row.leaving:
+                self._table.dismiss(row.id, PARENT)
+                self._changed = True
+                turn.touch(row.id)
+        return list(lacking)
+
+    def _held(self, entity: EntityId) -> int:
+        row = self._table.get(entity)
+        return 0 if row is None else row.revision
 
     def forget(self, entity: EntityId) -> None:
         """An entity that was leaving has left."""

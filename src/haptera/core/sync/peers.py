@@ -1,9 +1,10 @@
 """Which neighbours are there: how long each has been silent, and what that makes of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from zlib import crc32
 
+from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Mark, Message, Permit
 
 
@@ -32,8 +33,9 @@ class Peer:
     `schema` is the digest of the kinds and parts that it knows, None before it said so. `said` is
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
     we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
-    while something that is known denies that it can be there.
-    `asks` and `permits` are what it last said of them, in its present process.
+    while something that is known denies that it can be there. `asks` and `permits` are what it last
+    said of them, in its present process. It `differs` while our copy of its layer does at the same
+    version, of which so many `lists` were asked for; `recalled` is what it asked to be told again.
     """
 
     name: str
@@ -50,6 +52,9 @@ class Peer:
     disbelieved: bool = False
     asks: tuple[Ask, ...] = ()
     permits: tuple[Permit, ...] = ()
+    differs: bool = False
+    lists: int = 0
+    recalled: set[EntityId] = field(default_factory=set)
 
     def heard(self, at: int) -> bool:
         """It was heard; tell whether it had been lost, or never heard before."""

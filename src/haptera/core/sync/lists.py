@@ -1,0 +1,78 @@
+"""What is done where a digest differs though the latest version is held: the list is asked for."""
+
+from haptera.core.limits import (
+    LIST_AFTER_NS,
+    LIST_AGAIN_NS,
+    LIST_WITHIN_NS,
+    LISTS_MAX,
+    RECALLED_MAX,
+)
+from haptera.core.sync.merge import Incoming
+from haptera.core.sync.peers import Peer, Tier
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.effects import FetchList, Recall
+from haptera.model.entity import EntityId
+from haptera.model.events import Listed
+
+
+class Lists:
+    """Has the neighbour tell again what differs; all, where that cannot be found out.
+
+    A datagram that was lost makes layers differ, too, for as long as it takes to be told again:
+    only what goes on to differ is asked about.
+    """
+
+    def __init__(self, timers: Timers, incoming: Incoming) -> None:
+        self._timers = timers
+        self._incoming = incoming
+
+    def agree(self, peer: Peer) -> None:
+        """The digests are the same."""
+        peer.lists = 0
+        self.overtaken(peer)
+
+    def overtaken(self, peer: Peer) -> None:
+        """What the neighbour says is not of the version that is held: it says nothing of now."""
+        peer.differs = False
+        self._timers.drop(("list", peer.name))
+
+    def differ(self, turn: Turn, peer: Peer) -> None:
+        """The version is the same, the digests are not."""
+        if not peer.differs:
+            peer.differs = True
+            self._timers.set(("list", peer.name), turn.now + LIST_AFTER_NS)
+
+    def ask(self, turn: Turn, peer: Peer, node: str) -> None:
+        """They still differ, whatever was done about it: ask for a list, after some for all."""
+        if not peer.differs:
+            return
+        if peer.lists >= LISTS_MAX:
+            self._have_all(peer, node)
+            return
+        if peer.tier is not Tier.LOST:
+            peer.lists += 1
+            turn.effects.append(FetchList(peer.name))
+        self._timers.set(("list", peer.name), turn.now + LIST_WITHIN_NS)
+
+    def take(self, turn: Turn, peer: Peer, node: str, listed: Listed) -> None:
+        """A list is there, or cannot be had; one of another epoch or process says nothing."""
+        if not peer.differs:
+            return
+        if listed.mark is None:
+            self._have_all(peer, node)
+            return
+        self._timers.set(("list", peer.name), turn.now + LIST_AGAIN_NS)
+        if (listed.boot, listed.mark.epoch) == (peer.boot, self._incoming.mark(node).epoch):
+            lacking = self._incoming.reconcile(turn, node, listed.mark.version, listed.versions)
+            self._recall(turn, peer, node, lacking)
+
+    def _recall(self, turn: Turn, peer: Peer, node: str, lacking: list[EntityId]) -> None:
+        if len(lacking) > RECALLED_MAX:
+            self._have_all(peer, node)
+        elif lacking:
+            turn.effects.append(Recall(peer.name, tuple(lacking)))
+
+    def _have_all(self, peer: Peer, node: str) -> None:
+        self.agree(peer)
+        self._incoming.unconfirm(node, self._incoming.mark(node).epoch)

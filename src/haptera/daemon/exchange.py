@@ -1,0 +1,83 @@
+"""What both sides ask and answer alike so that what they tell each other stays whole: lists."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, assert_never
+
+from haptera.core.engine import Engine
+from haptera.model.effects import FetchList, Recall
+from haptera.model.events import Event, Listed, Recalled
+from haptera.runtime.requests import (
+    Answer,
+    ListAsked,
+    ListTold,
+    Noted,
+    RecallAsked,
+    Request,
+    Unable,
+)
+
+# What the engine has asked for and is not asked yet; more is answered as if nobody were there.
+QUEUE_MAX: Final = 10_000
+
+Errand = FetchList | Recall
+
+
+class Exchange:
+    """Carries out what the engine wants asked, and answers what the other side's engine does.
+
+    `ask` asks a neighbour by its name. Needs a running loop.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        ask: Callable[[str, Request], Awaitable[Answer]],
+        deliver: Callable[[Iterable[Event]], None],
+    ) -> None:
+        self._engine = engine
+        self._ask = ask
+        self._deliver = deliver
+        self._errands: asyncio.Queue[Errand] = asyncio.Queue(QUEUE_MAX)
+
+    def send(self, errand: Errand) -> None:
+        """Ask this as soon as may be; what came of it is delivered."""
+        if self._errands.full():
+            if isinstance(errand, FetchList):
+                self._deliver([Listed(errand.peer, None)])
+            return
+        self._errands.put_nowait(errand)
+
+    async def run(self) -> None:
+        """Ask until cancelled, each neighbour in a task of its own."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                tasks.create_task(self._run(await self._errands.get()))
+
+    def answer(self, peer: str, request: Request) -> Answer:
+        """What a neighbour is told."""
+        match request:
+            case ListAsked():
+                return ListTold(self._engine.side.instance, *self._engine.links.listed(peer))
+            case RecallAsked(entities):
+                self._deliver([Recalled(peer, entities)])
+                return Noted()
+            case _:
+                return Unable("this is not told to a neighbour")
+
+    async def _run(self, errand: Errand) -> None:
+        match errand:
+            case FetchList(peer):
+                answer = await self._ask(peer, ListAsked())
+                self._deliver([_listed(peer, answer)])
+            case Recall(peer, entities):
+                # Whether it was heard shows in what the neighbour then tells, or does not.
+                await self._ask(peer, RecallAsked(entities))
+            case _:
+                assert_never(errand)
+
+
+def _listed(peer: str, answer: Answer) -> Listed:
+    if isinstance(answer, ListTold):
+        return Listed(peer, answer.boot, answer.mark, tuple(answer.versions))
+    return Listed(peer, None)

@@ -1,0 +1,125 @@
+"""Two engines whose datagrams are handed over, and whose questions go over real TLS."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from haptera.core.limits import MS
+from haptera.core.side import PARENT
+from haptera.model.changes import Desired
+from haptera.model.effects import FetchList, Recall, Tell
+from haptera.model.entity import EntityId
+from haptera.model.events import Event, Heard, Listed
+from haptera.runtime import clock
+from tests.daemon.channel_rig import Rig, agreement, rig
+
+pytestmark = pytest.mark.net
+
+SERVICES = 200
+STEP_NS = 50 * MS
+
+
+class Hands:
+    """Carries messages between the engines, in a time of its own; `told` are their updates."""
+
+    def __init__(self, one: Rig) -> None:
+        self.one, self.now = one, clock.now_ns()
+        self.told: list[EntityId] = []
+
+    async def until_whole(self) -> None:
+        """Let time pass until the agent holds its parent's layer."""
+        await self.step()
+        while not self.whole():
+            await self.step()
+
+    def whole(self) -> bool:
+        engines = self.one.parent_engine, self.one.agent_engine
+        here, there = (
+            {row.id: row.revision for row in one.table if row.id.kind == "service"}
+            for one in engines
+        )
+        return here == there
+
+    async def step(self) -> None:
+        one = self.one
+        self.now += STEP_NS
+        self.turn(0, one.parent.exchange.send)
+        self.turn(1, one.agent.exchange.send)
+        await asyncio.sleep(0.002)
+
+    def turn(self, side: int, send: Callable[[FetchList | Recall], None]) -> None:
+        engines = self.one.parent_engine, self.one.agent_engine
+        heard = self.one.heard[side]
+        events: list[Event] = [*heard]
+        heard.clear()
+        me = PARENT if side == 0 else "n01"
+        for effect in engines[side].handle(events, self.now):
+            match effect:
+                case Tell(_, message):
+                    self.told += [update.entity for update in message.updates if side == 0]
+                    boot = engines[side].side.instance
+                    self.one.heard[1 - side].append(Heard(me, boot, message, self.now))
+                case FetchList() | Recall():
+                    send(effect)
+
+
+async def in_step(one: Rig) -> Hands:
+    hands = Hands(one)
+    for _ in range(60):
+        await hands.step()
+    assert hands.whole()
+    hands.told.clear()
+    return hands
+
+
+def spoil(one: Rig) -> EntityId:
+    """One service is held in an earlier version than it should be."""
+    entity = EntityId("service", "web7", "n01")
+    row = one.agent_engine.table.get(entity)
+    assert row is not None
+    row.revision, row.desired = 1, {"port": Desired(9, "parent")}
+    return entity
+
+
+def test_of_200_services_the_one_that_differs_costs_a_list_and_an_update(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, services=SERVICES) as one:
+            hands = await in_step(one)
+            entity = spoil(one)
+            assert not hands.whole()
+            await hands.until_whole()
+
+            assert one.parent_counts == {"ListAsked": 1, "RecallAsked": 1}
+            assert set(hands.told) == {entity}
+            row = one.agent_engine.table.get(entity)
+            assert row is not None
+            assert row.desired == {"run": Desired("running", PARENT)}
+
+    asyncio.run(story())
+
+
+def test_where_the_parent_cannot_be_asked_all_is_told_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, services=SERVICES) as one:
+            hands = await in_step(one)
+            spoil(one)
+            one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
+            await hands.until_whole()
+
+            assert one.parent_counts == {"not admitted": 1}
+            assert len(set(hands.told)) == SERVICES + 1
+
+    asyncio.run(story())
+
+
+def test_more_questions_than_are_kept_are_answered_as_if_nobody_were_there(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path) as one:
+            for number in range(10_001):
+                one.parent.exchange.send(FetchList(f"n{number}"))
+            assert one.heard[0] == [Listed("n10000", None)]
+
+    asyncio.run(story())
