@@ -167,8 +167,8 @@ class Engine:
         match event:
             case Heard():
                 self._heard(turn, event)
-            case Alive(peers, arrived_at):
-                self.links.alive(turn, peers, arrived_at)
+            case Alive() | Listed() | Recalled():
+                self.links.take(turn, event)
                 self._heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.take(turn, event)
@@ -185,10 +185,6 @@ class Engine:
                 self.supervisor.exited(turn, event)
             case Enrolled(peer, incarnation):
                 self._enrolled(turn, peer, incarnation)
-            case Listed():
-                self.links.take_list(turn, event)
-            case Recalled(peer, entities):
-                self.links.recall(turn, peer, entities)
             case Asked(entity):
                 self._asked(turn, entity)
             case Released():
@@ -227,15 +223,11 @@ class Engine:
 
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
-            case ("hello", str(name)):
-                self.links.say_hello(turn, name)
-            case ("tell", str(name)):
-                self.links.tell_again(turn, name)
+            case ("hello" | "tell" | "list" as what, str(name)):
+                self.links.wake(turn, what, name)
             case ("tier", str(name)):
                 self.links.check_tier(turn, name)
                 self._heed(turn)
-            case ("list", str(name)):
-                self.links.ask_list(turn, name)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
             case ("freeze", EntityId() as entity):

@@ -1,6 +1,7 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
 from collections.abc import Callable, Iterable
+from typing import assert_never
 
 from haptera.core.limits import TELL_AGAIN_NS
 from haptera.core.side import PARENT, Side
@@ -12,7 +13,7 @@ from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.effects import Tell
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Heard, Listed
+from haptera.model.events import Alive, Heard, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Message, Permit, Update
 
 # What a side has to say of asks and permits, on the link about a node.
@@ -78,6 +79,30 @@ class Links:
         peer.schema = message.schema
         peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
+
+    def take(self, turn: Turn, event: Alive | Listed | Recalled) -> None:
+        """A neighbour said what it last said, was asked for its list, or lacks some of ours."""
+        match event:
+            case Alive(peers, arrived_at):
+                self.alive(turn, peers, arrived_at)
+            case Listed():
+                self.take_list(turn, event)
+            case Recalled(peer, entities):
+                self.recall(turn, peer, entities)
+            case _:
+                assert_never(event)
+
+    def wake(self, turn: Turn, what: str, name: str) -> None:
+        """A timer of this neighbour's went off."""
+        match what:
+            case "hello":
+                self.say_hello(turn, name)
+            case "tell":
+                self.tell_again(turn, name)
+            case "list":
+                self.ask_list(turn, name)
+            case _:
+                raise AssertionError(what)
 
     def alive(self, turn: Turn, names: Iterable[str], at: int) -> None:
         """These neighbours said again what they last said."""
