@@ -5,12 +5,23 @@ from haptera.core.engine import Engine
 from haptera.core.limits import MS, S
 from haptera.core.side import PARENT, Side
 from haptera.kinds import KINDS
-from haptera.model.changes import Stored, StoredEntity
-from haptera.model.effects import Call, Start, Tell, Work
-from haptera.model.entity import node_id
-from haptera.model.events import Ended, Enrolled, Event, Exited, Failed, Heard, Ready, Ticked
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.effects import Call, Start, Tell, Work, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Enrolled,
+    Event,
+    Exited,
+    Failed,
+    Heard,
+    Ready,
+    Ticked,
+    Written,
+)
 from haptera.model.messages import Ask, Mark, Message, Permit
-from haptera.model.parts import Context, Manifest
+from haptera.model.parts import Change, Context, Look, Manifest, Step
 
 H = 1 * S
 JOBS = Manifest("jobs", "1", Context.SELF, (), (), gate=True)
@@ -22,13 +33,19 @@ BOOT = 5
 class Agent:
     """An agent's engine: what it asks of its gates, and what it says of permits."""
 
-    def __init__(self, *gates: Manifest, attributes: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *modules: Manifest,
+        attributes: dict[str, str] | None = None,
+        others: tuple[StoredEntity, ...] = (),
+    ) -> None:
         side = Side(Context.SELF, "n01", 0xB2, "boot", H)
         node = StoredEntity(node_id("n01"), attributes or {}, "parent", {}, 1)
-        stored = Stored(7, 1, [node], [], {})
-        self.engine = Engine(side, Catalog(KINDS, gates), stored, 0, S)
+        stored = Stored(7, 1, [node, *others], [], {})
+        self.engine = Engine(side, Catalog(KINDS, modules), stored, 0, S)
         self.now = S
         self.calls: list[Call] = []
+        self.tickets: list[int] = []
         self.said: tuple[Permit, ...] = ()
         self.tell(Ticked(), Enrolled(PARENT, 1))
 
@@ -40,6 +57,8 @@ class Agent:
                     self.tell(Ready(module, process))
                 case Call():
                     self.calls.append(effect)
+                case Write(ticket):
+                    self.tickets.append(ticket)
                 case Tell(_, message):
                     self.said = message.permits or ()
                 case _:
@@ -169,3 +188,32 @@ def test_a_gate_that_does_not_answer_is_asked_again() -> None:
     agent.pass_silently(2)
     assert agent.gate_calls() == [("jobs", Work.HOLD)]
     assert agent.said == (Permit("a1-1", granted=False, text="jobs: no answer within 2 s"),)
+
+
+def test_what_the_agent_itself_does_that_may_harm_waits_for_the_same_gates() -> None:
+    run = Look("image", "look", "service", "run", ("stopped", "running"))
+    stop = Step(
+        "image",
+        "stop",
+        "service",
+        (Change("run", ("running",), "stopped"),),
+        within_ms=1_000,
+        late_ms=1_000,
+        disruptive=True,
+    )
+    image = Manifest("image", "1", Context.SELF, (run,), (stop,))
+    web = EntityId("service", "web", "n01")
+    wish = StoredEntity(web, {}, "parent", {"run": Desired("stopped", "parent")}, 1)
+    agent = Agent(JOBS, image, others=(wish,))
+    agent.hear()
+    (look,) = [one for one in agent.calls if one.part == "look"]
+    (release,) = [one for one in agent.calls if one.work is Work.RELEASE]
+    agent.calls.clear()
+    agent.tell(Ended(release.id), Answered(look.id, "running", agent.now))
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.hear()  # the parent asks for nothing: that opens no gate that is held for ourselves
+    assert agent.calls == []
+    agent.end()
+    assert [(one.module, one.part) for one in agent.calls] == []
+    agent.tell(*(Written(one, 2) for one in agent.tickets))
+    assert [(one.module, one.part) for one in agent.calls] == [("image", "stop")]

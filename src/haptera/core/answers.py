@@ -49,7 +49,7 @@ class Answers:
         if pending is None or row is None:
             return
         if pending.work in GATE_WORK:
-            self._gate.answered(turn, pending, event)
+            self._gated(turn, row, pending, event)
             return
         match event:
             case Answered() if pending.work is Work.LOOK:
@@ -72,7 +72,7 @@ class Answers:
             self._acts.timed_out(turn, row, pending)
         elif pending.work in GATE_WORK:
             text = f"no answer within {pending.part.within_ms / 1000:g} s"
-            self._gate.answered(turn, pending, Failed(call, text))
+            self._gated(turn, row, pending, Failed(call, text))
         else:
             within_ms = self._policies.terms(row.id, pending.part).within_ms
             text = f"no answer within {within_ms / 1000:g} s"
@@ -101,6 +101,14 @@ class Answers:
             elif pending.work not in GATE_WORK:
                 self._looks.lost(row, pending)
             turn.dirty.add(row.id)
+
+    def _gated(
+        self, turn: Turn, node: Row, pending: Pending, event: Answered | Ended | Failed
+    ) -> None:
+        """A gate of this node closed or opened, or did not: who waits for it may go on."""
+        self._gate.answered(turn, pending, event)
+        waiting = [row.id for row in self._table.on(node.id.node) if row.asking is not None]
+        turn.dirty.update(waiting)
 
     def _failed(self, turn: Turn, row: Row, pending: Pending, text: str, *, refused: bool) -> None:
         match pending.work:
