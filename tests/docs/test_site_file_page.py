@@ -8,9 +8,12 @@ import pytest
 from haptera.cli.printing import print_error
 from haptera.config import parse_site
 from haptera.config.changes import CONFLICTS_MAX
+from haptera.config.rules import BUDGETS, POLICIES, Form
 from haptera.config.site import EXPANDED_MAX, MODULES
 from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
+from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS
+from haptera.kinds.policy import DURATION_MS_MAX
 from haptera.lab.bmc import FLAP_S
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
 from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie
@@ -19,6 +22,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
 from haptera.model.nodeset import NODES_MAX
 from haptera.model.schema import Applied, Kind
+from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED, load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +109,30 @@ def test_the_keys_and_limits_are_those_of_the_code() -> None:
     assert f"at most {NODES_MAX:,} nodes, all sets of one file together {EXPANDED_MAX:,}" in PAGE
     assert f"told ({CONFLICTS_MAX} at most)" in section("Who owns what")
     assert f"{ERRORS_MAX} errors at most" in section("Errors")
+
+
+@pytest.mark.parametrize(("title", "form"), [("Policies", POLICIES), ("Budgets", BUDGETS)])
+def test_the_tables_of_rules_have_all_their_keys(title: str, form: Form) -> None:
+    rows = {WORD.findall(name)[0]: says for name, says, _ in table(title)}
+
+    assert list(rows) == list(form.keys)
+    assert [name for name, says in rows.items() if "must be given" in says] == list(form.needed)
+
+
+def test_the_rules_of_the_example_say_what_the_page_says_of_them() -> None:
+    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    rules = {str(one.entity): one.desired for one in site.entities if one.entity.node is None}
+
+    assert rules == {
+        "policy:site-1": {
+            "of": "node:rack2*", "parts": "labnode", "attempts": 3, "cool_down_ms": 600_000,
+            "rank": 1,
+        },
+        "policy:site-2": {"of": "login", "parts": "sync.hear", "within_ms": 300_000, "rank": 2},
+        "budget:slowly": {"of": "rack*", "per": "group", "at_once": 1},
+    }  # fmt: skip
+    assert HEAR.path == "sync.hear"
+    assert parse_duration_ms("7d") == DURATION_MS_MAX
 
 
 def test_the_labs_settings_are_all_there_with_their_values() -> None:

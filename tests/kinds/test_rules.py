@@ -24,11 +24,16 @@ RULES = ("budget", "freeze", "policy")
 @pytest.mark.parametrize(
     ("kind", "name", "value", "what"),
     [
-        ("freeze", "of", "rack[1", "freeze.of: a bracket that is not closed"),
+        (
+            "freeze",
+            "of",
+            "rack[1",
+            "freeze.of: node-set 'rack[1', character 5: a bracket that is not closed",
+        ),
         ("freeze", "reason", " ", "freeze.reason: there is no reason"),
         ("freeze", "until_s", 0, "freeze.until_s: 0 is out of bounds"),
         ("freeze", "until_s", 10**12, "freeze.until_s: 1000000000000 is out of bounds"),
-        ("policy", "of", "", "policy.of: a name is missing"),
+        ("policy", "of", "", "policy.of: node-set '', character 1: a name is missing"),
         ("policy", "parts", "labnode.", "policy.parts: '' is not a name"),
         ("policy", "attempts", 0, "policy.attempts: 0 is out of bounds"),
         ("policy", "within_ms", -1, "policy.within_ms: -1 is out of bounds"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haptera.config.controllers import read_controllers
+from haptera.config.rules import BUDGETS, POLICIES, read_rules
 from haptera.config.template import fill
 from haptera.config.tree import (
     SITE_BYTES_MAX,
@@ -17,6 +18,7 @@ from haptera.config.tree import (
     Place,
     Series,
     Tree,
+    leaf,
     plain_data,
     read_tree,
 )
@@ -33,7 +35,10 @@ from haptera.runtime.controllers import ControllerPlace
 EXPANDED_MAX = 500_000
 MODULES: tuple[str, ...] = ("jobs", "labnode", "service")
 
-_KEYS = ("cluster", "nodes", "services", "desired", "modules", "controllers", "lab")
+_KEYS = (
+    *("cluster", "nodes", "services", "desired", "policies", "budgets"),
+    *("modules", "controllers", "lab"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class SiteEntity:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A whole site file; `entities` are sorted, `lab` is for the lab to read."""
+    """A whole site file; `entities` hold the rules last, `lab` is for the lab to read."""
 
     cluster: str
     entities: tuple[SiteEntity, ...]
@@ -100,7 +105,7 @@ def parse_site(text: str, file: str, constants: Mapping[str, str]) -> Site:
     services = parts.services()
     site = Site(
         cluster=parts.cluster(),
-        entities=tuple(_entities(nodes, parts.desired(nodes, services))),
+        entities=(*_entities(nodes, parts.desired(nodes, services)), *parts.rules(nodes)),
         modules=parts.modules(),
         controllers=parts.controllers(constants.get("site", "")),
         lab=parts.lab(),
@@ -154,8 +159,14 @@ class _Parts:
             self._errors.add("the cluster has no name", self._place, "write `cluster: NAME`")
             return ""
         with self._errors.at(tree.place):
-            return check_name(_leaf(tree).text)
+            return check_name(leaf(tree).text)
         return ""
+
+    def rules(self, nodes: _Nodes) -> Iterator[SiteEntity]:
+        """Policies and budgets."""
+        for key, form in (("policies", POLICIES), ("budgets", BUDGETS)):
+            for entity, values in read_rules(self._top.get(key), form, nodes, self._errors):
+                yield SiteEntity(entity, {}, values)
 
     def modules(self) -> tuple[str, ...]:
         tree = self._top.get("modules")
@@ -164,7 +175,7 @@ class _Parts:
         with self._errors.at(tree.place):
             if not isinstance(tree, Series):
                 raise HapteraError("modules is a list", do="write `modules: [service]`")
-            return tuple(_module(_leaf(item).text) for item in tree.items)
+            return tuple(_module(leaf(item).text) for item in tree.items)
         return ()
 
     def controllers(self, folder: str) -> tuple[ControllerPlace, ...]:
@@ -184,7 +195,7 @@ class _Parts:
                 one = nodes.setdefault(member.name, _Node({**constants, **own}))
                 for name, value in attributes:
                     with self._errors.at(value.place):
-                        filled = fill(_leaf(value).text, {**one.holes, **dimensions})
+                        filled = fill(leaf(value).text, {**one.holes, **dimensions})
                         text = check_attribute(node.kind, name.text, filled)
                         one.attributes.give(name.text, text, name.place, node_id(member.name))
                         one.holes[name.text] = text
@@ -237,7 +248,7 @@ class _Parts:
     ) -> None:
         for name, value in entries:
             with self._errors.at(value.place):
-                checked = check_desired(kind, name.text, fill(_leaf(value).text, holes))
+                checked = check_desired(kind, name.text, fill(leaf(value).text, holes))
                 given.give(name.text, checked, name.place, entity)
 
     def _add_data(self, given: _Given, data: Branch, holes: Mapping[str, str]) -> None:
@@ -246,7 +257,7 @@ class _Parts:
             plain = service.kind.plain_named(name.text)
             if plain is not None and name.text not in given.values:
                 with self._errors.at(value.place):
-                    given.values[name.text] = check_plain(plain, fill(_leaf(value).text, holes))
+                    given.values[name.text] = check_plain(plain, fill(leaf(value).text, holes))
 
     def _members(self, key: Leaf, pattern: str) -> tuple[Member, ...]:
         with self._errors.at(key.place):
@@ -297,14 +308,6 @@ def _module(name: str) -> str:
     if name not in BUNDLED:
         raise HapteraError(f"there is no module {name!r}", do=nearest(name, BUNDLED))
     return name
-
-
-def _leaf(tree: Tree) -> Leaf:
-    if not isinstance(tree, Leaf):
-        raise HapteraError("a value is due here, not a list or mapping", do="write one value")
-    if tree.empty:
-        raise HapteraError("there is no value", do='write one, or "" for an empty text')
-    return tree
 
 
 def _entities(nodes: _Nodes, desired: _Desired) -> Iterator[SiteEntity]:

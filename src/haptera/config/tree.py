@@ -128,6 +128,19 @@ def read_tree(text: str, file: str, errors: Errors) -> Tree:
     return _tree(node, file, errors)
 
 
+def leaf(tree: Tree) -> Leaf:
+    """The one value that is due here.
+
+    Raises:
+        HapteraError: there is none, or more.
+    """
+    if not isinstance(tree, Leaf):
+        raise HapteraError("a value is due here, not a list or mapping", do="write one value")
+    if tree.empty:
+        raise HapteraError("there is no value", do='write one, or "" for an empty text')
+    return tree
+
+
 def plain_data(tree: Tree) -> object:
     """The tree as numbers, texts, lists and dicts; `on` and `off` stay texts."""
     match tree:

@@ -1,18 +1,17 @@
 """How many of some entities may be disrupted at once, and how often, on one side of a tree."""
 
+from haptera.model.budget import Per
 from haptera.model.desirable import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
 from haptera.model.selector import SELECTOR_BYTES_MAX, parse_selector
 
 COUNT_MAX = 1_000_000
-# What a budget is counted for: each node, each fault group, or all that a parent has.
-PER = ("node", "group", "parent")
 
 
 def _check_per(text: str) -> None:
-    if text not in PER:
-        raise HapteraError(f"{text!r} is nothing to count by", do=f"write {', '.join(PER)}")
+    if text not in list(Per):
+        raise HapteraError(f"{text!r} is nothing to count by", do=f"write {', '.join(Per)}")
 
 
 # Without it, all entities.

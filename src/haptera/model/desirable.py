@@ -68,7 +68,8 @@ def check_plain(plain: Plain, value: str | int) -> str | int:
         try:
             plain.check(checked)
         except HapteraError as error:
-            raise HapteraError(f"{path}: {error.what}", where=error.where, do=error.do) from None
+            place = "" if error.where is None else f"{error.where}: "
+            raise HapteraError(f"{path}: {place}{error.what}", do=error.do) from None
     return checked
 
 
