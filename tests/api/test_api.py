@@ -201,7 +201,8 @@ def test_a_bad_site_file_changes_nothing_and_each_error_is_told():
         {
             "what": "unknown key foo",
             "where": "site.yaml:7:1",
-            "do": "there are cluster, controllers, desired, lab, modules, nodes, services",
+            "do": "there are budgets, cluster, controllers, desired, lab, modules, nodes,"
+            " policies, services",
         },
     ]
 
