@@ -167,3 +167,26 @@ def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
     assert f"127.{drawn}.0.1:4270/tcp: cannot listen: Address already in use" in what
     assert where == f"  {folder}/.haptera/parent/serve.log"
     assert do == "  mend what it says, then start the lab again"
+
+
+def test_what_is_frozen_is_left_as_it_is_until_it_is_thawed(folder):
+    with running(folder):
+        assert typed("freeze", "n1", "--reason", "board swap", folder=folder)[0] == 0
+        policies = "policies: [{for: 'n*', parts: service, attempts: 3}]\n"
+        (folder / "site.yaml").write_text(SITE.replace("1000", "2000") + policies)
+        assert typed("apply", "site.yaml", folder=folder)[0] == 0
+        why = wait_for(lambda: _frozen(folder))
+        assert why.endswith(" UTC: board swap")
+        wait_for(lambda: typed("status", "--check", "n2", folder=folder)[0] == 0)
+        assert _frozen(folder)  # n1 had as long
+
+        code, out, errors = typed("thaw", "n1", folder=folder)
+        assert (code, errors) == (0, "")
+        assert out.startswith("thawed: n1, frozen by user:cli\n")
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+
+
+def _frozen(folder):
+    """Why the service of n1 waits, once it does for its freeze."""
+    _, out, _ = typed("why", "service:idle@n1", folder=folder)
+    return out.strip() if "frozen by user:" in out else None
