@@ -5,11 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.rig import Child, Parent, enrolled, parent
-from tests.kills.processes import wait_for
+from tests.faults.seen import healed
 from tests.kills.rig import Lab
-from tests.kills.writer import Api
-
-HEALED_WITHIN_S = 40
 
 
 @pytest.fixture(scope="session")
@@ -49,14 +46,6 @@ def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def lab(running_lab: Lab) -> Iterator[Lab]:
     """Six nodes with a web server each, all as desired, before the test and after it."""
-    _await_healed(running_lab)
+    healed(running_lab)
     yield running_lab
-    _await_healed(running_lab)
-
-
-def _await_healed(lab: Lab) -> None:
-    api = Api(lab.root / "client.json")
-    try:
-        wait_for("all is as desired", lambda: not lab.unhealed(api), HEALED_WITHIN_S)
-    finally:
-        api.close()
+    healed(running_lab)

@@ -18,11 +18,10 @@ from haptera.wire.frame import DATAGRAM_BYTES_MAX
 from tests.cli.rig import command
 from tests.core.test_engine import call, parent, stored, told
 from tests.faults.rig import NODE_HOST, PARENT_HOST, WEB, Child, Parent, real
-from tests.faults.seen import power_commands
+from tests.faults.seen import desire, healed, power_commands, view
 from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
 from tests.kills.processes import kill, read_process, wait_for
 from tests.kills.rig import NODES, Lab, stopped
-from tests.kills.writer import Api
 from tests.world.history import CALM, cluster, web
 
 ALL = ("n1", "n2", "n3", "n4")
@@ -103,17 +102,18 @@ def test_what_was_at_rest_at_a_thaw_and_drifts_is_mended_again_and_again() -> No
 @real
 def test_a_module_that_hangs_holds_up_nobody_else(lab: Lab) -> None:
     """K5: a hung module stopped the events of all; killed, it left them stopped for good."""
-    commands = power_commands(lab)
-    owner = lab.parent()
+    commands, owner = power_commands(lab), lab.parent()
     module = lab.module(owner, "labnode")
-    with closing(lab.api()) as api:
-        with stopped(module):
-            _set_ports(api, 9100)
-            wait_for("services are replaced", lambda: _all_applied(api, 9100), WITHIN_S)
-            kill(module)
-        assert lab.module(owner, "labnode").pid != module.pid
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
-        _set_ports(api, None)
+    webs = [f"service:web@{node}" for node in NODES]
+    with stopped(module):
+        for web in webs:
+            desire(lab, web, port=9100)
+        wait_for("they are replaced", lambda: all(_applied(lab, web, 9100) for web in webs), 20)
+        kill(module)
+    assert lab.module(owner, "labnode").pid != module.pid
+    healed(lab)
+    for web in webs:
+        desire(lab, web, port=None)
     assert power_commands(lab) == commands
 
 
@@ -289,20 +289,9 @@ def test_a_second_parent_on_a_port_in_use_says_so_once_and_ends(
     assert served.view("node:n2")["entity"] == "node:n2"
 
 
-def _set_ports(api: Api, port: int | None) -> None:
-    for node in NODES:
-        answer = api.ask("PATCH", f"/v1/entities/service:web@{node}/desired", {"port": port})
-        assert answer is not None
-        assert answer[0] == 200
-
-
-def _all_applied(api: Api, port: int) -> bool:
-    answer = api.ask("GET", "/v1/entities?kind=service")
-    assert answer is not None
-    webs = [one for one in answer[2]["entities"] if one["name"] == "web"]
-    return all(
-        (one["desired"]["port"]["value"], one["condition"]) == (port, "converged") for one in webs
-    )
+def _applied(lab: Lab, service: str, port: int) -> bool:
+    seen = view(lab, service)
+    return (seen["desired"]["port"]["value"], seen["condition"]) == (port, "converged")
 
 
 def _stream(served: Parent) -> socket.socket:

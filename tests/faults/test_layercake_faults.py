@@ -7,7 +7,6 @@ import pytest
 from haptera.core.limits import S
 from haptera.kinds import service
 from haptera.kinds.service import Run
-from haptera.model.chain import Chain, Do
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition
@@ -240,14 +239,19 @@ def test_power_off_beside_a_running_agent_is_refused_in_words() -> None:
     assert world.settle(5)
 
 
-def test_power_off_alone_is_a_goal_with_a_chain() -> None:
+def test_power_off_alone_is_a_goal_and_is_reached() -> None:
     """L13: one had to clear two more values by hand before the node was switched off."""
     world = at_rest(13)
+    world.propose([Declare(N01, {"platform": "labnode", "jobs": "none"}, "site")])
     world.propose([SetDesired(N01, "power", "off", "site"), UnsetDesired(N01, "agent")])
     world.run(1)
-    plan = row_of(world.parent, N01).plan
-    assert isinstance(plan, Chain)
-    assert [link.step.path for link in plan.links if isinstance(link, Do)] == ["labnode.switch_off"]
+    assert world.clock.run_until(
+        world.clock.now + 30 * S,
+        lambda: row_of(world.parent, N01).condition is Condition.CONVERGED,
+    )
+    world.run(60)
+    machine = world.machines["n01"]
+    assert (machine.power, [one.power for one in machine.commands]) == ("off", ["on", "off"])
 
 
 class Image:

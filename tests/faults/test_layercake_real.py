@@ -1,6 +1,5 @@
 """The same catalogue of the provisioning stack (L1 to L20), where its faults are of real parts."""
 
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +7,21 @@ import pytest
 
 from haptera.model.errors import HapteraError
 from tests.faults.rig import WEB, Child, Parent, join
-from tests.faults.seen import agents_of, power_commands, services_of
+from tests.faults.seen import (
+    WITHIN_S,
+    agents_of,
+    desire,
+    healed,
+    power_commands,
+    services_of,
+    view,
+)
 from tests.kills.processes import kill, read_process, wait_for
 from tests.kills.rig import NODES, Lab
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
 NODE = NODES[0]
-WITHIN_S = 30
 
 
 def test_an_image_that_dies_is_started_again_and_its_error_does_not_stay(lab: Lab) -> None:
@@ -24,11 +30,9 @@ def test_an_image_that_dies_is_started_again_and_its_error_does_not_stay(lab: La
     assert first is not None
     kill(first)
     wait_for("it runs again", lambda: lab.service(NODE), WITHIN_S)
-    with closing(lab.api()) as api:
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
-        answer = api.ask("GET", f"/v1/entities/service:web@{NODE}")
-    assert answer is not None
-    assert (answer[2]["condition"], answer[2]["error"]) == ("converged", None)
+    healed(lab)
+    seen = view(lab, f"service:web@{NODE}")
+    assert (seen["condition"], seen["error"]) == ("converged", None)
     assert (power_commands(lab), agents_of(lab)) == (before, agents)
 
 
@@ -37,9 +41,8 @@ def test_a_node_that_lost_its_power_is_switched_on_once_and_works_again(lab: Lab
     before = power_commands(lab)
     first = services_of(lab)[NODE]
     lab.cut(NODE)
-    with closing(lab.api()) as api:
-        wait_for("it is off", lambda: not read_process(first), WITHIN_S)
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    wait_for("it is off", lambda: not read_process(first), WITHIN_S)
+    healed(lab)
     # The one that took the power away, by hand, and the one that gave it back.
     assert power_commands(lab) == before | {NODE: before[NODE] + 2}
 
@@ -50,38 +53,30 @@ def test_an_agent_that_is_killed_comes_back_and_nothing_else_is_touched(lab: Lab
     kill(agent)
     wait_for("another agent runs", lambda: lab.agent(NODE).pid != agent.pid, WITHIN_S)
     lab.module(lab.agent(NODE), "service")
-    with closing(lab.api()) as api:
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    healed(lab)
     assert (power_commands(lab), services_of(lab)) == (before, services)
 
 
 def test_a_parent_that_is_killed_comes_back_knowing_all_and_touching_nothing(lab: Lab) -> None:
-    """L8: 90 s after it had been started again it cut the power of healthy nodes."""
-    with closing(lab.api()) as api:
-        path = f"/v1/entities/service:web@{NODE}/desired"
-        answer = api.ask("PATCH", path, {"port": 9300})
-        assert answer is not None
-        assert answer[0] == 200
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
-        before = power_commands(lab), services_of(lab), agents_of(lab)
-        for _ in range(3):
-            kill(lab.parent())
-            wait_for("it answers", lambda: api.ask("GET", "/v1/summary"), WITHIN_S)
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
-        assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
-        held = api.ask("PATCH", path, {"port": None})
-        assert held is not None
-        assert held[0] == 200
+    """L8: started again it planned all nodes anew, and what was changed at run time was lost."""
+    desire(lab, f"service:web@{NODE}", port=9300)
+    healed(lab)
+    before = power_commands(lab), services_of(lab), agents_of(lab)
+    for _ in range(3):
+        kill(lab.parent())
+        healed(lab)
+    assert (power_commands(lab), services_of(lab), agents_of(lab)) == before
+    assert view(lab, f"service:web@{NODE}")["desired"]["port"]["value"] == 9300
+    desire(lab, f"service:web@{NODE}", port=None)
 
 
 def test_the_module_of_services_may_die_and_its_services_live(lab: Lab) -> None:
     """L12: nobody saw that the server of images was dead, nor started it again."""
-    services, agent = services_of(lab), lab.agent(NODE)
+    services, agent = services_of(lab), lab.agent(NODES[2])
     module = lab.module(agent, "service")
     kill(module)
     assert lab.module(agent, "service").pid != module.pid
-    with closing(lab.api()) as api:
-        wait_for("all is as desired", lambda: not lab.unhealed(api), WITHIN_S)
+    healed(lab)
     assert services_of(lab) == services
 
 
