@@ -252,6 +252,11 @@ class Parent:
         assert status == 200, view
         return view
 
+    def desire(self, entity: object, **values: str | int | None) -> None:
+        """Desire this of an entity, or (None) nothing any more."""
+        status, answer = self.ask("PATCH", f"/v1/entities/{entity}/desired", values)
+        assert status == 200, answer
+
     def declared(self) -> list[str]:
         """All entities that a site file declared; modules are there without that."""
         status, answer = self.ask("GET", "/v1/entities")

@@ -225,8 +225,8 @@ def test_asking_for_what_a_kind_has_not_leaves_the_node_writable(served: Parent)
     for name in ("ipv4", "", "power/x", "x" * 10_000):
         assert served.ask("PATCH", "/v1/entities/node:n3/desired", {name: "1"})[0] == 400
         assert served.ask("GET", f"/v1/entities/node:n3/{name or 'x'}"[:500])[0] == 404
-    assert served.ask("PATCH", "/v1/entities/node:n3/desired", {"power": "off"})[0] == 200
-    assert served.ask("PATCH", "/v1/entities/node:n3/desired", {"power": None})[0] == 200
+    served.desire("node:n3", power="off")
+    served.desire("node:n3", power=None)
 
 
 def test_a_node_may_be_deleted_at_any_moment_of_its_boot() -> None:

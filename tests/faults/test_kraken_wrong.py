@@ -1,19 +1,16 @@
 """Where the original behaved wrongly, asked of haptera (W1 to W19, in the catalogue's order)."""
 
 import asyncio
-import json
 from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from haptera.api.stream import STREAMS_MAX
 from haptera.core.knowledge import compile_class
 from haptera.core.limits import MS, S
 from haptera.core.planner import plan
 from haptera.core.problem_json import answer_to_json, problem_from_json
 from haptera.core.rows.row import TRIED_MAX
-from haptera.daemon.parent import API_PORT
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Call, Work
@@ -25,17 +22,11 @@ from haptera.model.schema import Kind, Plain, Variable
 from haptera.model.views import Condition
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
-from tests.cli.rig import client_of
 from tests.core.test_engine import parent, stored, told
-from tests.faults.rig import PARENT_HOST, WEB, Child, Parent, real
-from tests.faults.seen import WITHIN_S, desire, view
 from tests.faults.simulated import at_rest, deeds, freeze, row_of, thaw
-from tests.kills.processes import kill, wait_for
-from tests.kills.rig import NODES, Lab
 from tests.world.history import web
 
 N01, N02 = node_id("n01"), node_id("n02")
-NODE = NODES[0]
 
 
 def answer(count: int, **given: Any) -> dict[str, Any]:
@@ -202,36 +193,6 @@ def test_what_is_seen_twice_is_acted_on_once() -> None:
     assert len(machine.commands) == 2
 
 
-@real
-def test_events_come_in_the_order_in_which_things_happened(served: Parent) -> None:
-    """W8: up to a tenth of all events came after a later one, even with an idle listener."""
-    with served.listening() as listener:
-        for port in range(9000, 9300):
-            answer = served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": port})
-            assert answer[0] == 200
-        told = listener.until(lambda view: _port(view) == 9299)
-    ports = [_port(view) for view in told if view["entity"] == str(WEB)]
-    assert len(ports) > 3
-    assert ports == sorted(ports, key=lambda port: port or 0)
-    assert served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": None})[0] == 200
-
-
-@real
-def test_an_event_holds_what_a_question_would_be_answered_with(served: Parent) -> None:
-    """W9: events carried a value wrapped in a value, or `<invalid reflect.Value>`."""
-    with served.listening() as listener:
-        answer = served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": 9500})
-        assert answer[0] == 200
-        view = listener.until(lambda view: _port(view) == 9500)[-1]
-    asked = served.view(str(WEB))
-    for both in (view, asked):
-        assert both["desired"]["port"]["value"] == 9500
-        for timed in ("since_ms", "observed", "tried"):
-            both.pop(timed)
-    assert view == asked
-    assert served.ask("PATCH", "/v1/entities/service:web@n1/desired", {"port": None})[0] == 200
-
-
 def test_what_changes_beside_a_module_reaches_it_with_its_next_call() -> None:
     """W10: a changed configuration never reached a module that was running."""
     engine = parent(stored(desired={"power": "on"}))
@@ -243,114 +204,6 @@ def test_what_changes_beside_a_module_reaches_it_with_its_next_call() -> None:
     (step,) = told(engine, S, Written(1, 6))
     assert isinstance(step, Call)
     assert step.attributes == moved
-
-
-@real
-def test_a_module_that_runs_is_given_its_new_settings(lab: Lab) -> None:
-    """W10: nobody handed a running module the configuration that was changed."""
-    first = lab.module(lab.parent(), "labnode")
-    desire(lab, "module:labnode", settings='{"pace": "slow"}')
-    wait_for("it is told", lambda: _stands(lab) == ("running", "current", "converged"), WITHIN_S)
-    second = lab.module(lab.parent(), "labnode")
-    assert second.pid != first.pid
-    desire(lab, "module:labnode", settings=None)
-
-
-@real
-def test_a_module_is_shown_as_it_is_however_often_it_starts(lab: Lab) -> None:
-    """W11: in 4 of 12 starts a service that served was shown in ERROR, and never in RUN."""
-    owner = lab.agent(NODES[1])
-    for _ in range(3):
-        kill(lab.module(owner, "service"))
-        lab.module(owner, "service")
-        wait_for("it is shown", lambda: _run_of(lab, NODES[1]) == ("running", True), WITHIN_S)
-    assert view(lab, "module:labnode")["observed"]["run"]["value"] == "running"
-
-
-@real
-def test_the_first_address_that_is_told_is_the_right_one(served: Parent) -> None:
-    """W12: the first to ask where the events are was told port 0."""
-    client = json.loads(client_of(served.home).read_bytes())
-    assert client["url"] == f"http://{PARENT_HOST}:{API_PORT}"
-    assert served.ask("GET", "/v1/health")[1]["status"] == "ok"
-
-
-@real
-def test_hanging_up_is_all_that_it_takes_to_listen_no_more(served: Parent) -> None:
-    """W13: the documented way to unsubscribe subscribed once more."""
-    for _ in range(STREAMS_MAX + 10):
-        with served.listening() as listener:
-            listener.until(lambda view: view["entity"] == "node:n2")
-
-
-@real
-def test_an_empty_cluster_is_an_answer(served: Parent, child: Child) -> None:
-    """W14: asked for a graph without edges, the daemon hung up."""
-    whole = served.site("n1", "n2", "n3", "n4")
-    assert served.apply(served.site())[0] == 200
-    for query in ("nodes=n[1-3]", "kind=service", "kind=node&nodes=n1"):
-        assert served.ask("GET", f"/v1/entities?{query}")[1]["entities"] == []
-    assert served.ask("GET", "/v1/summary")[1]["counts"].keys() == {"module"}
-    assert served.apply(whole)[0] == 200
-    served.hears(child)
-
-
-@real
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/v1/entities?kind=nothing", 400),
-        ("/v1/entities?nodes=n[1-", 400),
-        ("/v1/entities/node:n99", 404),
-        ("/v1/nothing", 404),
-    ],
-)
-def test_an_error_has_the_status_of_one_and_says_what_to_do(
-    served: Parent, path: str, status: int
-) -> None:
-    """W14: errors came with status 200, as text."""
-    answer = served.ask("GET", path)
-    assert (answer[0], answer[1]["status"]) == (status, status)
-    assert answer[1]["what"]
-    assert answer[1]["do"]
-
-
-@real
-def test_what_a_request_does_not_name_stays_as_it_was(served: Parent) -> None:
-    """W15: a PUT of one field wiped name, parent, extensions and states of the node."""
-    before = served.view(str(WEB))
-    assert served.ask("PATCH", f"/v1/entities/{WEB}/desired", {"port": 9600})[0] == 200
-    after = served.view(str(WEB))
-    assert after["desired"].pop("port")["value"] == 9600
-    assert (after["desired"], after["attributes"]) == (before["desired"], before["attributes"])
-    assert served.ask("PATCH", f"/v1/entities/{WEB}/desired", {"port": None})[0] == 200
-
-
-@real
-def test_of_many_changes_all_hold_or_none_and_each_that_cannot_is_named(served: Parent) -> None:
-    """W15: bulk requests dropped the nodes that failed, and answered 200."""
-    revision = served.ask("GET", "/v1/summary")[1]["revision"]
-    wrong = (
-        "cluster: faults\nnodes: {n1: {platform: labnode}, n5: {colour: red}, n6: {rack: one}}\n"
-        "desired: {n6: {power: maybe}}\n"
-    )
-    status, problem = served.apply(wrong)
-    assert status == 400
-    assert [error["where"].partition(":")[0] for error in problem["errors"]] == ["site.yaml"] * 2
-    assert served.ask("GET", "/v1/summary")[1]["revision"] == revision
-    assert served.ask("GET", "/v1/entities/node:n6")[0] == 404
-
-
-@real
-def test_a_module_that_crashes_is_started_again(lab: Lab) -> None:
-    """W16: a module that ended with an error was never started again."""
-    owners = [lab.parent(), lab.agent(NODE)]
-    for owner, name in zip(owners, ("labnode", "service"), strict=True):
-        for _ in range(2):  # the sixth death within ten minutes would be too many
-            first = lab.module(owner, name)
-            kill(first)
-            assert lab.module(owner, name).pid != first.pid
-    assert [lab.parent().pid, lab.agent(NODE).pid] == [owner.pid for owner in owners]
 
 
 def test_what_happens_while_all_is_frozen_is_seen_then_and_mended_at_the_thaw() -> None:
@@ -394,27 +247,3 @@ def test_a_kind_of_ones_own_needs_nothing_to_be_compiled_in() -> None:
     bench = Bench(module, {}, on=[Colour.RED], kinds=KINDS | {"lamp": lamp})
     stands = asyncio.run(bench.settle({"colour": "blue", "watts": 40}))
     assert (stands.condition, stands.observed["colour"].value) == (Condition.CONVERGED, "blue")
-
-
-@real
-def test_nodes_are_asked_for_by_name_and_by_set(served: Parent) -> None:
-    """W19: a query could name one node, by its UUID, or all."""
-    for query, nodes in (("nodes=n2", ["n2"]), ("nodes=n[2-3],n9", ["n2", "n3"])):
-        found = served.ask("GET", f"/v1/entities?kind=node&{query}")[1]["entities"]
-        assert [one["name"] for one in found] == nodes
-
-
-def _port(view: Any) -> int | None:
-    held = view["desired"].get("port")
-    return None if held is None else int(held["value"])
-
-
-def _run_of(lab: Lab, node: str) -> tuple[str, bool]:
-    run = view(lab, f"module:service@{node}")["observed"]["run"]
-    return run["value"], run["known"]
-
-
-def _stands(lab: Lab) -> tuple[str, str, str]:
-    seen = view(lab, "module:labnode")
-    run, applied = (seen["observed"].get(name, {}).get("value") for name in ("run", "applied"))
-    return run, applied, seen["condition"]

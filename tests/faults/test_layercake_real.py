@@ -123,8 +123,8 @@ def test_what_goes_between_parent_and_node_is_read_by_nobody_else(
     served: Parent, child: Child
 ) -> None:
     """L19: keys and state went over the network in clear."""
-    path, canary = f"/v1/entities/{WEB}/desired", 8_675_309
-    assert served.ask("PATCH", path, {"port": canary})[0] == 200
+    canary = 8_675_309
+    served.desire(WEB, port=canary)
     told = [
         update for message in child.hear_until(lambda m: m.updates) for update in message.updates
     ]
@@ -133,7 +133,7 @@ def test_what_goes_between_parent_and_node_is_read_by_nobody_else(
     wire = b"".join(child.heard + child.sent)
     for plain in (b"web", b"running", canary.to_bytes(4, "big"), child.secret):
         assert plain not in wire
-    assert served.ask("PATCH", path, {"port": None})[0] == 200
+    served.desire(WEB, port=None)
 
 
 def _known(view: Any) -> str | None:
