@@ -232,15 +232,29 @@ class Decisions:
         return _at_work(row, _doing(row))
 
     def _hear(self, turn: Turn, row: Row) -> Standing:
-        """Wait for the agent's hello; past the time that a boot may take, say that none came."""
+        """Wait for the agent's hello; past the time that a boot may take, the look has failed.
+
+        It is barred for a while then, so that another part may come first: its power may be
+        switched off and on. Given up, it is only waited for, however long its cool-down.
+        """
+        terms = self._policies.terms(row.id, HEAR)
+        policy = terms.policy
+        given_up = policy.gives_up(row.failures.get(HEAR.path, 0))
+        until = turn.now + (policy.cool_down_ms if given_up else terms.within_ms) * MS
         looking = row.looks.setdefault(HEAR.path, Looking())
-        within_ms = self._policies.terms(row.id, HEAR).within_ms
-        if not looking.due_at:
-            looking.due_at = turn.now + within_ms * MS
-        if turn.now >= looking.due_at:
-            return Condition.STUCK, f"nothing heard from the agent for {within_ms // 1000} s"
-        self._timers.soonest(("decide", row.id), looking.due_at)
-        return Condition.ACTING, "waits to hear from the agent"
+        looking.due_at = min(looking.due_at or until, until)
+        if turn.now < looking.due_at:
+            self._timers.soonest(("decide", row.id), looking.due_at)
+            return _at_work(row, "waits to hear from the agent")
+        if given_up:
+            row.failures.pop(HEAR.path)
+        text = f"nothing heard from the agent for {terms.within_ms // 1000} s"
+        failures = row.fail(HEAR.path, text, policy)
+        looking.due_at = 0
+        if not policy.gives_up(failures):
+            looking.failed_until = turn.now + policy.wait_ms(failures, 1.0) * MS
+        turn.dirty.add(row.id)
+        return Condition.STUCK, row.error
 
 
 def _at_work(row: Row, doing: str) -> Standing:

@@ -6,10 +6,14 @@ from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, Power, agent, power
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Condition, Context, Look, Manifest
+from haptera.model.policy import Policy
 
 MODULE = "sync"
 # How long a node that has just been given power may take until its agent is heard.
 BOOT_WITHIN_MS = 60_000
+# What waiting in vain comes to. For so long at a time other parts may come first: two boots are
+# tried, then the node is left alone. It is not the agent that is spared, so there is no jitter.
+BOOTING = Policy(3, backoff_ms=600_000, backoff_ms_max=1_200_000, cool_down_ms=1_800_000)
 
 HEAR = Look(
     module=MODULE,
@@ -20,6 +24,7 @@ HEAR = Look(
     requires=(Condition(power.name, (Power.ON,)),),
     context=Context.PARENT,
     within_ms=BOOT_WITHIN_MS,
+    policy=BOOTING,
 )
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
@@ -31,6 +36,7 @@ def hear(turn: Turn, row: Row, peer: Peer) -> None:
     """
     if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
         stop_waiting(row)
+        row.succeed(HEAR.path)
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
         _learn(turn, row, agent.name, fact)
 
