@@ -20,6 +20,7 @@ from haptera.model.events import (
     Answered,
     Enrolled,
     Event,
+    Exited,
     Heard,
     Ready,
     Sighted,
@@ -149,6 +150,19 @@ def test_a_contest_ends_when_power_was_read_off_again_and_the_agent_falls_silent
     assert contested(row_of(engine)) == WHY
     live(engine, 9 * S, 10 * S)
     assert (row_of(engine).condition, contested(row_of(engine))) == (Condition.CONVERGED, None)
+
+
+def test_an_agent_that_fell_silent_is_contested_until_power_was_looked_at_again() -> None:
+    engine = parent(power="off")
+    engine.handle([Sighted(1, "off", 3 * S - MS)], 3 * S - MS)
+    engine.handle([Alive(("n01",), 4 * S), Exited("labnode", "was killed", 1)], 4 * S)
+    for now in range(4 * S, 10 * S + MS, 200 * MS):
+        engine.handle([Ticked()], now)
+    assert contested(row_of(engine)) == WHY
+
+    engine.handle([Ready("labnode", 2, "1")], 10 * S + 2 * MS)
+    live(engine, 10 * S + 2 * MS, 11 * S)
+    assert contested(row_of(engine)) is None
 
 
 def test_no_step_is_begun_on_what_is_contested_and_one_that_was_only_meant_is_closed() -> None:

@@ -210,7 +210,7 @@ def test_policies_that_are_impossible_together_are_refused_whatever_brings_them_
         policy("long", of="n02", backoff_ms=400_000),
         policy("high", of="*", backoff_ms_max=500_000),
     )
-    sooner = "sync.hear on node:n02: the cool-down must not be shorter than the back-off"
+    sooner = "bmc.look on node:n02: the cool-down must not be shorter than the back-off"
     new_node = Declare(OTHER, ATTRIBUTES, "site")
 
     assert refusal(engine_with(long), new_node) == f"policy:long: sync.hear on node:n02: {TOO_LONG}"

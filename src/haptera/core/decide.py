@@ -12,6 +12,7 @@ from haptera.core.freezes import Freezes
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
 from haptera.core.look import Looks
+from haptera.core.oscillation import Scene, oscillates, rest
 from haptera.core.policies import Policies
 from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
@@ -109,6 +110,8 @@ class Decisions:
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
             row.failures.clear()
+            if row.condition is condition:
+                rest(row, turn.now)
         if row.arrive(condition, why, turn.now):
             turn.changed.add(row.id)
         if row.quotes is not None:
@@ -216,6 +219,9 @@ class Decisions:
     def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
         row = place.row
         policy = self._policies.terms(row.id, step).policy
+        if (circle := oscillates(self._scene(place), step, policy, turn.now)) is not None:
+            self._timers.soonest(("decide", row.id), circle.again_at(turn.now))
+            return Condition.STUCK, circle.text
         again_at = row.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
@@ -231,11 +237,17 @@ class Decisions:
         self._acts.begin(turn, row, step, place.state, intent_id)
         return _at_work(row, _doing(row))
 
+    def _scene(self, place: Place) -> Scene:
+        node = place.node
+        if node is None or node is place.row:
+            return Scene(place.row, place.domain)
+        return Scene(place.row, place.domain, (node, self._catalog.domain(node, node)))
+
     def _hear(self, turn: Turn, row: Row) -> Standing:
         """Wait for the agent's hello; past the time that a boot may take, the look has failed.
 
-        It is barred for a while then, so that another part may come first: its power may be
-        switched off and on. Given up, it is only waited for, however long its cool-down.
+        It is barred for its cool-down then, so that another part may come first: its power may be
+        switched off and on. Given up, it is only waited for as long.
         """
         terms = self._policies.terms(row.id, HEAR)
         policy = terms.policy
@@ -252,7 +264,7 @@ class Decisions:
         failures = row.fail(HEAR.path, text, policy)
         looking.due_at = 0
         if not policy.gives_up(failures):
-            looking.failed_until = turn.now + policy.wait_ms(failures, 1.0) * MS
+            looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
         return Condition.STUCK, row.error
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,9 @@ from haptera.model.views import (
     Summary,
     TriedView,
 )
+
+# Steps shown of each entity, the last ones.
+TRIED_SHOWN_MAX: Final = 16
 
 
 def view(row: Row, now: int) -> EntityView:
@@ -53,7 +57,8 @@ def view(row: Row, now: int) -> EntityView:
 
 def detail(row: Row, now: int) -> EntityView:
     """As `view`, and what was tried and what came of it."""
-    tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in row.tried]
+    last = list(row.tried)[-TRIED_SHOWN_MAX:]
+    tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
     return msgspec.structs.replace(view(row, now), tried=tried)
 
 

@@ -21,8 +21,8 @@ from haptera.model.views import Condition
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]
 
-# Steps remembered of each entity, for people; a restart forgets them.
-TRIED_MAX: Final = 16
+# Steps remembered of each entity, to see what does not last; a restart forgets them.
+TRIED_MAX: Final = 64
 
 
 @dataclass(slots=True)
@@ -100,6 +100,27 @@ class Stands:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Oscillation:
+    """Two modules undo each other: nothing is done from `at` until `until`.
+
+    It was so in as many `rounds`. `wrote` are the variables that their steps change, `bystanders`
+    what was known of all others: where that changes, it need not wait, from `thaws_at` on.
+    """
+
+    at: int
+    until: int
+    rounds: int
+    text: str
+    wrote: frozenset[str]
+    bystanders: Mapping[str, str]
+    thaws_at: int
+
+    def again_at(self, now: int) -> int:
+        """When to decide on it again, if nothing happens before."""
+        return min(self.until, self.thaws_at) if now < self.thaws_at else self.until
+
+
 @dataclass(slots=True)
 class Contest:
     """A fresh reading that another's denies; both were looked at again so many times.
@@ -131,7 +152,8 @@ class Row:
     `published` what listeners were;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `found_at` says when each known value was first read; `second` holds what another module last
-    read of a variable, `contests` what cannot be so together with what is known;
+    read of a variable, `contests` what cannot be so together with what is known; steps done up
+    to `forgiven_at` are no part of an `oscillation`;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
     `booted_at` is when this side found that it had booted it, until the node enrols.
@@ -154,6 +176,8 @@ class Row:
     found_at: dict[str, int] = field(default_factory=dict)
     second: dict[str, Fact] = field(default_factory=dict)
     contests: dict[str, Contest] = field(default_factory=dict)
+    oscillation: Oscillation | None = None
+    forgiven_at: int = 0
     version: int = 0
     looks: dict[str, Looking] = field(default_factory=dict)
     stepping: Stepping | None = None
@@ -265,8 +289,14 @@ class Row:
         self.failing, self.error = path, error
         return failures
 
+    def forgive(self) -> None:
+        """What was done until now no longer counts as going round in circles."""
+        self.oscillation = None
+        self.forgiven_at = self.tried[-1].at if self.tried else 0
+
     def relent(self) -> None:
         """A person asks, or something else is desired: whatever failed may be tried at once."""
+        self.forgive()
         self.failures.clear()
         self.barred.clear()
         for looking in self.looks.values():

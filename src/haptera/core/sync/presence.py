@@ -1,19 +1,22 @@
 """The look that no module serves: whether a node's agent is there, told by its hellos."""
 
+from dataclasses import replace
+
 from haptera.core.rows.row import Row
 from haptera.core.sync.peers import Peer
 from haptera.core.turn import Turn
 from haptera.kinds.node import Agent, Power, agent, power
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Condition, Context, Look, Manifest
-from haptera.model.policy import Policy
+from haptera.model.policy import LOOKING
 
 MODULE = "sync"
 # How long a node that has just been given power may take until its agent is heard.
 BOOT_WITHIN_MS = 60_000
-# What waiting in vain comes to. For so long at a time other parts may come first: two boots are
-# tried, then the node is left alone. It is not the agent that is spared, so there is no jitter.
-BOOTING = Policy(3, backoff_ms=600_000, backoff_ms_max=1_200_000, cool_down_ms=1_800_000)
+# What waiting in vain comes to: twice other parts may come first for as long as the cool-down, so
+# that two boots are tried; then the node is left alone as long. A look that only listens spares
+# nobody by being taken rarely, so its back-off is not used.
+BOOTING = replace(LOOKING, attempts=3, cool_down_ms=1_800_000)
 
 HEAR = Look(
     module=MODULE,
