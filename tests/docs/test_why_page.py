@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.cli.main import OK, run
-from haptera.core.rows.row import TRIED_MAX
+from haptera.core.query import TRIED_SHOWN_MAX
 from haptera.daemon.backend import AGENT_WITHIN_S
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId
@@ -66,5 +66,5 @@ def test_the_examples_are_what_is_printed(example, stands, capsys, monkeypatch, 
 
 def test_the_figures_are_those_of_the_code() -> None:
     assert f"the last {LOG_BYTES_MAX // 1024} kB" in PAGE
-    assert f"the last {TRIED_MAX} steps" in PAGE
+    assert f"the last {TRIED_SHOWN_MAX} steps" in PAGE
     assert AGENT_WITHIN_S == 2.0
