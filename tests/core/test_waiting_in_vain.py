@@ -7,7 +7,7 @@ from haptera.core.engine import Engine
 from haptera.core.limits import MS, S
 from haptera.core.rows.row import Row
 from haptera.core.side import Side
-from haptera.core.sync.presence import BOOT_WITHIN_MS, BOOTING, HEAR
+from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING, HEAR
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Work, Write
@@ -31,7 +31,8 @@ LOOK = Look("bmc", "look", "node", "power", ("off", "on"), context=Context.PAREN
 OFF = Step("bmc", "switch_off", "node", (Change("power", ("on",), "off"),), context=Context.PARENT)
 BOOT = (Change("power", ("off",), "on"), Change("agent", ("*",), "up", expected=True))
 ON = Step("bmc", "switch_on", "node", BOOT, context=Context.PARENT)
-VAIN = f"nothing heard from the agent for {BOOT_WITHIN_MS // 1000} s"
+PATIENCE_S = BOOT_PATIENCE * BOOT_WITHIN_MS // 1000
+VAIN = f"nothing heard from the agent for {PATIENCE_S} s"
 
 
 class Rig:
@@ -92,7 +93,10 @@ def test_a_boot_that_is_heard_in_time_needs_nothing_else() -> None:
 
 def test_waiting_in_vain_lets_another_part_come_first() -> None:
     rig = Rig(ON, OFF)
-    rig.run(BOOT_WITHIN_MS // 1000 - 1)
+    rig.run(BOOT_WITHIN_MS // 1000 + 1)
+    unheard = f"nothing heard from the agent for {BOOT_WITHIN_MS // 1000} s"
+    assert (rig.row.condition, rig.row.why) == (Condition.STUCK, unheard)
+    rig.run(PATIENCE_S - BOOT_WITHIN_MS // 1000 - 3)
     assert rig.began == []
 
     rig.run(5)
@@ -102,19 +106,19 @@ def test_waiting_in_vain_lets_another_part_come_first() -> None:
 
 def test_after_as_many_boots_as_its_policy_allows_the_node_is_left_alone() -> None:
     rig = Rig(ON, OFF)
-    rig.run(10 * 60)
+    rig.run(3 * PATIENCE_S + 60)
     assert Counter(part for _, part in rig.began) == {"switch_off": 2, "switch_on": 2}
     assert rig.row.condition is Condition.STUCK
     assert rig.row.why == f"{VAIN}; given up after 3 attempts, for 1800 s"
 
     rig.run(10 * 3600)
-    rounds = 10 * 3600 * 1000 // BOOTING.cool_down_ms + 1
-    assert 2 * (rounds - 2) <= Counter(part for _, part in rig.began)["switch_off"] <= 2 * rounds
+    rounds = 10 * 3600 * 1000 // (BOOTING.cool_down_ms + 2000 * PATIENCE_S) + 1
+    assert 2 * (rounds - 1) <= Counter(part for _, part in rig.began)["switch_off"] <= 2 * rounds
 
 
 def test_where_nothing_else_leads_there_it_stays_with_the_wait_and_hears_what_comes() -> None:
     rig = Rig(ON)
-    rig.run(BOOT_WITHIN_MS // 1000 + 1)
+    rig.run(PATIENCE_S + 1)
     assert (rig.row.condition, rig.row.why, rig.began) == (Condition.STUCK, VAIN, [])
 
     rig.happen(Enrolled("n01", 1), Alive(("n01",), rig.now))
@@ -124,10 +128,10 @@ def test_where_nothing_else_leads_there_it_stays_with_the_wait_and_hears_what_co
 
 def test_a_person_has_it_waited_for_anew_though_it_was_given_up() -> None:
     rig = Rig(ON, OFF)
-    rig.run(10 * 60)
+    rig.run(3 * PATIENCE_S + 60)
     before = len(rig.began)
     rig.happen(Asked(NODE))
-    rig.run(BOOT_WITHIN_MS // 1000 + 5)
+    rig.run(PATIENCE_S + 5)
 
     assert len(rig.began) == before + 2
     assert rig.row.failures[HEAR.path] == 1

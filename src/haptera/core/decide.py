@@ -19,7 +19,7 @@ from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
 from haptera.core.side import Side
 from haptera.core.state import start
-from haptera.core.sync.presence import HEAR, is_heard
+from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
@@ -244,29 +244,38 @@ class Decisions:
         return Scene(place.row, place.domain, (node, self._catalog.domain(node, node)))
 
     def _hear(self, turn: Turn, row: Row) -> Standing:
-        """Wait for the agent's hello; past the time that a boot may take, the look has failed.
+        """Wait for the agent's hello; past the time that a boot may take, say that none came.
 
-        It is barred for its cool-down then, so that another part may come first: its power may be
-        switched off and on. Given up, it is only waited for as long.
+        Much later the look has failed, and is barred for its cool-down, so that another part may
+        come first: its power may be switched off and on. Given up, it is only waited for as long.
         """
         terms = self._policies.terms(row.id, HEAR)
-        policy = terms.policy
+        policy, within_ns = terms.policy, terms.within_ms * MS
         given_up = policy.gives_up(row.failures.get(HEAR.path, 0))
-        until = turn.now + (policy.cool_down_ms if given_up else terms.within_ms) * MS
+        until = turn.now + (policy.cool_down_ms * MS if given_up else BOOT_PATIENCE * within_ns)
         looking = row.looks.setdefault(HEAR.path, Looking())
         looking.due_at = min(looking.due_at or until, until)
         if turn.now < looking.due_at:
+            overdue_at = looking.due_at - (BOOT_PATIENCE - 1) * within_ns
+            overdue = not given_up and turn.now >= overdue_at
             self._timers.soonest(("decide", row.id), looking.due_at)
+            if not given_up and not overdue:
+                self._timers.soonest(("decide", row.id), overdue_at)
+            if overdue:
+                return Condition.STUCK, _unheard(terms.within_ms)
             return _at_work(row, "waits to hear from the agent")
         if given_up:
             row.failures.pop(HEAR.path)
-        text = f"nothing heard from the agent for {terms.within_ms // 1000} s"
-        failures = row.fail(HEAR.path, text, policy)
+        failures = row.fail(HEAR.path, _unheard(BOOT_PATIENCE * terms.within_ms), policy)
         looking.due_at = 0
         if not policy.gives_up(failures):
             looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
         return Condition.STUCK, row.error
+
+
+def _unheard(ms: int) -> str:
+    return f"nothing heard from the agent for {ms // 1000} s"
 
 
 def _at_work(row: Row, doing: str) -> Standing:

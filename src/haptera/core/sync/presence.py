@@ -13,6 +13,8 @@ from haptera.model.policy import LOOKING
 MODULE = "sync"
 # How long a node that has just been given power may take until its agent is heard.
 BOOT_WITHIN_MS = 60_000
+# So many times as long it is waited for before anything else is tried: some boots are slow.
+BOOT_PATIENCE = 10
 # What waiting in vain comes to: twice other parts may come first for as long as the cool-down, so
 # that two boots are tried; then the node is left alone as long. A look that only listens spares
 # nobody by being taken rarely, so its back-off is not used.
