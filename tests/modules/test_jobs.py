@@ -253,6 +253,30 @@ def test_a_gate_that_closes_while_a_job_enters_keeps_it_out(
     assert not gate.in_use
 
 
+def test_a_job_that_enters_while_the_gate_closes_is_seen(
+    gate: Gate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def enter_then_rename(place: Path, target: Path) -> Path:
+        monkeypatch.undo()
+        assert jobs.come()
+        return rename(place, target)
+
+    monkeypatch.setattr(Path, "rename", enter_then_rename)
+    assert refusal(gate).startswith("1 job runs")
+    assert jobs.come()
+
+
+def test_a_busy_gate_is_not_closed_even_for_a_moment(
+    gate: Gate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert jobs.come()
+    monkeypatch.delattr(Path, "rename")
+
+    assert refusal(gate).startswith("1 job runs")
+
+
 def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: Gate, jobs: Jobs) -> None:
     async def story() -> None:
         seen = watch_busy(gate)
