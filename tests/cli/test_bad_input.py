@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from haptera.kinds import KINDS
 from tests.cli.rig import (
     ADDRESS,
     DESIRED,
@@ -127,7 +128,7 @@ SEE = "see which there are: haptera status"
         (
             ("get", "nod"),
             "error: there is no kind 'nod'\n"
-            "  did you mean node? there are node, service; a node is written node:nod\n",
+            f"  did you mean node? there are {', '.join(sorted(KINDS))}; a node is written node:nod\n",
         ),
     ],
 )
