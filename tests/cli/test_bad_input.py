@@ -128,7 +128,8 @@ SEE = "see which there are: haptera status"
         (
             ("get", "nod"),
             "error: there is no kind 'nod'\n"
-            f"  did you mean node? there are {', '.join(sorted(KINDS))}; a node is written node:nod\n",
+            f"  did you mean node? there are {', '.join(sorted(KINDS))};"
+            " a node is written node:nod\n",
         ),
     ],
 )
