@@ -18,10 +18,12 @@ from haptera.model.changes import (
 )
 from haptera.model.effects import Reply, Work, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Failed, Proposed, Ready, Ticked, Written
+from haptera.model.events import Answered, Exited, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
+from haptera.model.messages import Ask
 from haptera.model.policy import LOOKING, STEPPING, Policy
+from haptera.model.views import Condition
 from tests.core.test_engine import ATTRIBUTES, LOOK, NODE, ON, SIDE, call, parent, told
 
 OTHER = node_id("n02")
@@ -132,9 +134,41 @@ def test_what_was_given_up_is_tried_at_once_when_a_policy_of_it_changes() -> Non
 
 
 def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:
-    engine = engine_with(policy("slow", parts="sync.hear", within_ms=600_000))
+    slow = policy("slow", parts="sync.hear", within_ms=2_000)
+    desired = {"power": Desired("on", "site"), "agent": Desired("up", "site")}
+    engine = parent(
+        Stored(7, 3, [StoredEntity(NODE, ATTRIBUTES, "site", desired, 3), slow], [], {})
+    )
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.ACTING, "waits to hear from the agent")
 
-    assert engine.policies.terms(NODE, engine.catalog.looks()[0]).within_ms == 600_000
+    told(engine, 3 * S, Ticked())
+    assert (row.condition, row.why) == (
+        Condition.STUCK, "nothing heard from the agent for 2 s",
+    )  # fmt: skip
+
+
+def test_a_reading_lives_until_looks_are_overdue_by_the_time_that_a_policy_gives_them() -> None:
+    engine = engine_with(policy("slow", parts="bmc.look", within_ms=3_000))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    told(engine, S, Exited("bmc", "was killed"))
+    row = engine.table.get(NODE)
+    assert row is not None
+
+    told(engine, 33 * S, Ticked())
+    assert "power" in row.known
+    told(engine, 34 * S, Ticked())
+    assert "power" in row.remembered
+
+
+def test_a_permit_is_asked_for_as_long_as_a_policy_lets_the_step_take() -> None:
+    engine = engine_with(policy("slow", within_ms=7_000))
+
+    assert engine.permits.ask_for(NODE, "a1-1", ON) == Ask("a1-1", ON.path, 7_000 + ON.late_ms)
 
 
 def test_half_of_a_change_leaves_a_part_on_its_own_terms() -> None:

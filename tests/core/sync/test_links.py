@@ -222,10 +222,11 @@ def test_both_layers_arrive_whatever_is_lost_and_whoever_restarts(seed: int) -> 
     assert pair.agent.table.get(APART) is None
 
 
-def test_a_change_is_told_at_once_and_not_again_once_it_is_held() -> None:
+@pytest.mark.parametrize("entity", [SERVICES[0], EVERYWHERE[0]], ids=str)
+def test_a_change_is_told_at_once_and_not_again_once_it_is_held(entity: EntityId) -> None:
     pair = Pair(1, loss=0.0)
     pair.run(pair.now + 5 * S)
-    pair.write(Declare(SERVICES[0], {}, "site"))
+    pair.write(Declare(entity, {}, "site"))
 
     assert [len(message.updates) for message in pair.parent.sent] == [1]
     pair.run(pair.now + 100 * MS)

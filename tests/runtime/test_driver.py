@@ -1,0 +1,51 @@
+"""The loop around an engine: what it is told, and in which order."""
+
+import asyncio
+from collections.abc import Iterable
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Stored
+from haptera.model.effects import Effect
+from haptera.model.entity import node_id
+from haptera.model.events import Asked, Clocked, Event
+from haptera.model.parts import Context
+from haptera.runtime import clock
+from haptera.runtime.driver import CLOCKED_NS, Driver
+
+
+class Listening(Engine):
+    """An engine that remembers what it was told."""
+
+    def __init__(self) -> None:
+        side = Side(Context.PARENT, None, 1, "boot", 5 * S)
+        super().__init__(side, Catalog(KINDS, []), Stored(1, 0, [], [], {}), 0, clock.now_ns())
+        self.heard: list[Event] = []
+
+    def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
+        events = list(batch)
+        self.heard += events
+        return super().handle(events, now)
+
+
+def test_an_engine_is_told_the_wall_clock_first_and_not_again_while_nobody_sets_it() -> None:
+    async def run() -> list[Event]:
+        engine = Listening()
+        driver = Driver(engine, lambda _: None)
+        driver.deliver([Asked(node_id("n1"))])
+        running = asyncio.ensure_future(driver.run())
+        async with asyncio.timeout(20):
+            while Asked(node_id("n2")) not in engine.heard:
+                driver.deliver([Asked(node_id("n2"))])
+                await asyncio.sleep(0)
+        running.cancel()
+        return engine.heard
+
+    first, *rest = asyncio.run(run())
+    assert isinstance(first, Clocked)
+    assert abs(first.wall_offset_ns - clock.wall_offset_ns()) < CLOCKED_NS
+    assert Asked(node_id("n1")) in rest
+    assert not any(isinstance(one, Clocked) for one in rest)
