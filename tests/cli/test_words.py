@@ -1,7 +1,9 @@
 """Entities in words: what a terminal says of one."""
 
+import pytest
+
 from haptera.cli.words import details, sentence
-from haptera.model.views import Condition, EntityView, ObservedView, ReadingView
+from haptera.model.views import Condition, DoingView, EntityView, ObservedView, ReadingView
 
 OFF = ReadingView("power", "off", "labnode.look_power", 2_000)
 UP = ReadingView("agent", "up", "sync.hear", 300)
@@ -40,3 +42,29 @@ def test_two_modules_that_differ_are_both_named() -> None:
         "node:n01 is stuck for 42 s: contested: bmc.look says power on (0.9 s ago), "
         "pdu says power off (0.1 s ago)"
     )
+
+
+def acting(since_ms: int, usual_ms: int | None) -> EntityView:
+    doing = DoingView("labnode.switch_on", since_ms, usual_ms)
+    why = "labnode.switch_on: runs"
+    return EntityView(
+        "node:n01", "node", "n01", "n01", 1, {}, {}, {}, Condition.ACTING, [], 30_000, why,
+        doing=doing,
+    )  # fmt: skip
+
+
+def test_a_part_that_takes_much_longer_than_usual_is_said_to() -> None:
+    assert sentence(acting(12_000, 3_000)) == (
+        "node:n01 is acting for 30 s: labnode.switch_on: runs, for 12 s (usually 3.0 s)"
+    )
+
+
+@pytest.mark.parametrize(("since_ms", "usual_ms"), [(6_500, 3_000), (900, 100), (12_000, None)])
+def test_what_takes_as_long_as_it_may_is_told_in_detail_only(
+    since_ms: int, usual_ms: int | None
+) -> None:
+    view = acting(since_ms, usual_ms)
+    assert sentence(view) == "node:n01 is acting for 30 s: labnode.switch_on: runs"
+    (line,) = details(view)
+    assert line.startswith("doing  labnode.switch_on, for ")
+    assert ("usually" in line) is (usual_ms is not None)

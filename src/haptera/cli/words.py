@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from haptera.model.views import (
     CONTESTED,
     Condition,
+    DoingView,
     EntityDetail,
     EntityView,
     LinkView,
@@ -18,6 +19,10 @@ COLOURS = {
     Condition.WAITING: "blue",
     Condition.STUCK: "red",
 }
+
+# A part that is under way for so many times as long as usual, and this more, is said to be.
+SLOW_FACTOR = 2
+SLOW_MS = 1_000
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -53,7 +58,8 @@ def sentence(view: EntityView) -> str:
             return f"{view.entity}: nothing is desired of it"
         case condition:
             reason = printable(_contested(view) or view.why or "no reason is known")
-            return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}"
+            slow = "" if view.doing is None or not _is_slow(view.doing) else _lasting(view.doing)
+            return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}{slow}"
 
 
 def details(view: EntityView) -> Iterator[str]:
@@ -65,6 +71,8 @@ def details(view: EntityView) -> Iterator[str]:
         age = duration(seen.age_ms)
         line = f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
         yield line if seen.contested is None else f"{line}, but {_read(seen.contested)}"
+    if view.doing is not None:
+        yield f"doing  {view.doing.part}{_lasting(view.doing)}"
     yield from (f"chain  {line}" for line in chain_lines(view.chain))
     if view.error is not None:
         yield f"error  {printable(view.error)}"
@@ -104,6 +112,15 @@ def chain_lines(chain: list[LinkView]) -> Iterator[str]:
         where = "on the node" if link.where == "self" else f"on the {link.where}"
         mark = "  DISRUPTIVE" if link.disruptive else ""
         yield f"{number}. {link.does}{expect}  ({link.part} {where}){mark}"
+
+
+def _is_slow(doing: DoingView) -> bool:
+    return doing.usual_ms is not None and doing.since_ms > SLOW_FACTOR * doing.usual_ms + SLOW_MS
+
+
+def _lasting(doing: DoingView) -> str:
+    usual = "" if doing.usual_ms is None else f" (usually {duration(doing.usual_ms)})"
+    return f", for {duration(doing.since_ms)}{usual}"
 
 
 def _contested(view: EntityView) -> str | None:

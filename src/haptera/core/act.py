@@ -65,7 +65,10 @@ class Acts:
             step.enrols,
             step.disruptive,
         )
-        row.stepping = Stepping(intent, step, start, self._settled_at(intent, step))
+        row.stepping = Stepping(
+            intent, step, start, self._settled_at(intent, step),
+            usual_ns=self._looks.usual.of(step.path),
+        )  # fmt: skip
         turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
 
     def load(self, turn: Turn, intent: Intent, step: Step) -> None:
@@ -212,6 +215,7 @@ class Acts:
             return
         due = _results(stepping.step)
         if all(_found(row, change, stepping.intent.began_at) for change in due):
+            self._looks.usual.took(stepping.step.path, turn.now - stepping.intent.began_at)
             row.error = row.failing = None
             row.succeed(stepping.step.path)
             row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))

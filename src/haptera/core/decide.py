@@ -253,7 +253,9 @@ class Decisions:
         policy, within_ns = terms.policy, terms.within_ms * MS
         given_up = policy.gives_up(row.failures.get(HEAR.path, 0))
         until = turn.now + (policy.cool_down_ms * MS if given_up else BOOT_PATIENCE * within_ns)
-        looking = row.looks.setdefault(HEAR.path, Looking())
+        usual_ns = self._looks.usual.of(HEAR.path)
+        waiting = Looking(asked_at=turn.now, usual_ns=usual_ns)
+        looking = row.looks.setdefault(HEAR.path, waiting)
         looking.due_at = min(looking.due_at or until, until)
         if turn.now < looking.due_at:
             overdue_at = looking.due_at - (BOOT_PATIENCE - 1) * within_ns

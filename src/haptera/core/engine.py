@@ -328,7 +328,7 @@ class Engine:
         if not knowable:
             self.contests.heard(turn, row, place.domain, peer)
         elif peer.tier is not Tier.LOST:
-            hear(turn, row, peer)
+            hear(turn, row, peer, self.looks.usual)
         elif lose(turn, row):
             self.safety.lost(turn.now, row)
 

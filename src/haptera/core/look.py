@@ -12,6 +12,7 @@ from haptera.core.supervise import Supervisor
 from haptera.core.sync.presence import HEAR
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
+from haptera.core.usual import Usual
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Sighted
@@ -25,7 +26,8 @@ READING_BYTES_MAX = 64
 class Looks:
     """Keeps every look whose conditions hold as fresh as it is declared to be.
 
-    `incarnation` tells in which boot of its node an entity is looked at.
+    `usual` is how long parts take on this side; `incarnation` tells in which boot of its node an
+    entity is looked at.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Looks:
     ) -> None:
         self._side = side
         self._incarnation = incarnation
+        self.usual = Usual()
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
@@ -96,6 +99,7 @@ class Looks:
         assert isinstance(look, Look)
         looking = row.looks[look.path]
         looking.call = None
+        self.usual.took(look.path, turn.now - looking.asked_at)
         looking.due_at = turn.now + look.every_ms * MS
         if problem := _problem(row, look, answer, turn.now):
             self.failed(turn, row, pending, problem)
@@ -162,6 +166,7 @@ class Looks:
             if looking.due_at <= turn.now:
                 within_ms = self._policies.terms(row.id, look).within_ms
                 deadline_at = turn.now + within_ms * MS
+                looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
                 looking.call = self._calls.ask(
                     turn, row, node, look, Work.LOOK, deadline_at=deadline_at
                 )

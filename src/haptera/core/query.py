@@ -8,11 +8,13 @@ import msgspec
 
 from haptera.core.limits import MS
 from haptera.core.rows.row import Contest, Row
+from haptera.core.sync.presence import HEAR
 from haptera.core.unblock import again_at, unblock
 from haptera.model.chain import Chain, Do, Find, Link
 from haptera.model.facts import Fact
 from haptera.model.views import (
     DesiredView,
+    DoingView,
     EntityView,
     LinkView,
     ObservedView,
@@ -52,6 +54,7 @@ def view(row: Row, now: int) -> EntityView:
         told_by=None if row.quotes is None else row.id.node,
         unblock=unblock(row),
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
+        doing=_doing(row, now),
     )
 
 
@@ -68,6 +71,24 @@ def summary(rows: Iterable[Row]) -> Summary:
     for row in rows:
         counts.setdefault(row.id.kind, Counter())[row.condition.value] += 1
     return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
+
+
+def _doing(row: Row, now: int) -> DoingView | None:
+    """The step under way, or the look that comes first."""
+    if row.stepping is not None:
+        path, began_at = row.stepping.step.path, row.stepping.intent.began_at
+        return _under_way(path, began_at, row.stepping.usual_ns, now)
+    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Find):
+        look = row.plan.links[0].look
+        looking = row.looks.get(look.path)
+        if looking is not None and (look is HEAR or looking.call is not None):
+            return _under_way(look.path, looking.asked_at, looking.usual_ns, now)
+    return None
+
+
+def _under_way(path: str, began_at: int, usual_ns: int | None, now: int) -> DoingView:
+    usual_ms = None if usual_ns is None else usual_ns // MS
+    return DoingView(path, max(0, now - began_at) // MS, usual_ms)
 
 
 def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:

@@ -57,6 +57,14 @@ class LinkView(msgspec.Struct, frozen=True, gc=False):
     expect: str | None = None
 
 
+class DoingView(msgspec.Struct, frozen=True, gc=False):
+    """The part that is under way, since when, and how long it usually takes, as far as known."""
+
+    part: str
+    since_ms: int
+    usual_ms: int | None = None
+
+
 class TriedView(msgspec.Struct, frozen=True, gc=False):
     """A step that was taken, or meant and not taken, and what came of it; oldest first."""
 
@@ -73,7 +81,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     the side that answers has taken, where it was asked of this entity alone; `told_by` whose word
     the condition, `why` and `error` are where they are not its own: the node's, whose agent is
     at work. `unblock` says who or what would let it go on, `again_in_ms` when what failed is tried
-    again by itself.
+    again by itself. `doing` is the part of it that is under way.
     """
 
     entity: str
@@ -93,6 +101,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     told_by: str | None = None
     unblock: str | None = None
     again_in_ms: int | None = None
+    doing: DoingView | None = None
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):

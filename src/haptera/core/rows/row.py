@@ -30,6 +30,7 @@ class Looking:
     """One look of an entity: when it is due, and the calls under way for it.
 
     Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
+    `asked_at` is when it was last begun, and `usual_ns` how long it usually took until then.
     """
 
     due_at: int = 0
@@ -37,6 +38,8 @@ class Looking:
     call: int | None = None
     watch: int | None = None
     watch_at: int = 0
+    asked_at: int = 0
+    usual_ns: int | None = None
 
 
 class Phase(Enum):
@@ -53,7 +56,8 @@ class Stepping:
     """A step under way. None other is begun on the entity before its outcome was read.
 
     `settled_at` is when its longest late effect has passed, so that any reading counts.
-    `enrolled` says that the node may have enrolled since it was begun.
+    `enrolled` says that the node may have enrolled since it was begun; `usual_ns` how long the step
+    usually took until then.
     """
 
     intent: Intent
@@ -64,6 +68,7 @@ class Stepping:
     call: int | None = None
     error: str | None = None
     enrolled: bool = False
+    usual_ns: int | None = None
 
     @property
     def deadline_at(self) -> int:

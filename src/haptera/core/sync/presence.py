@@ -5,6 +5,7 @@ from dataclasses import replace
 from haptera.core.rows.row import Row
 from haptera.core.sync.peers import Peer
 from haptera.core.turn import Turn
+from haptera.core.usual import Usual
 from haptera.kinds.node import Agent, Power, agent, power
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Condition, Context, Look, Manifest
@@ -34,12 +35,14 @@ HEAR = Look(
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 
-def hear(turn: Turn, row: Row, peer: Peer) -> None:
+def hear(turn: Turn, row: Row, peer: Peer, usual: Usual) -> None:
     """Believe a node's agent up, if it was heard.
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
     if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
+        if (waiting := row.looks.get(HEAR.path)) is not None:
+            usual.took(HEAR.path, turn.now - waiting.asked_at)
         stop_waiting(row)
         row.succeed(HEAR.path)
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)

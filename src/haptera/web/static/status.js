@@ -212,12 +212,19 @@ function contested(seen) {
   return other ? `; contested: ${other.by} says ${other.variable} ${other.value}` : "";
 }
 
+// How long the part under way has lasted, where that is much longer than usual.
+function lasting(doing) {
+  const usual = doing?.usual_ms ?? null;
+  if (usual === null || doing.since_ms <= 2 * usual + 1000) return "";
+  return `, for ${duration(doing.since_ms)} (usually ${duration(usual)})`;
+}
+
 function article(view) {
   return make(
     "article",
     {},
     make("h2", {}, view.entity, make("span", { classes: `badge ${view.condition}`, textContent: view.condition })),
-    view.why && make("p", { classes: "why", textContent: view.why }),
+    view.why && make("p", { classes: "why", textContent: view.why + lasting(view.doing) }),
     ...part("Chain", view.chain.length ? make("ol", {}, ...view.chain.map(link)) : null),
     ...part("Last error", view.error && make("p", { classes: "why" }, make("code", { textContent: view.error }))),
     ...part("State", variables(view)),

@@ -1,0 +1,85 @@
+"""What a time-out lets one infer: shown as such, looked at first, and never what was wished for."""
+
+from dataclasses import replace
+
+import pytest
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import S
+from haptera.core.query import view
+from haptera.core.rows.row import Row
+from haptera.kinds import KINDS
+from haptera.model.effects import Call, Work
+from haptera.model.events import Answered, Failed, Ready, Ticked, Written
+from haptera.model.facts import Method
+from haptera.model.parts import Change, Step
+from haptera.model.views import Condition
+from tests.core.test_engine import BMC, LOOK, NODE, ON, PARENT, SIDE, stored, told
+
+WHERE = LOOK.requires
+FORCE = Step("bmc", "force_off", "node", (Change("power", ("hung",), "off"),), WHERE, cost=9,
+             context=PARENT)  # fmt: skip
+
+
+def timed_out(fails_to: str) -> Engine:
+    """A step was called at 1 s and never answered; what that lets one infer is known at 4 s."""
+    steps = (replace(ON, fails_to=fails_to), FORCE)
+    catalog = Catalog(KINDS, [replace(BMC, steps=steps)])
+    engine = Engine(SIDE, catalog, stored(desired={"power": "on"}), 0, S)
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    (step,) = told(engine, S, Written(1, 4))
+    assert isinstance(step, Call)
+    assert step.work is Work.STEP
+    return engine
+
+
+def row_of(engine: Engine) -> Row:
+    row = engine.table.get(NODE)
+    assert row is not None
+    return row
+
+
+@pytest.mark.parametrize("inferred", ["on", "hung"])
+def test_an_inferred_value_is_looked_at_before_anything_is_done(inferred: str) -> None:
+    engine = timed_out(inferred)
+    told(engine, 4 * S, Ticked())
+    row = row_of(engine)
+    shown = view(row, 4 * S).observed["power"]
+    assert (shown.value, shown.known, shown.method) == (inferred, True, "inferred")
+    reading = "bmc.switch_on: its outcome is being read"
+    assert (row.condition, row.why) == (Condition.ACTING, reading)
+
+    (look,) = told(engine, 5 * S, Ticked())
+    assert isinstance(look, Call)
+    assert (look.work, look.part) == (Work.LOOK, "look")
+
+
+def test_an_inferred_value_does_not_meet_the_goal_and_a_reading_of_it_does() -> None:
+    engine = timed_out("on")
+    told(engine, 4 * S, Ticked())
+    row = row_of(engine)
+    assert row.seen({"power": "on"}) == ({}, {"power": "on"})
+    assert row.seen({"power": "off"}) == ({"power": "on"}, {})
+
+    (look,) = told(engine, 5 * S, Ticked())
+    assert isinstance(look, Call)
+    told(engine, 5 * S, Answered(look.id, "on", 5 * S))
+    assert row.condition is Condition.CONVERGED
+
+
+def test_an_inferred_value_that_cannot_be_looked_at_is_remembered_and_still_inferred() -> None:
+    engine = timed_out("hung")
+    told(engine, 4 * S, Ticked())
+    (look,) = told(engine, 5 * S, Ticked())
+    assert isinstance(look, Call)
+    told(engine, 5 * S, Failed(look.id, "no route to host"))
+
+    row = row_of(engine)
+    remembered = row.remembered["power"]
+    assert (list(row.known), remembered.value, remembered.method) == ([], "hung", Method.INFERRED)
+    assert row.stepping is not None  # its outcome is still to be read
+    for now in range(6, 60):
+        calls = [one for one in told(engine, now * S, Ticked()) if isinstance(one, Call)]
+        assert all(one.work is Work.LOOK for one in calls)
