@@ -10,7 +10,7 @@ from haptera.model.effects import Call, Cancel, Work, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Answered, Ended, Enrolled, Failed, Heard, Sighted
 from haptera.model.intent import Intent
-from haptera.model.parts import Condition, Look, Manifest, Step
+from haptera.model.parts import Condition, Context, Look, Manifest, Step
 from haptera.model.views import EntityView
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Reading
@@ -86,6 +86,12 @@ class Evidence:
     enrolled: list[tuple[int, Enrolled]] = field(default_factory=list)
     really: dict[tuple[EntityId, str], list[Reading]] = field(default_factory=dict)
 
+    def looks_itself(self, process: str, kind: str, variable: str) -> bool:
+        """Whether this process takes the looks at a variable, or is told what they find."""
+        context = Context.PARENT if process == "parent" else Context.SELF
+        found = [one for one in self.looks.values() if (one.kind, one.at) == (kind, variable)]
+        return any(one.context is context for one in found)
+
     def lives_ms(self, kind: str, variable: str) -> int:
         """How long a reading counts, by the most generous look at this variable."""
         return max(
@@ -129,6 +135,10 @@ class Evidence:
             if one.node == node and (one.at < began_at or one.incarnation in taken)
         ]
         return known[-1].cuts if known else None
+
+    def of_life(self, life: int) -> list[Entry]:
+        """All that one start of a process was told and asked for."""
+        return [entry for entry in self.world.tape if entry.life == life]
 
     def cuts(self, node: str, at: int) -> int:
         """How often the node had lost its power when the agent that ran then enrolled."""
@@ -224,6 +234,8 @@ def _cancelled(evidence: Evidence, one: Taken | Call | None, entry: Entry) -> No
 
 
 def _hear(evidence: Evidence, call: Call, entry: Entry) -> None:
+    if call.work not in (Work.LOOK, Work.WATCH):
+        return  # a gate, which tells nothing
     look = evidence.looks[call.module, call.part]
     value, at = None, entry.at
     if isinstance(entry.what, Answered | Sighted):

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.entity import EntityId, parse_entity
 from haptera.model.events import Heard
 from haptera.model.parts import ANY, Manifest
 from haptera.model.schema import Applied
 from haptera.testing.machine import LATE_MS, Command, Machine, Read
 from haptera.testing.world import World
+from tests.world import harm
 from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
 
 S = 1_000 * MS
 PARENT = "parent"
 # How long a datagram may be under way, and how long what has arrived may wait to be taken.
 UNDER_WAY_S_MAX = 10 + 95
-# From when a step's longest late effect is over: looks that fail, pauses and slow disks included.
-READ_WITHIN_S_MAX = 400
+# From when a step's longest late effect is over: looks that fail, pauses and slow disks included,
+# and the ten minutes for which a module that died too often is left alone.
+READ_WITHIN_S_MAX = 1_000
 
 
 def judge(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> None:
@@ -188,7 +190,7 @@ def _was_read(evidence: Evidence, told: Told, entity: EntityId, name: str) -> bo
     one = told.view.observed[name]
     at = told.at - one.age_ms * MS
     assert entity.node is not None
-    near = told.process != PARENT or entity == node_id(entity.node)
+    near = evidence.looks_itself(told.process, entity.kind, name)
     earliest = at - (1 if near else UNDER_WAY_S_MAX * 1_000 + 1) * MS
     cuts = evidence.cuts_known(told, entity.node)
     return any(
@@ -212,7 +214,7 @@ def what_is_told_is_not_stale(evidence: Evidence) -> None:
     for told in evidence.told:
         entity = parse_entity(told.view.entity)
         for name, one in told.view.observed.items():
-            near = told.process != PARENT or entity.kind == "node"
+            near = evidence.looks_itself(told.process, entity.kind, name)
             if one.known and near and one.by != "sync":
                 lives_ms = evidence.lives_ms(entity.kind, name)
                 assert one.age_ms <= lives_ms, f"I8: {name} is stale: {told}"
@@ -276,4 +278,5 @@ CHECKS: tuple[Callable[[Evidence], None], ...] = (
     what_is_told_can_be_known,
     processes_never_return,
     every_intent_ends,
+    *harm.CHECKS,
 )

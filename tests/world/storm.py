@@ -7,7 +7,7 @@ from haptera.core.query import view
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
-from haptera.testing.machine import Trouble
+from haptera.testing.machine import Machine, Trouble
 from haptera.testing.network import Faults
 from haptera.testing.world import Process, World
 from tests.world.evidence import Told
@@ -15,10 +15,12 @@ from tests.world.history import CALM, web
 from tests.world.oracle import judge
 
 NODES = ("n01", "n02")
+MODULES = ("labnode", "service", "jobs")
 # Turns that a process may take in a simulated second, from what is sent, asked and answered in it.
 TURNS_A_SECOND_MAX = 250
 # A module that died too often is left alone for ten minutes.
 CALM_S, SETTLE_S = 15, 700
+JOB_S_MAX = 40
 PAUSES_S = (1, 3, 10, 90)
 
 Key = tuple[EntityId, str]
@@ -28,7 +30,7 @@ class Storm:
     """One seed's mix of faults, and the history that it makes."""
 
     def __init__(self, seed: int) -> None:
-        self.manifests = [load(name).manifest() for name in ("labnode", "service")]
+        self.manifests = [load(name).manifest() for name in MODULES]
         self.world = World(seed, NODES, self.manifests, CALM)
         self.rng = self.world.clock.rng("storm")
         self.asked: list[tuple[int, Process, tuple[Change, ...]]] = []
@@ -95,7 +97,7 @@ class Storm:
         world.parent.disk.refusing = some(rng, 0.3)
         world.parent.disk.slow_ms = rng.choice((20, 20, 500, 3_000))
         self.agents_refusing = some(rng, 0.3)
-        self.happenings = rng.sample(HAPPENINGS, rng.randrange(4, 14))
+        self.happenings = rng.sample(HAPPENINGS, rng.randrange(4, 15))
 
     def _happen(self, name: str) -> None:
         happens = self.rng.choice(self.happenings)
@@ -147,6 +149,17 @@ class Storm:
         if self.rng.random() < 0.7:
             self._ask(self._declaring(name))
 
+    def _begin_job(self, name: str) -> None:
+        machine = self.world.machines[name]
+        delay_ns = int(self.rng.random() * JOB_S_MAX * S)
+        if machine.start_job():
+            self.world.clock.happened["job began"] += 1
+            self.world.clock.after(delay_ns, self._end_job, machine, machine.cuts)
+
+    def _end_job(self, machine: Machine, cuts: int) -> None:
+        if machine.cuts == cuts:
+            machine.end_job()
+
     def _wish_off(self, name: str) -> None:
         node = node_id(name)
         self._ask((SetDesired(node, "power", "off", "site"), UnsetDesired(node, "agent")))
@@ -191,6 +204,7 @@ HAPPENINGS = (
     Storm._pause_parent,
     Storm._pause_agent,
     Storm._declare_anew,
+    Storm._begin_job,
     Storm._wish_off,
     Storm._wish_run,
     Storm._wish_port,

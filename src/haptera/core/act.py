@@ -12,6 +12,7 @@ from haptera.core.look import Looks
 from haptera.core.policies import Policies
 from haptera.core.rows.row import Phase, Row, Stepping, Tried
 from haptera.core.side import Side
+from haptera.core.sync.presence import MODULE as SYNC
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.model.chain import Chain, Do
@@ -239,7 +240,11 @@ class Acts:
         fact = row.known.get(change.variable)
         if fact is not None:
             return fact.method is Method.READ and fact.at >= stepping.settled_at
-        return not domain.knowable(state, change.variable, change.target)
+        if domain.knowable(state, change.variable, change.target):
+            return False
+        # That it is out of reach must have been read after the step's last effect, too.
+        around = [row.known[name] for name in _needed(domain, change.variable) if name in row.known]
+        return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
     def _read_from_now(self, turn: Turn, row: Row, stepping: Stepping, settled_at: int) -> None:
         stepping.phase, stepping.call = Phase.READING, None
@@ -248,6 +253,8 @@ class Acts:
 
     def _read_again(self, turn: Turn, row: Row, stepping: Stepping, domain: Domain) -> None:
         changed = {change.variable for change in stepping.step.changes}
+        for name in tuple(changed):
+            changed |= _needed(domain, name)
         again_at = turn.now + READ_AGAIN_NS
         if turn.now < stepping.settled_at:
             again_at = min(again_at, stepping.settled_at)
@@ -299,6 +306,12 @@ def first_step(row: Row) -> Step | None:
     if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
         return row.plan.links[0].step
     return None
+
+
+def _needed(domain: Domain, variable: str) -> set[str]:
+    """What the looks at a variable require to be known."""
+    looks = [look for look in domain.looks if look.at == variable]
+    return {one.name for look in looks for one in look.requires}
 
 
 def _results(step: Step) -> list[Change]:

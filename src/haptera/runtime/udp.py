@@ -44,7 +44,6 @@ class _Link:
     address: Address
     boot: int | None
     schema: int | None = None
-    reads: bool = False
     heard: bytes | None = None
     told: bytes | None = None
 
@@ -122,8 +121,7 @@ class Udp:
         if link is None:
             self.counts["no session"] += 1
             return
-        schema = self._codec.schema if link.reads else link.schema
-        bodies = encode(message, self._codec, schema)
+        bodies = encode(message, self._codec, link.schema)
         link.told = bodies[0]
         for body in bodies:
             self._send(link.session.seal(body), link.address)
@@ -204,7 +202,7 @@ class Udp:
             return None
         if opened.late and not message.updates and link.heard is not None:
             return link.name  # a hello that a later one overtook: nothing in it is news
-        link.schema, link.reads = message.schema, message.reads
+        link.schema = message.schema
         link.heard = None if opened.late else opened.body
         if opened.late:
             message = message.overtaken()

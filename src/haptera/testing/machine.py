@@ -221,6 +221,7 @@ class Machine:
     def _effect(self, command: Command) -> None:
         command.done_at = self.clock.now
         if command.power == "off":
+            self.clock.happened["power taken by a step"] += self.power == "on"
             self.cut(command.intent)
         elif self.power == "off":
             self.power = "on"

@@ -9,9 +9,8 @@ from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
-from haptera.model.packing import Held, Layout, layout_of, layout_of_numbers, pack, unpack
-from haptera.model.schema import WORDS_MAX, Applied, Kind
-from haptera.model.told_schema import ToldSchema
+from haptera.model.packing import Held, Layout, layout_of, pack, unpack
+from haptera.model.schema import Applied, Kind
 from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
 
@@ -25,8 +24,6 @@ WORDS_BYTES_MAX: Final = 160
 # How many who saw an entity are told by name.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
-# Whose words are read besides those of this side's own schema; the first learnt is forgotten first.
-SCHEMAS_MAX: Final = 16
 
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -82,23 +79,10 @@ class Codec:
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
         self.schema = schema
         self._layouts: dict[str, Layout] = {}
-        self._known = {schema: self._layouts}
         for kind in kinds:
             self._layouts[kind.name] = layout_of(kind)
             for update in largest(kind):
                 self._check_size(update)
-
-    def learn(self, told: ToldSchema) -> bool:
-        """Read words of this schema from now on; False where they cannot be words at all."""
-        layouts = {name: layout_of_numbers(numbers) for name, numbers in told.kinds.items()}
-        if any(layout.words > WORDS_MAX for layout in layouts.values()):
-            return False
-        if told.digest != self.schema:
-            self._known.pop(told.digest, None)
-            self._known[told.digest] = layouts
-        if len(self._known) > SCHEMAS_MAX:
-            del self._known[next(one for one in self._known if one != self.schema)]
-        return True
 
     def encode(self, update: Update, peer_schema: int | None) -> tuple[int, bytes]:
         """The type and content of a section; named values where the peer may number otherwise."""
@@ -149,10 +133,9 @@ class Codec:
     ) -> Mapping[str, Held] | Reject | None:
         if not told.words:
             return {}
-        layouts = self._known.get(schema)
-        if layouts is None:
+        if schema != self.schema:
             return None
-        layout = layouts.get(told.kind)
+        layout = self._layouts.get(told.kind)
         if layout is None:
             return Reject(Reason.SECTION)
         read = unpack(layout, told.words)

@@ -1,0 +1,97 @@
+"""What the oracle asks of steps that may harm what runs: evidence, a permit, room in the budget."""
+
+from haptera.model.events import Enrolled, Heard
+from tests.world.evidence import MS, Evidence, Taken
+
+S = 1_000 * MS
+HELLO_NS = 1 * S
+# A neighbour that was silent for longer is not sure to be there, and its permit not to stand.
+FRESH_NS = 12 * HELLO_NS // 10
+# By default, among two nodes.
+AT_ONCE_MAX, AN_HOUR_MAX, HOUR_NS = 1, 3, 3_600 * S
+
+
+def harmful(evidence: Evidence) -> list[Taken]:
+    """The disruptive steps that the parent took."""
+    return [one for one in evidence.taken if one.step.disruptive and one.process == "parent"]
+
+
+def no_job_is_killed(evidence: Evidence) -> None:
+    """I1: no step took effect on a node on which a job ran."""
+    for name, machine in evidence.world.machines.items():
+        for killed in machine.killed:
+            assert killed.intent is None, f"I1: {name}: {killed}"
+
+
+def nothing_harmful_without_a_permit(evidence: Evidence) -> None:
+    """I1b: the node's own word stood just then, unless nothing of it can run yet."""
+    for one in harmful(evidence):
+        node = str(one.call.entity.node)
+        if _boots_closed(evidence, one, node):
+            continue
+        said = [
+            entry.what.message.permits
+            for entry in evidence.of_life(one.life)
+            if isinstance(entry.what, Heard)
+            and entry.what.peer == node
+            and entry.at <= one.at
+            and entry.what.message.permits is not None
+        ]
+        granted = {permit.id for permit in (said[-1] if said else ()) if permit.granted}
+        assert one.intent.id in granted, f"I1b: no permit: {one}"
+        arrived = [at for at in evidence.arrived.get((one.life, node), []) if at <= one.at]
+        assert arrived[-1] >= one.at - FRESH_NS, f"I1b: a stale permit: {one}"
+
+
+def _boots_closed(evidence: Evidence, one: Taken, node: str) -> bool:
+    """Whether the parent has switched the node on, and it has not enrolled since."""
+    began = [
+        taken.at
+        for taken in evidence.taken
+        if taken.step.enrols and taken.call.entity.node == node and taken.at <= one.at
+    ]
+    enrolled = [
+        entry.at
+        for entry in evidence.world.tape
+        if isinstance(entry.what, Enrolled) and entry.what.peer == node and entry.at <= one.at
+    ]
+    return bool(began) and max(enrolled, default=0) < began[-1]
+
+
+def nothing_harmful_on_old_evidence(evidence: Evidence) -> None:
+    """I1b: what the step starts from was read within 1.2 H, or a look's own time."""
+    for one in harmful(evidence):
+        for change in one.step.changes:
+            looks = [look for look in evidence.looks.values() if look.at == change.variable]
+            lives_ns = max([FRESH_NS, *(look.within_ms * MS for look in looks)])
+            words = [
+                word
+                for word in evidence.readings_until(one, change.variable)
+                if word.value in change.sources and word.at >= one.at - lives_ns
+            ]
+            assert words, f"I1b: {change.variable} was not read lately: {one}"
+
+
+def budgets_hold(evidence: Evidence) -> None:
+    """I9: so many at once, and so many in an hour on one node, whoever was parent meanwhile."""
+    taken = harmful(evidence)
+    for one in taken:
+        before = [other for other in taken if other.at < one.at]
+        under_way = [
+            other for other in before if evidence.closed_at.get(other.intent.id, one.at) >= one.at
+        ]
+        assert len(under_way) < AT_ONCE_MAX, f"I9: {one} beside {under_way}"
+        lately = [
+            other
+            for other in before
+            if other.call.entity == one.call.entity and other.at > one.at - HOUR_NS
+        ]
+        assert len(lately) < AN_HOUR_MAX, f"I9: one too many in an hour: {one}"
+
+
+CHECKS = (
+    no_job_is_killed,
+    nothing_harmful_without_a_permit,
+    nothing_harmful_on_old_evidence,
+    budgets_hold,
+)
