@@ -92,7 +92,7 @@ def test_two_hundred_power_losses_leave_nothing_that_grows() -> None:
 def test_the_chain_is_as_short_as_what_is_left_to_do() -> None:
     """W4: what was unexpected was appended to the chain, which nobody ever cut."""
     world = at_rest(41)
-    for _ in range(20):
+    for _ in range(6):
         world.machines["n01"].cut()
         world.run(0.3)
         row = row_of(world.parent, N01)
@@ -133,7 +133,7 @@ def test_a_freeze_and_thaw_while_a_step_is_out_costs_no_command_more() -> None:
     thaw(world)
     assert world.settle(30)
     after = deeds(world)
-    for _ in range(60):
+    for _ in range(20):
         world.run(10)
         assert world.converged()
     assert (after[0], deeds(world)) == ((2, 2), after)

@@ -44,7 +44,7 @@ def test_an_event_holds_what_a_question_would_be_answered_with(served: Parent) -
     served.desire(WEB, port=None)
 
 
-def test_a_module_that_runs_is_given_its_new_settings(lab: Lab) -> None:
+def test_other_settings_for_a_module_that_runs_begin_with_a_new_process(lab: Lab) -> None:
     """W10: nobody handed a running module the configuration that was changed."""
     first = lab.module(lab.parent(), "labnode")
     desire(lab, "module:labnode", settings='{"pace": "slow"}')

@@ -35,6 +35,7 @@ def test_a_link_that_is_down_for_50_s_costs_nothing_but_the_news() -> None:
     assert (deeds(world), set(world.incarnations.values())) == (before, {1})
 
 
+@pytest.mark.slow
 def test_a_link_that_flaps_for_ten_minutes_costs_no_command() -> None:
     """L7: each flap of over 40 s put both sides into ERROR for good."""
     world = at_rest(2)
@@ -77,6 +78,7 @@ def test_what_was_desired_last_outlives_the_parent() -> None:
     assert world.machines["n01"].services["web"] == row_of(world.parent, web("n01")).digest()
 
 
+@pytest.mark.slow
 def test_a_node_with_far_more_state_than_a_datagram_holds_is_told_all_of_it() -> None:
     """L9: a node of over 9000 bytes could not be read: ERROR for good, on both sides."""
     world = cluster(5, CALM)
@@ -140,6 +142,7 @@ def test_a_service_is_mended_while_its_nodes_bmc_fails() -> None:
     assert "web" in world.machines["n01"].services
 
 
+@pytest.mark.slow
 def test_a_bmc_that_says_yes_and_does_nothing_is_not_believed() -> None:
     """L16: the answer 200 to a power command was taken for the power being on."""
     world = at_rest(9)
