@@ -1,0 +1,45 @@
+"""The page on acting: its figures and sentences are those of the code."""
+
+from pathlib import Path
+
+from haptera.cli.words import SLOW_FACTOR, SLOW_MS
+from haptera.core.contest import NEWER_NS, SOON_MAX, SOON_NS
+from haptera.core.limits import LASTS_NS, S
+from haptera.core.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
+from haptera.core.sync.peers import SUSPECT_AFTER
+from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING
+from haptera.core.usual import LAST_MAX
+from haptera.model.policy import LOOKING
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/explain/acting.md").read_text(encoding="utf-8")
+
+
+def test_the_figures_of_what_is_contested_are_those_of_the_code() -> None:
+    assert "newer than the first reading of `off` by one second" in PAGE
+    assert "three times within as many seconds" in PAGE
+    assert "at least once a minute" in PAGE
+    assert (NEWER_NS, SOON_MAX, SOON_NS, LOOKING.cool_down_ms) == (S, 3, S, 60_000)
+    assert "for 1.2 hello intervals" in PAGE
+    assert SUSPECT_AFTER == 12
+
+
+def test_the_figures_of_a_boot_are_those_of_the_code() -> None:
+    assert f"`nothing heard from the agent for {BOOT_WITHIN_MS // 1000} s`" in PAGE
+    assert "After ten times as long" in PAGE
+    given_up = f"given up after {BOOTING.attempts} attempts, for {BOOTING.cool_down_ms // 1000} s"
+    assert f"`{given_up}`" in PAGE
+    assert BOOT_PATIENCE == 10
+
+
+def test_the_figures_of_modules_that_undo_each_other_are_those_of_the_code() -> None:
+    assert f"(3 times in 30 s); {ADVICE}\n" in PAGE
+    assert "three times within ten minutes" in PAGE
+    assert "for half a minute" in PAGE
+    assert (UNDONE_MAX, LASTS_NS, STEADY_NS) == (3, 600 * S, 30 * S)
+
+
+def test_the_figures_of_what_is_usual_are_those_of_the_code() -> None:
+    assert "the last sixteen runs" in PAGE
+    assert "more than twice as long, and a second" in PAGE
+    assert (LAST_MAX, SLOW_FACTOR, SLOW_MS) == (16, 2, 1_000)
