@@ -20,6 +20,7 @@ from pathlib import Path
 from haptera.model.effects import Call, Start, Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Event, Exited, Ready
+from haptera.modules import load
 from haptera.runtime import clock
 from haptera.runtime.forking import LoopZygote, exec_zygote
 from haptera.runtime.process import PRELOAD, ModuleProcesses
@@ -29,10 +30,12 @@ ROUNDS = 200
 ROUNDS_WARM = 5
 PLACE = "haptera.modules.service.module:module"
 NS_PER_MS = 1_000_000
+READY = Ready("service", 1, "1", load("service").manifest())
 SERVE = (
     "import sys\n"
-    "from haptera.runtime.process import module_process\n"
-    "arguments = {'name': 'service', 'place': sys.argv[2], 'run_dir': sys.argv[3]}\n"
+    "from haptera.runtime.fork_targets import module_process\n"
+    "arguments = {'name': 'service', 'place': sys.argv[2], 'run_dir': sys.argv[3],"
+    " 'settings': '', 'memory_bytes_max': 1 << 32}\n"
     "module_process(arguments, [int(sys.argv[1])])\n"
 )
 LOOK = Call(
@@ -52,7 +55,7 @@ class Restarts:
 
     async def begin(self) -> None:
         self._processes.start(Start("service"))
-        assert await self._events.get() == Ready("service", 1, "1")
+        assert await self._events.get() == READY
 
     async def restart_ns(self) -> tuple[int, int]:
         """Kill it; as soon as its exit is heard of, start it; until it is ready, and answered."""
@@ -61,7 +64,7 @@ class Restarts:
         os.kill(pid, signal.SIGKILL)
         assert isinstance(await self._events.get(), Exited)
         self._processes.start(Start("service"))
-        assert await self._events.get() == Ready("service", 1, "1")
+        assert await self._events.get() == READY
         ready = clock.now_ns() - began
         await self._answer()
         return ready, clock.now_ns() - began

@@ -1,6 +1,7 @@
 """Module processes: which are started, replaced, left alone, and what becomes of their calls."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,22 +13,27 @@ from haptera.core.query import detail
 from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, Desired, SetDesired, Stored, StoredEntity, UnsetDesired
-from haptera.model.effects import Call, Cancel, Reply, Start, Stop, Work, Write
+from haptera.model.effects import Call, Cancel, Reply, Start, Stop, Tell, Work, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import (
     Answered,
     Asked,
     Ended,
+    Enrolled,
     Event,
     Exited,
+    Failed,
     Proposed,
     Ready,
     Sighted,
     Ticked,
     Written,
 )
+from haptera.model.intent import Intent
+from haptera.model.packing import schema_digest
+from haptera.model.parts import Context
 from haptera.model.views import Condition
-from tests.core.test_engine import BMC, NODE, SIDE, call, parent, stored, told
+from tests.core.test_engine import BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
 
 MODULE = EntityId("module", "bmc", None)
 COOL_DOWN = RESTARTING.cool_down_ms * MS
@@ -308,6 +314,53 @@ def test_a_replacement_that_dies_leaves_the_old_process_serving() -> None:
     told(engine, S, Proposed(1, (UnsetDesired(MODULE, "settings"),)))
     told(engine, S, Written(2, 7))
     assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_parts_that_a_new_process_declares_are_planned_with_and_neighbours_are_told() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"), Enrolled("n01", 1))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 2 * S, Failed(2, "not supported", refused=True))
+    desire(engine, 2 * S, 3, settings="{}")
+
+    press = replace(ON, name="press")
+    declared = replace(BMC, version="2", steps=(press,))
+    told(engine, 3 * S, Ready("bmc", 2, "2", declared))
+    meant = Intent("a1-2", NODE, "bmc", "press", 3 * S, "boot")
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.stepping is not None
+    assert row.stepping.intent == meant
+    effects = told(engine, 12 * S, Ticked())
+    said = {effect.message.schema for effect in effects if isinstance(effect, Tell)}
+    assert said == {schema_digest(KINDS.values(), engine.catalog.parts())}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"looks": (replace(LOOK, kind="lamp"),)}, "module bmc: serves kind 'lamp', which nobody"),
+        ({"looks": (replace(LOOK, every_ms=0),)}, "bmc.look: a time of no length"),
+        ({"context": Context.SELF}, "runs at self, not parent"),
+    ],
+)
+def test_parts_that_cannot_be_planned_with_are_refused_and_the_old_process_serves_on(
+    changes: dict[str, Any], text: str
+) -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "on", S))
+    desire(engine, S, 1, settings="{}")
+
+    declared = replace(BMC, **changes)
+    assert told(engine, S, Ready("bmc", 2, "1", declared)) == [Stop("bmc", 2)]
+    condition, why = standing(engine)
+    assert condition is Condition.STUCK
+    assert why is not None
+    assert why.startswith(f"declares what cannot be: {text}")
+    assert engine.catalog.manifests["bmc"] == BMC
+    assert run_of(engine) == {"run": "running", "applied": "stale"}
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "nonsense"])

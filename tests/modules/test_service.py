@@ -30,7 +30,7 @@ from haptera.modules.service.module import (
 )
 from haptera.runtime import clock
 from haptera.runtime.forking import exec_zygote
-from haptera.runtime.process import PRELOAD
+from haptera.runtime.process import LIMITS, PRELOAD
 from haptera.sdk import Refused, Target
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -395,10 +395,12 @@ class Ask:
             "name": "service",
             "place": "haptera.modules.service.module:module",
             "run_dir": str(run_dir),
+            "settings": "",
+            "memory_bytes_max": LIMITS.memory_bytes_max,
         }
         with theirs:
             child = zygote.fork(
-                "haptera.runtime.process:module_process", arguments, (theirs.fileno(),)
+                "haptera.runtime.fork_targets:module_process", arguments, (theirs.fileno(),)
             )
         os.close(child.pidfd)
         self.pid = child.pid

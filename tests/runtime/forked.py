@@ -95,6 +95,16 @@ async def release(target: Target) -> None:
 
 def babble() -> None:
     """Do what no module should: write rubbish to the daemon."""
-    for name in os.listdir("/proc/self/fd"):
-        if is_open(int(name)) and Path(f"/proc/self/fd/{name}").is_socket():
-            os.write(int(name), b"\xff" * 8)
+    os.write(link(), b"\xff" * 8)
+
+
+def link() -> int:
+    """The descriptor of the link to the daemon, which is no module's business.
+
+    It was there before the sockets of the process's own loop.
+    """
+    return min(
+        int(name)
+        for name in os.listdir("/proc/self/fd")
+        if is_open(int(name)) and Path(f"/proc/self/fd/{name}").is_socket()
+    )

@@ -10,18 +10,21 @@ import pytest
 from haptera.model.effects import Call, Cancel, Start, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
-from haptera.modules import BUNDLED
+from haptera.modules import BUNDLED, load
 from haptera.modules.jobs.gate import enter, gate_path
 from haptera.runtime import clock
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote
-from haptera.runtime.process import LOG_BYTES_MAX, PRELOAD, ModuleProcesses
-from haptera.sdk import Boot
+from haptera.runtime.process import LIMITS, PRELOAD, Limits, ModuleProcesses
+from haptera.sdk import Boot, Manifest
+from tests.runtime import forked
 
 pytestmark = pytest.mark.net
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 20
 HOUR_NS = 3_600_000_000_000
+READY_MANIFEST = forked.module.manifest()
+READY = Ready("trial", 1, "1", READY_MANIFEST)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +57,7 @@ class Heard:
 class Rig:
     """Module processes over a real zygote."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, limits: Limits = LIMITS) -> None:
         self.heard = Heard()
         self.zygotes: list[ZygoteClient] = []
         self.loop_zygote = LoopZygote(self._start)
@@ -68,15 +71,16 @@ class Rig:
             },
             run_dir=run_dir,
             log_dir=run_dir / "log",
+            limits=limits,
         )
 
     def _start(self) -> ZygoteClient:
         self.zygotes.append(exec_zygote(PRELOAD))
         return self.zygotes[-1]
 
-    async def ready(self, module: str = "trial") -> None:
+    async def ready(self, module: str = "trial", manifest: Manifest = READY_MANIFEST) -> None:
         self.processes.start(Start(module))
-        assert await self.heard.until(1) == [Ready(module, 1, "1")]
+        assert await self.heard.until(1) == [Ready(module, 1, "1", manifest)]
 
     def close(self) -> None:
         self.processes.close()
@@ -152,7 +156,7 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
             rig.processes.call(a_call(1, work, work, "jobs"))
             return (await rig.heard.until(1))[0]
 
-        await rig.ready("jobs")
+        await rig.ready("jobs", load("jobs").manifest())
         assert await ask(Work.RELEASE) == Ended(1)
         job = enter(gate_path(tmp_path))
         assert job is not None
@@ -162,7 +166,7 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
         assert await ask(Work.HOLD) == Ended(1)
         os.kill(module_pid("jobs"), signal.SIGKILL)
         assert await rig.heard.until(1) == [Exited("jobs", "killed by SIGKILL", 1)]
-        await rig.ready("jobs")
+        await rig.ready("jobs", load("jobs").manifest())
 
         assert enter(gate_path(tmp_path)) is None
         assert await ask(Work.HOLD) == Ended(1)
@@ -180,7 +184,7 @@ def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
         rig.processes.call(a_call(1, Work.LOOK, "look", attributes={"power": "sideways"}))
 
         assert await rig.heard.until(2) == [
-            Ready("trial", 1, "1"),
+            READY,
             Failed(1, "'sideways' is not a valid Power"),
         ]
 
@@ -223,7 +227,7 @@ def test_a_module_that_writes_rubbish_is_killed(tmp_path: Path) -> None:
         await rig.ready()
         rig.processes.call(a_call(4, Work.LOOK, "look_busy"))
 
-        text = "killed by SIGKILL: it sent what is no frame"
+        text = "was ended: it sent what is no frame"
         assert await rig.heard.until(1) == [Exited("trial", text)]
 
     run(scenario, tmp_path)
@@ -239,17 +243,6 @@ def test_modules_come_back_after_their_zygote_was_killed(tmp_path: Path) -> None
         await rig.ready()
 
     run(scenario, tmp_path)
-
-
-def test_a_log_that_is_full_is_put_aside_at_the_next_start(tmp_path: Path) -> None:
-    full = tmp_path / "log" / "trial.log"
-    full.parent.mkdir()
-    full.write_bytes(b"x" * (LOG_BYTES_MAX + 1))
-
-    run(Rig.ready, tmp_path)
-
-    assert full.stat().st_size == 0
-    assert full.with_suffix(".log.1").stat().st_size == LOG_BYTES_MAX + 1
 
 
 def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_the_bytes_on_the_page_are_what_the_page_says() -> None:
 
     assert [line.packed for line in lines] == [encode_frame(line.content) for line in lines]
     assert {line.content["op"] for line in lines} == {
-        *("call", "cancel"),
-        *("ready", "answered", "ended", "failed", "sighted"),
+        *("call", "cancel", "ping"),
+        *("ready", "answered", "ended", "failed", "sighted", "pong"),
     }
     works = {line.content["work"] for line in lines if line.content["op"] == "call"}
     assert works == {work.value for work in Work}
@@ -117,7 +117,7 @@ async def exactly(link: socket.socket, size: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "op", ["call", "cancel", "ready", "answered", "ended", "failed", "sighted"]
+    "op", ["call", "cancel", "ping", "ready", "answered", "ended", "failed", "sighted", "pong"]
 )
 def test_the_page_names_all_keys_of_a_frame(op: str) -> None:
     page = PAGE.read_text()

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
-from haptera.sdk import Boot, HapteraError, Module, Refused, Target
+from haptera.sdk import Boot, HapteraError, Manifest, Module, Refused, Target
 from haptera.sdk.host import CALLS_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -122,7 +123,10 @@ def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             host = tasks.create_task(serving)
             with ours:
-                assert await daemon.next() == {"op": "ready", "module": "trial", "version": "7"}
+                ready = await daemon.next()
+                manifest = msgspec.convert(ready.pop("manifest"), Manifest)
+                assert manifest == module_on(device).manifest()
+                assert ready == {"op": "ready", "module": "trial", "version": "7"}
                 await scenario(daemon)
             await host
         return device

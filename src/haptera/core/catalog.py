@@ -21,7 +21,7 @@ Goal = tuple[tuple[str, str], ...]
 
 
 class Catalog:
-    """Kinds and manifests, fixed for an engine's life.
+    """Kinds, fixed for an engine's life, and manifests, of which a new one may be taken over.
 
     Raises:
         HapteraError: a module serves a kind that is not there, or its parts are malformed.
@@ -29,21 +29,22 @@ class Catalog:
 
     def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
         self.kinds = kinds
-        self.manifests = {one.name: one for one in (*_own(kinds), *manifests)}
-        self._parts: dict[str, list[Part]] = {name: [] for name in kinds}
-        for manifest in self.manifests.values():
-            for part in manifest.parts:
-                if part.kind not in kinds:
-                    raise HapteraError(
-                        f"serves kind {part.kind!r}, which nobody declares",
-                        where=f"module {manifest.name}",
-                    )
-                self._parts[part.kind].append(part)
-        for name, parts in self._parts.items():
-            check(problem_of(kinds[name], parts, {}))
-        self._mentioned = {name: _mentioned(parts) for name, parts in self._parts.items()}
-        self._domains: dict[tuple[str, Goal], Domain] = {}
-        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
+        self._compile({one.name: one for one in (*_own(kinds), *manifests)})
+
+    def replace(self, manifest: Manifest) -> None:
+        """Plan with this in place of what the module declared so far.
+
+        Raises:
+            HapteraError: it cannot be planned with, and nothing has changed.
+        """
+        old = self.manifests[manifest.name]
+        if manifest.context is not old.context:
+            raise HapteraError(f"runs at {manifest.context}, not {old.context}")
+        if manifest.gate is not old.gate:
+            raise HapteraError(
+                "is a gate, or is none, as it was not before", do="start haptera anew"
+            )
+        self._compile({**self.manifests, manifest.name: manifest})
 
     def parts(self) -> list[Part]:
         """All declared parts."""
@@ -57,6 +58,10 @@ class Catalog:
     def looks(self) -> list[Look]:
         """All looks, of any class."""
         return [part for part in self.parts() if isinstance(part, Look)]
+
+    def looked_at(self, context: Context) -> set[tuple[str, str]]:
+        """Kind and variable of all that is looked at in this context."""
+        return {(look.kind, look.at) for look in self.looks() if look.context is context}
 
     def modules(self, context: Context) -> list[str]:
         """The modules whose processes run in this context."""
@@ -100,6 +105,23 @@ class Catalog:
                 self._plans.clear()
             found = self._plans[key] = plan(domain, start, goal, barred=barred)
         return found
+
+    def _compile(self, manifests: dict[str, Manifest]) -> None:
+        by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
+        for manifest in manifests.values():
+            for part in manifest.parts:
+                if part.kind not in self.kinds:
+                    raise HapteraError(
+                        f"serves kind {part.kind!r}, which nobody declares",
+                        where=f"module {manifest.name}",
+                    )
+                by_kind[part.kind].append(part)
+        for name, parts in by_kind.items():
+            check(problem_of(self.kinds[name], parts, {}))
+        self.manifests, self._parts = manifests, by_kind
+        self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
+        self._domains: dict[tuple[str, Goal], Domain] = {}
+        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
 
     def _class(self, row: Row, node: Row | None) -> tuple[str, Goal]:
         values = attributes(row, node)

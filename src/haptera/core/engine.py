@@ -27,6 +27,7 @@ from haptera.core.sync.links import Links, Spoken
 from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
 from haptera.core.sync.peers import Peer, Tier
 from haptera.core.sync.presence import HEAR, hear, hear_self, lose, own_values, stop_waiting
+from haptera.core.takeover import Takeover
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds import budget
@@ -73,8 +74,7 @@ class Engine:
         of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
         self.table = Table(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         self.timers = Timers()
-        modules = catalog.modules(side.context)
-        self.supervisor = Supervisor(modules, side, self.table, self.timers)
+        self.supervisor = Supervisor(catalog.modules(side.context), side, self.table, self.timers)
         self.calls = Calls(self.timers, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog.kinds, policies)
@@ -93,7 +93,7 @@ class Engine:
         hands = Hands(self.looks, self.acts, self.contests, self.freezes, policies, self.safety)
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        self._here = here = {(one.kind, one.at) for one in catalog.looks() if side.runs(one)}
+        here = self._here = catalog.looked_at(side.context)
         self._desired_out = DesiredOut(table, stored.epoch)
         self._observed_out = ObservedOut(table, side, here)
         self._desired_in = DesiredIn(table, stored.epoch)
@@ -103,6 +103,7 @@ class Engine:
         coming: Incoming = self._observed_in if down else self._desired_in
         self.links = Links(side, self.timers, out, coming, schema, self._spoken)
         self._permits_told = self.gate.permits()
+        self.takeover = Takeover(side, catalog, supervisor, self.answers, self.links, here)
         self._begin = Turn(now)
         self._load(stored, now)
 
@@ -179,7 +180,8 @@ class Engine:
             case Written() | Unwritten():
                 self._stored(turn, event)
             case Ready():
-                self._ready(turn, event)
+                self.takeover.ready(turn, event)
+                self.gate.tend(turn)
             case Exited(module, text, process):
                 self.answers.lose(turn, module, process, text)
                 self.supervisor.exited(turn, event)
@@ -204,12 +206,6 @@ class Engine:
         if self.links.agrees(event.peer) != agreed:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
-
-    def _ready(self, turn: Turn, event: Ready) -> None:
-        replaced = self.supervisor.serves(turn, event)
-        if replaced is not None:
-            self.answers.move_watches(turn, event.module, replaced)
-        self.gate.tend(turn)
 
     def _retire(self, turn: Turn) -> None:
         """End what is under way on what is gone, before a later event is taken for its answer."""

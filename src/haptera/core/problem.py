@@ -128,6 +128,9 @@ def _part_faults(problem: Problem, part: Part) -> Iterator[HapteraError]:
         yield HapteraError(
             f"{part.cost!r} is not a positive whole number", where=f"{part.path} cost"
         )
+    times = (part.every_ms, part.within_ms) if isinstance(part, Look) else (part.within_ms,)
+    if min(times) < 1:
+        yield HapteraError("a time of no length", where=part.path, do="give it a millisecond")
     if isinstance(part, Look):
         yield from _outcome_faults(problem, part)
     else:

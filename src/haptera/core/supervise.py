@@ -124,19 +124,24 @@ class Supervisor:
         if row.arrive(*self._standing(row, one), turn.now):
             turn.changed.add(row.id)
 
-    def serves(self, turn: Turn, event: Ready) -> int | None:
-        """Have a process take over that is ready; returns the number of the one that it replaces.
-
-        One that was ended meanwhile, or is of another version than is desired, does not.
-        """
+    def awaits(self, event: Ready) -> bool:
+        """Whether this process is to serve; one that was ended meanwhile is not."""
         one = self._modules.get(event.module)
-        coming = None if one is None else one.coming
-        if one is None or coming is None or coming.number != event.process:
+        return one is not None and one.coming is not None and one.coming.number == event.process
+
+    def mismatch(self, event: Ready) -> str | None:
+        """What is wrong with the version of the awaited process, if one is desired."""
+        coming = self._modules[event.module].coming
+        assert coming is not None
+        if coming.version in (None, event.version):
             return None
-        if coming.version is not None and event.version != coming.version:
-            text = f"version {coming.version} is desired, and it is version {event.version}"
-            self.refuse(turn, event.module, text)
-            return None
+        return f"version {coming.version} is desired, and it is version {event.version}"
+
+    def serves(self, turn: Turn, event: Ready) -> int | None:
+        """Have the awaited process take over; returns the number of the one that it replaces."""
+        one = self._modules[event.module]
+        coming = one.coming
+        assert coming is not None
         old, one.serving, one.coming = one.serving, coming, None
         coming.ready_at = turn.now
         row = self._row(one)

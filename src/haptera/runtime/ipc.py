@@ -34,6 +34,7 @@ class FrameLink:
         self._broken = broken
         self._frames = Frames()
         self._unsent = bytearray()
+        self.arrived_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(link.fileno(), self._read)
 
@@ -87,6 +88,7 @@ class FrameLink:
         return True
 
     def _take(self, data: bytes) -> None:
+        self.arrived_bytes += len(data)
         frames = self._frames.feed(data)
         if isinstance(frames, Reject):
             self._break("it sent what is no frame")

@@ -5,34 +5,46 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
 from haptera.model.effects import Call, Cancel, Start, Stop
-from haptera.model.errors import HapteraError
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
-from haptera.runtime import clock
-from haptera.runtime.controllers import ControllerPlace, Controllers, Served
+from haptera.runtime.controllers import Controllers, Served
 from haptera.runtime.forking import Child, LoopZygote
 from haptera.runtime.ipc import Frame, FrameLink
-from haptera.runtime.zygote import resolve
-from haptera.sdk import Controller
-from haptera.sdk.controlling import serve_controller
-from haptera.sdk.host import NOTE_BYTES_MAX, serve
+from haptera.runtime.module_frames import call_frame, event_of
+from haptera.runtime.output import Output
 from haptera.sdk.target import Boot
 
-LOG_BYTES_MAX: Final = 1 << 20
-LAST_WORDS_BYTES: Final = 500
-COMM_BYTES_MAX: Final = 15
 # How long a module may take to end once its link is closed: it may be writing its last words.
 END_WITHIN_S: Final = 2
 
-# What a zygote imports before it forks modules.
-PRELOAD: Final = ("haptera.runtime.process",)
+# What a zygote imports before it forks modules: none of these, for a new process imports it anew.
+PRELOAD: Final = ("haptera.runtime.fork_targets",)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a module's process may do; it is ended when it does more, and then started anew.
+
+    It is asked for a sign of life at each beat, and may miss some. Within a beat it may send so
+    many frames besides the answers that are due, so many bytes, and print so much.
+    """
+
+    beat_s: float = 5.0
+    beats_missed_max: int = 6
+    frames_unasked_max: int = 10_000
+    bytes_max: int = 64 << 20
+    output_bytes_max: int = 1 << 20
+    memory_bytes_max: int = 4 << 30
+
+
+LIMITS: Final = Limits()
 
 
 class ModuleProcesses:
@@ -52,6 +64,7 @@ class ModuleProcesses:
         run_dir: Path,
         log_dir: Path,
         controllers: Controllers | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self._controllers = controllers
         self._zygote = zygote
@@ -59,26 +72,27 @@ class ModuleProcesses:
         self._places = places
         self._run_dir = run_dir
         self._log_dir = log_dir
+        self._limits = limits
         self._running: dict[tuple[str, int], _Process] = {}
 
     def start(self, start: Start) -> None:
         """Start a process of a module; `Ready` or `Exited` is delivered later."""
         module = start.module
         assert (module, start.process) not in self._running, start
-        log = log_of(self._log_dir, module)
         try:
-            output = _opened(log)
+            output = Output(log_of(self._log_dir, module))
         except OSError as error:
             gone: list[Event] = [Exited(module, f"was not started: {error}", start.process)]
             asyncio.get_running_loop().call_soon(self._deliver, gone)
             return
         ours, theirs = socket.socketpair()
-        process = _Process(start, ours, log, self._deliver)
+        process = _Process(start, ours, output, self._deliver, self._limits)
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
-        with theirs, output:
-            self._fork(process, theirs.fileno(), output.fileno())
+        with theirs:
+            self._fork(process, theirs.fileno(), output.writing)
+        output.close_writing()
 
     def stop(self, stop: Stop) -> None:
         """Hang up on a process, which ends it; `Exited` is delivered once it is gone."""
@@ -117,15 +131,20 @@ class ModuleProcesses:
         """What this process runs, and with which arguments."""
         controllers = self._controllers
         if controllers is not None and (place := controllers.place(start.module)) is not None:
-            arguments = {**msgspec.structs.asdict(place), "desired": start.settings}
-            return "haptera.runtime.process:controller_process", arguments
+            arguments = {
+                **msgspec.structs.asdict(place),
+                "desired": start.settings,
+                "memory_bytes_max": self._limits.memory_bytes_max,
+            }
+            return "haptera.runtime.fork_targets:controller_process", arguments
         arguments = {
             "name": start.module,
             "place": self._places[start.module],
             "run_dir": str(self._run_dir),
             "settings": start.settings,
+            "memory_bytes_max": self._limits.memory_bytes_max,
         }
-        return "haptera.runtime.process:module_process", arguments
+        return "haptera.runtime.fork_targets:module_process", arguments
 
     def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
         if (error := forked.exception()) is not None:
@@ -152,18 +171,27 @@ class _Process:
     """One module's process, from the moment it was asked for."""
 
     def __init__(
-        self, start: Start, link: socket.socket, log: Path, deliver: Callable[[list[Event]], None]
+        self,
+        start: Start,
+        link: socket.socket,
+        output: Output,
+        deliver: Callable[[list[Event]], None],
+        limits: Limits,
     ) -> None:
         self.start = start
         self.link = FrameLink(link, self._take, self._break)
         self.served: Served | None = None
-        self._log = log
+        self._output = output
         self._deliver = deliver
+        self._limits = limits
         self._pidfd: int | None = None
         self._breach: str | None = None
         self._doomed = False
+        self._timer: asyncio.TimerHandle | None = None
         self._due: set[int] = set()
-        self._end: asyncio.TimerHandle | None = None
+        self._ready = False
+        self._missed = 0
+        self._beat()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -180,55 +208,87 @@ class _Process:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        if self._end is not None:
-            self._end.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._output.close()
 
     def how_it_ended(self, status: int) -> str:
-        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        said = _last_line(self._log) if status > 0 else self._breach
-        return f"{how}: {said}" if said else how
-
-    def _take(self, frames: list[Frame]) -> None:
-        if self.served is None:
-            events = [_event(self.start, frame) for frame in frames]
-            self._deliver([event for event in events if self._is_due(event)])
-            return
-        for frame in frames:
-            if frame.get("op") == "ready":
-                self._deliver([_event(self.start, frame)])
-            else:
-                self.served.take(frame)
+        """In its last words, if it had any; or for what it was ended."""
+        self._output.close()
+        if self._breach is not None:
+            return f"was ended: {self._breach}"
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}"
+        said = self._output.last_line() if status > 0 else ""
+        return f"status {status}: {said}" if said else f"status {status}"
 
     def call(self, call: Call, boot: Boot | None) -> None:
         self._due.add(call.id)
-        self.link.send(_call_frame(call, boot))
+        self.link.send(call_frame(call, boot))
 
     def cancel(self, call: int) -> None:
         self._due.discard(call)
         self.link.send({"op": "cancel", "id": call})
-
-    def _is_due(self, event: Event) -> bool:
-        """A module speaks for the calls that it was given, not for those of others."""
-        match event:
-            case Sighted(call):
-                return call in self._due
-            case Answered(call) | Ended(call) | Failed(call):
-                due = call in self._due
-                self._due.discard(call)
-                return due
-            case _:
-                return True
 
     def hang_up(self) -> None:
         """End it as the end of the daemon would."""
         self.link.close()
         self._break(None)
 
+    def _take(self, frames: list[Frame]) -> None:
+        events: list[Event] = []
+        try:
+            events.extend(event for frame in frames if (event := self._event(frame)) is not None)
+            over = self._unasked > self._limits.frames_unasked_max
+            if over or self.link.arrived_bytes - self._seen_bytes > self._limits.bytes_max:
+                raise ValueError("it floods: it sent more than anybody asked for")
+        finally:
+            # What it said before it went wrong was said.
+            self._deliver(events)
+
+    def _event(self, frame: Frame) -> Event | None:
+        """What a frame tells the engine; a sign of life is for us alone."""
+        if frame.get("op") == "pong":
+            self._missed = 0
+            return None
+        if self.served is not None and frame.get("op") != "ready":
+            self._unasked += 1
+            self.served.take(frame)
+            return None
+        event = event_of(self.start, frame)
+        match event:
+            case Answered(call=call) | Ended(call=call) | Failed(call=call) if call in self._due:
+                self._due.discard(call)
+            case Ready():
+                self._ready, self._missed = True, 0
+            case Sighted(call=call) if call in self._due:
+                self._unasked += 1
+            case _:
+                # A module speaks for the calls that it was given, not for those of others.
+                self._unasked += 1
+                return None
+        return event
+
+    def _beat(self) -> None:
+        """Ask for a sign of life, unless it owes us too many; and begin to count anew."""
+        if self._missed == self._limits.beats_missed_max:
+            what = "it hangs: no sign of life" if self._ready else "it did not become ready"
+            self.link.close()
+            self._break(f"{what} within {self._limits.beat_s * self._missed:g} s")
+            return
+        self._missed += 1
+        self._unasked, self._seen_bytes = 0, self.link.arrived_bytes
+        self._output.allow(self._limits.output_bytes_max)
+        self.link.send({"op": "ping"})
+        self._timer = asyncio.get_running_loop().call_later(self._limits.beat_s, self._beat)
+
     def _break(self, text: str | None) -> None:
         """A module that cannot be spoken to any more is of no use: its end lets it start anew."""
         self._breach = text
+        if self._timer is not None:
+            self._timer.cancel()
         if text is None:
-            self._end = asyncio.get_running_loop().call_later(END_WITHIN_S, self._kill)
+            self._timer = asyncio.get_running_loop().call_later(END_WITHIN_S, self._kill)
         else:
             self._kill()
 
@@ -239,99 +299,6 @@ class _Process:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
 
-def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
-    """Be a controller, until its link is closed: a fork target."""
-    place = msgspec.convert(arguments, ControllerPlace)
-    desired = arguments["desired"]
-    settings = place.settings | (
-        msgspec.json.decode(desired, type=dict[str, Any]) if desired else {}
-    )
-    _name_process(f"control {place.name}")
-    # Last, so that nothing in the folder is taken for a module of ours or of Python's.
-    sys.path.append(place.folder)
-    controller = resolve(place.place)
-    if not isinstance(controller, Controller):
-        raise HapteraError("is no controller", where=place.place, do="name a Controller")
-    link = socket.socket(fileno=descriptors[0])
-    asyncio.run(serve_controller(controller, place.name, link, settings))
-
-
-def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
-    """Be a module, until its link is closed: a fork target."""
-    _name_process(f"module {arguments['name']}")
-    module = resolve(arguments["place"])
-    link = socket.socket(fileno=descriptors[0])
-    run_dir = Path(arguments["run_dir"])
-    asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir))
-
-
 def log_of(log_dir: Path, module: str) -> Path:
-    """Where a module's process writes."""
+    """Where the output of a module's processes is kept."""
     return log_dir / f"{module}.log"
-
-
-def _name_process(name: str) -> None:
-    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
-
-
-def _call_frame(call: Call, boot: Boot | None) -> Frame:
-    entity = {"kind": call.entity.kind, "name": call.entity.name, "node": call.entity.node}
-    secret = None
-    if boot is not None:
-        secret = {"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent}
-    return {
-        "op": "call",
-        "id": call.id,
-        "work": call.work.value,
-        "part": call.part,
-        "entity": entity,
-        "attributes": call.attributes,
-        "values": call.values,
-        "digest": call.digest,
-        "deadline_ns": call.deadline_at,
-        "intent": call.intent,
-        "boot": secret,
-    }
-
-
-def _event(start: Start, frame: Frame) -> Event:
-    """What a module's frame means; the module is who it is by its link, not by what it says.
-
-    Raises:
-        ValueError: it means nothing.
-    """
-    match frame:
-        case {"op": "answered", "id": int(call), "value": str(value), "at_ns": int(at)}:
-            return Answered(call, value, at, _note(frame))
-        case {"op": "ended", "id": int(call)}:
-            return Ended(call)
-        case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
-            return Failed(call, text, refused)
-        case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
-            return Sighted(call, value, at, _note(frame))
-        case {"op": "ready", "version": str(version)}:
-            return Ready(start.module, start.process, version)
-        case _:
-            raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
-
-
-def _note(frame: Frame) -> str | None:
-    note = frame.get("note")
-    if note is None or (isinstance(note, str) and len(note.encode()) <= NOTE_BYTES_MAX):
-        return note
-    raise ValueError("it sent a note that is none, or too long")
-
-
-def _opened(log: Path) -> BinaryIO:
-    """The log of a process that is about to start; a full one is put aside."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
-        log.replace(log.with_suffix(".log.1"))
-    return log.open("ab")
-
-
-def _last_line(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

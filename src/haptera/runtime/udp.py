@@ -121,6 +121,8 @@ class Udp:
         if link is None:
             self.counts["no session"] += 1
             return
+        # The parts that are planned with change when a module is replaced.
+        self._codec.schema = message.schema
         bodies = encode(message, self._codec, link.schema)
         link.told = bodies[0]
         for body in bodies:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from haptera.sdk.controller import Cluster, Controller
@@ -25,11 +25,17 @@ async def serve_controller(
         if not writer.is_closing():
             writer.write(encode_frame(frame))
 
+    def take(frame: Frame) -> None:
+        if frame.get("op") == "ping":
+            send({"op": "pong"})
+        else:
+            cluster.take(frame)
+
     cluster = Cluster(name, settings, send)
     try:
         send({"op": "ready", "module": name, "version": controller.version})
         working = asyncio.create_task(controller.function(cluster))
-        hearing = asyncio.create_task(_hear(reader, cluster))
+        hearing = asyncio.create_task(_hear(reader, take))
         await asyncio.wait({working, hearing}, return_when=asyncio.FIRST_COMPLETED)
         over = hearing if hearing.done() else working
         other = working if over is hearing else hearing
@@ -40,6 +46,6 @@ async def serve_controller(
         writer.close()
 
 
-async def _hear(reader: asyncio.StreamReader, cluster: Cluster[Any]) -> None:
+async def _hear(reader: asyncio.StreamReader, take: Callable[[Frame], None]) -> None:
     async for frame in frames_of(reader):
-        cluster.take(frame)
+        take(frame)

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
@@ -19,6 +19,8 @@ CALLS_MAX = 256
 TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
+
+NO_SETTINGS: Final[Mapping[str, Any]] = {}
 
 
 class _Boot(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +45,12 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
 
 async def serve(
-    module: Module[Any], link: socket.socket, *, now: Callable[[], int], run_dir: Path
+    module: Module[Any],
+    link: socket.socket,
+    *,
+    now: Callable[[], int],
+    run_dir: Path,
+    settings: Mapping[str, Any] = NO_SETTINGS,
 ) -> None:
     """Serve calls until the other side closes the link; whatever is under way ends with it.
 
@@ -51,7 +58,7 @@ async def serve(
         HapteraError: what came over the link is no frame, or asks for nothing that we know.
     """
     reader, writer = await asyncio.open_connection(sock=link)
-    host = _Host(module, writer, now, run_dir)
+    host = _Host(module, writer, now, run_dir, settings)
     breach: HapteraError | None = None
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -78,17 +85,21 @@ class _Host:
         writer: asyncio.StreamWriter,
         now: Callable[[], int],
         run_dir: Path,
+        settings: Mapping[str, Any],
     ) -> None:
         self._module = module
         self._writer = writer
         self._now = now
         self._run_dir = run_dir
+        self._settings = settings
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._uncut: set[int] = set()
         self._cancelled: set[int] = set()
 
     def ready(self) -> None:
-        self._send({"op": "ready", "module": self._module.name, "version": self._module.version})
+        name, version = self._module.name, self._module.version
+        manifest = msgspec.to_builtins(self._module.manifest())
+        self._send({"op": "ready", "module": name, "version": version, "manifest": manifest})
 
     def leave(self) -> None:
         """Nobody listens any more: end everything."""
@@ -101,6 +112,8 @@ class _Host:
                 self._begin(_parsed(frame), tasks)
             case {"op": "cancel", "id": int(call)}:
                 self._cancel(call)
+            case {"op": "ping"}:
+                self._send({"op": "pong"})
             case _:
                 raise HapteraError(f"the daemon asks for {frame.get('op')!r}, which is unknown")
 
@@ -142,7 +155,7 @@ class _Host:
     async def _run(self, call: _Call) -> None:
         """One call, whatever the author's code does."""
         try:
-            target = _target(call, self._run_dir)
+            target = _target(call, self._run_dir, self._settings)
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
         except Refused as refusal:
@@ -216,7 +229,7 @@ def _parsed(frame: Frame) -> _Call:
         raise HapteraError(f"the daemon sent a call that is none: {error}") from error
 
 
-def _target(call: _Call, run_dir: Path) -> Target:
+def _target(call: _Call, run_dir: Path, settings: Mapping[str, Any]) -> Target:
     boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
     return Target(
         call.entity,
@@ -226,6 +239,7 @@ def _target(call: _Call, run_dir: Path) -> Target:
         intent=call.intent,
         boot=boot,
         run_dir=run_dir,
+        settings=settings,
     )
 
 

@@ -23,7 +23,8 @@ Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
 class Links:
     """One link for each child of a parent, or the one that an agent has to its parent.
 
-    `spoken` tells what is to be said of asks and permits on the link about a node.
+    `spoken` tells what is to be said of asks and permits on the link about a node. `schema`
+    stands for the kinds and parts that we plan with.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ costs 3 MB of its own. It therefore imports next to nothing, and nothing of hapt
 
 import fcntl
 import os
+import resource
 import signal
 import sys
 
@@ -31,6 +32,10 @@ def command_line(digest: str, command: list[str]) -> list[str]:
 def main() -> None:
     """Keep the command in `sys.argv`, after the digest of what it was started for."""
     digest, command = sys.argv[1], sys.argv[2:]
+    # A module's process is bounded; the service is the site's own.
+    for limit in (resource.RLIMIT_AS, resource.RLIMIT_CORE):
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (hard, hard))
     # Put there by this interpreter; the service gets what the module gave.
     os.environ.pop("LC_CTYPE", None)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)

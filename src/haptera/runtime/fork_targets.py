@@ -1,0 +1,67 @@
+"""What a forked process becomes: a module or a controller, within its limits."""
+
+import asyncio
+import importlib
+import resource
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from haptera.model.errors import HapteraError
+from haptera.runtime import clock
+from haptera.runtime.controllers import ControllerPlace
+from haptera.runtime.zygote import resolve
+from haptera.sdk import Controller
+from haptera.sdk.controlling import serve_controller
+from haptera.sdk.host import serve
+
+COMM_BYTES_MAX: Final = 15
+
+
+def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be a module, until its link is closed."""
+    _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    module = resolve(arguments["place"])
+    link = socket.socket(fileno=descriptors[0])
+    settings = _object(arguments["settings"])
+    run_dir = Path(arguments["run_dir"])
+    asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir, settings=settings))
+
+
+def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be a controller, until its link is closed."""
+    place = msgspec.convert(arguments, ControllerPlace)
+    settings = place.settings | _object(arguments["desired"])
+    _settle(f"control {place.name}", arguments["memory_bytes_max"])
+    # Last, so that nothing in the folder is taken for a module of ours or of Python's.
+    sys.path.append(place.folder)
+    controller = resolve(place.place)
+    if not isinstance(controller, Controller):
+        raise HapteraError("is no controller", where=place.place, do="name a Controller")
+    link = socket.socket(fileno=descriptors[0])
+    asyncio.run(serve_controller(controller, place.name, link, settings))
+
+
+def _settle(name: str, memory_bytes_max: int) -> None:
+    """Be known by this name, bounded, and heard to the last line; import what is there now."""
+    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
+    _bound(resource.RLIMIT_AS, memory_bytes_max)
+    _bound(resource.RLIMIT_CORE, 0)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a real file
+    # The zygote's view of directories may be older than the module.
+    importlib.invalidate_caches()
+
+
+def _bound(kind: int, most: int) -> None:
+    """Lower a limit, for this process; what it starts and leaves behind may raise it again."""
+    hard = resource.getrlimit(kind)[1]
+    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def _object(settings: str) -> dict[str, Any]:
+    """The settings that are desired, if any are."""
+    return msgspec.json.decode(settings, type=dict[str, Any]) if settings else {}

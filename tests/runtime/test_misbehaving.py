@@ -1,0 +1,207 @@
+"""Modules that misbehave, each in its own way: it ends, its reason is told, nobody else suffers."""
+
+import asyncio
+import os
+import resource
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from haptera.model.effects import Call, Start, Stop, Work
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
+from haptera.runtime import clock
+from haptera.runtime.forking import LoopZygote, exec_zygote
+from haptera.runtime.output import LOG_BYTES_MAX
+from haptera.runtime.process import PRELOAD, Limits, ModuleProcesses
+from tests.runtime.test_process import HOUR_NS, ROOT, descendants, named
+
+pytestmark = pytest.mark.net
+
+WAIT_S = 20
+# Sooner than in life, so that nobody waits for it here.
+HASTY = Limits(beat_s=0.1, beats_missed_max=10, bytes_max=16 << 20, output_bytes_max=1 << 16)
+PLACES = {
+    "trial": "tests.runtime.forked:module",
+    **{
+        name: f"tests.runtime.misbehaving.{name}:module"
+        for name in (
+            *("hang", "never_ready", "crash", "flood", "flood_of_bytes", "gigabyte"),
+            *("nonsense", "impostor", "hog", "chatter"),
+        )
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
+
+
+class House:
+    """Module processes under one roof, what each said, and waiting for it."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.events: list[Event] = []
+        self._more = asyncio.Event()
+        self._calls = 100
+        self.zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
+        self.processes = ModuleProcesses(
+            self.zygote,
+            self._hear,
+            places=PLACES,
+            run_dir=run_dir,
+            log_dir=run_dir / "log",
+            limits=HASTY,
+        )
+
+    def _hear(self, events: list[Event]) -> None:
+        # A flood is cut, but until then it is a flood.
+        self.events += [one for one in events if not isinstance(one, Sighted)]
+        self._more.set()
+
+    async def until(self, there: Callable[[Event], bool]) -> Event:
+        """The first such event, which is taken."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                for event in self.events:
+                    if there(event):
+                        self.events.remove(event)
+                        return event
+                self._more.clear()
+                await self._more.wait()
+
+    async def start(self, module: str, process: int = 1) -> None:
+        self.processes.start(Start(module, process))
+        await self.until(
+            lambda one: isinstance(one, Ready) and (one.module, one.process) == (module, process)
+        )
+
+    def ask(self, module: str, part: str = "look", work: Work = Work.LOOK, process: int = 1) -> int:
+        self._calls += 1
+        deadline_at = clock.now_ns() + HOUR_NS
+        self.processes.call(
+            Call(
+                self._calls, work, module, part, node_id("n01"), {"power": "on"}, {}, "",
+                deadline_at, process=process,
+            )
+        )  # fmt: skip
+        return self._calls
+
+    async def exit(self, module: str, process: int = 1) -> str:
+        gone = await self.until(
+            lambda one: isinstance(one, Exited) and (one.module, one.process) == (module, process)
+        )
+        assert isinstance(gone, Exited)
+        return gone.text
+
+    async def answer(self, call: int) -> Event:
+        return await self.until(
+            lambda one: isinstance(one, Answered | Ended | Failed) and one.call == call
+        )
+
+
+def live(run_dir: Path, scenario: Callable[[House], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        house = House(run_dir)
+        try:
+            await scenario(house)
+        finally:
+            house.processes.close()
+            house.zygote.close()
+
+    asyncio.run(whole())
+
+
+ENDS = {
+    "hang": "was ended: it hangs: no sign of life within 1 s",
+    "crash": "killed by SIGSEGV",
+    "flood": "was ended: it floods: it sent more than anybody asked for",
+    "flood_of_bytes": "was ended: it floods: it sent more than anybody asked for",
+    "gigabyte": "was ended: it sent what is no frame",
+    "nonsense": "was ended: it sent a frame 'reboot' that means nothing",
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_a_module_that_goes_wrong_is_ended_while_another_serves_on(
+    way: str, tmp_path: Path
+) -> None:
+    async def scenario(house: House) -> None:
+        await house.start("trial")
+        await house.start(way)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        house.ask(way)
+        ended = asyncio.ensure_future(house.exit(way))
+        while not ended.done():
+            assert isinstance(await house.answer(house.ask("trial")), Answered)
+        assert ended.result() == ENDS[way]
+        grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown_kb < 64 << 10
+        assert isinstance(await house.answer(house.ask("trial")), Answered)
+
+    live(tmp_path, scenario)
+
+
+def test_a_module_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
+    async def scenario(house: House) -> None:
+        house.processes.start(Start("never_ready"))
+        text = "was ended: it did not become ready within 1 s"
+        assert await house.exit("never_ready") == text
+
+    live(tmp_path, scenario)
+
+
+def test_a_module_that_declares_another_is_ended(tmp_path: Path) -> None:
+    async def scenario(house: House) -> None:
+        house.processes.start(Start("impostor"))
+        text = "was ended: it declares another module than it is"
+        assert await house.exit("impostor") == text
+
+    live(tmp_path, scenario)
+
+
+def test_a_module_that_wants_too_much_memory_gets_none_and_serves_on(tmp_path: Path) -> None:
+    async def scenario(house: House) -> None:
+        await house.start("hog")
+        call = house.ask("hog")
+        assert await house.answer(call) == Failed(call, "MemoryError")
+
+    live(tmp_path, scenario)
+
+
+def test_of_what_a_module_prints_the_last_is_kept_in_two_bounded_files(tmp_path: Path) -> None:
+    log = tmp_path / "log" / "chatter.log"
+
+    async def scenario(house: House) -> None:
+        await house.start("chatter")
+        house.ask("chatter")
+        before = log.with_suffix(".log.1")
+        async with asyncio.timeout(WAIT_S):
+            while not before.exists():  # noqa: ASYNC110  the disk tells nobody
+                await asyncio.sleep(0.01)
+        house.processes.stop(Stop("chatter", 1))
+        assert await house.exit("chatter") in ("status 0", "killed by SIGKILL")
+        for file in (log, before):
+            assert 0 < file.stat().st_size <= LOG_BYTES_MAX
+
+    live(tmp_path, scenario)
+
+
+def test_a_stopped_process_ends_and_one_beside_it_does_not(tmp_path: Path) -> None:
+    async def scenario(house: House) -> None:
+        await house.start("trial", 1)
+        await house.start("trial", 2)
+        house.processes.stop(Stop("trial", 1))
+
+        assert await house.exit("trial", 1) == "status 0"
+        assert isinstance(await house.answer(house.ask("trial", process=2)), Answered)
+        call = house.ask("trial", process=1)
+        refusal = "module trial does not run"
+        assert await house.answer(call) == Failed(call, refusal, refused=True)
+        assert [named(pid) for pid in descendants(os.getpid())].count("module trial") == 1
+
+    live(tmp_path, scenario)
