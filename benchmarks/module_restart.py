@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from haptera.model.effects import Call, Start, Work
+from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Event, Exited, Ready
 from haptera.modules import load
@@ -68,6 +68,16 @@ class Restarts:
         ready = clock.now_ns() - began
         await self._answer()
         return ready, clock.now_ns() - began
+
+    async def replace_ns(self) -> int:
+        """Start another process beside the one that serves, until it could take over."""
+        began = clock.now_ns()
+        self._processes.start(Start("service", 2))
+        assert isinstance(await self._events.get(), Ready)
+        took = clock.now_ns() - began
+        self._processes.stop(Stop("service", 2))
+        assert isinstance(await self._events.get(), Exited)
+        return took
 
     def end(self) -> None:
         self._processes.close()
@@ -134,7 +144,12 @@ async def measure(rounds: int, run_dir: Path) -> list[tuple[int, ...]]:
     await restarts.begin()
     measured: list[tuple[int, ...]] = []
     for number in range(rounds + ROUNDS_WARM):
-        took = *await restarts.restart_ns(), exec_ns(run_dir), bare_ns()
+        took = (
+            *await restarts.restart_ns(),
+            await restarts.replace_ns(),
+            exec_ns(run_dir),
+            bare_ns(),
+        )
         if number >= ROUNDS_WARM:
             measured.append(took)
     restarts.end()
@@ -144,12 +159,13 @@ async def measure(rounds: int, run_dir: Path) -> list[tuple[int, ...]]:
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with tempfile.TemporaryDirectory() as run_dir:
-        ready, answered, baseline, bare = zip(
+        ready, answered, replaced, baseline, bare = zip(
             *asyncio.run(measure(rounds, Path(run_dir))), strict=True
         )
     print(f"{f'module restart, {rounds} rounds in turns':42}      p50      p90      p99      max")
     show("killed, forked by the zygote, ready", ready)
     show("... and has answered a look", answered)
+    show("replaced live: a new process is ready", replaced)
     show("baseline: new Python, module, answered", baseline)
     show("for scale: new Python that does nothing", bare)
     times = statistics.median(baseline) / statistics.median(answered)

@@ -190,3 +190,46 @@ def _frozen(folder):
     """Why the service of n1 waits, once it does for its freeze."""
     _, out, _ = typed("why", "service:idle@n1", folder=folder)
     return out.strip() if "frozen by user:" in out else None
+
+
+MODULES = "modules: {{labnode: {{}}, jobs: {{}}, service: {service}}}\n"
+
+
+def test_a_module_is_disabled_enabled_with_settings_and_killed_and_services_live_on(folder):
+    with running(folder):
+        services = pids(folder, "python")
+        assert len(pids(folder, "module service")) == 2
+
+        want(folder, "{enabled: false}")
+        wait_for(lambda: pids(folder, "module service") == {})
+        wait_for(lambda: "run=stopped" in shown(folder, "n1") + shown(folder, "n2"))
+
+        want(folder, "{settings: {grace_s: 2}}")
+        wait_for(lambda: len(pids(folder, "module service")) == 2)
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+        assert "applied=current" in shown(folder, "n1")
+
+        killed = max(pids(folder, "module service"))
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: killed not in (now := pids(folder, "module service")) and len(now) == 2)
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+        assert "killed by SIGKILL" in "".join(
+            typed("chain", f"module:service@{node}", folder=folder)[1] for node in ("n1", "n2")
+        )
+        assert services.keys() <= pids(folder, "python").keys()
+
+
+def want(folder, service):
+    """Apply the site file with this desired of the module of services."""
+    (folder / "site.yaml").write_text(SITE + MODULES.format(service=service))
+    assert typed("apply", "site.yaml", folder=folder)[0] == 0
+
+
+def shown(folder, node):
+    return typed("get", f"module:service@{node}", folder=folder)[1]
+
+
+def pids(folder, name):
+    """The lab's processes of this name."""
+    found = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in marked(folder)}
+    return {pid: comm for pid, comm in found.items() if comm.startswith(name)}

@@ -125,7 +125,7 @@ NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"
         ('cluster: "\\Uffffffff"\n', "site.yaml", "an escape names no character"),
         ("lab: " + "[" * DEPTH_MAX, f"1:{5 + DEPTH_MAX}", "deeper than"),
         ("lab: [" + "a, " * SITE_BYTES_MAX, "site.yaml", "a site file takes"),
-        ("cluster: a\nmodules: service\n", "2:10", "modules is a list"),
+        ("cluster: a\nmodules: service\n", "2:10", "modules are a list"),
         ("cluster: a\nnodes:\n  n[1-: {}\n", "3:3", "node-set 'n[1-', character 2: a bracket"),
         ("cluster: a\nnodes:\n  n1: {rak: 1}\n", "3:13", "a node has no attribute 'rak'"),
         ("cluster: a\nnodes:\n  n1: {rack: '{2}'}\n", "3:14", "nothing is known as {2}"),

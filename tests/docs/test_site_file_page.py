@@ -8,8 +8,9 @@ import pytest
 from haptera.cli.printing import print_error
 from haptera.config import parse_site
 from haptera.config.changes import CONFLICTS_MAX
+from haptera.config.modules import MODULES
 from haptera.config.rules import BUDGETS, POLICIES, Form
-from haptera.config.site import EXPANDED_MAX, MODULES
+from haptera.config.site import EXPANDED_MAX
 from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
 from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS

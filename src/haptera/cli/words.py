@@ -45,8 +45,9 @@ def duration(ms: int) -> str:
 
 
 def values(view: EntityView) -> str:
-    """What is known of each variable that is desired, and what is wanted instead."""
-    return " ".join(_value(view, name) for name in view.desired if name in view.observed) or "-"
+    """What is known of each variable that is desired, or else of all, and what is wanted."""
+    names = [name for name in view.desired if name in view.observed] or list(view.observed)
+    return " ".join(_value(view, name) for name in names) or "-"
 
 
 def sentence(view: EntityView) -> str:
@@ -145,5 +146,7 @@ def _read(one: ReadingView) -> str:
 def _value(view: EntityView, name: str) -> str:
     seen = view.observed[name]
     text = seen.value if seen.known else f"{seen.value}?"
-    wanted = str(view.desired[name].value)
-    return printable(f"{name}={text}" if text == wanted else f"{name}={text}→{wanted}")
+    desired = view.desired.get(name)
+    if desired is None or text == str(desired.value):
+        return printable(f"{name}={text}")
+    return printable(f"{name}={text}→{desired.value}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haptera.config.controllers import read_controllers
+from haptera.config.modules import module_entities, read_modules
 from haptera.config.rules import BUDGETS, POLICIES, read_rules
 from haptera.config.template import fill
 from haptera.config.tree import (
@@ -16,7 +17,6 @@ from haptera.config.tree import (
     Errors,
     Leaf,
     Place,
-    Series,
     Tree,
     leaf,
     plain_data,
@@ -28,12 +28,10 @@ from haptera.model.entity import EntityId, check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import Member, fold, members
 from haptera.model.schema import Kind
-from haptera.modules import BUNDLED
 from haptera.runtime.controllers import ControllerPlace
 
 # All node-sets of one file together: what one file may make the parent work through.
 EXPANDED_MAX = 500_000
-MODULES: tuple[str, ...] = ("jobs", "labnode", "service")
 
 _KEYS = (
     *("cluster", "nodes", "services", "desired", "policies", "budgets"),
@@ -103,10 +101,12 @@ def parse_site(text: str, file: str, constants: Mapping[str, str]) -> Site:
     parts = _Parts(errors, _top(tree, errors), tree.place)
     nodes = parts.nodes(constants)
     services = parts.services()
+    desired = parts.desired(nodes, services)
+    modules = parts.modules(nodes, desired)
     site = Site(
         cluster=parts.cluster(),
-        entities=(*_entities(nodes, parts.desired(nodes, services)), *parts.rules(nodes)),
-        modules=parts.modules(),
+        entities=(*_entities(nodes, desired), *parts.rules(nodes)),
+        modules=modules,
         controllers=parts.controllers(constants.get("site", "")),
         lab=parts.lab(),
     )
@@ -168,15 +168,17 @@ class _Parts:
             for entity, values in read_rules(self._top.get(key), form, nodes, self._errors):
                 yield SiteEntity(entity, {}, values)
 
-    def modules(self) -> tuple[str, ...]:
+    def modules(self, nodes: _Nodes, desired: _Desired) -> tuple[str, ...]:
+        """The modules by name; what is desired of them as entities goes to `desired`."""
         tree = self._top.get("modules")
-        if tree is None:
-            return MODULES
-        with self._errors.at(tree.place):
-            if not isinstance(tree, Series):
-                raise HapteraError("modules is a list", do="write `modules: [service]`")
-            return tuple(_module(leaf(item).text) for item in tree.items)
-        return ()
+        wanted = read_modules(tree, self._errors)
+        place = self._place if tree is None else tree.place
+        for entity, values in module_entities(wanted, nodes):
+            given = desired.setdefault(entity, _Given())
+            with self._errors.at(place):
+                for name, value in values.items():
+                    given.give(name, value, place, entity)
+        return tuple(wanted)
 
     def controllers(self, folder: str) -> tuple[ControllerPlace, ...]:
         return read_controllers(self._branch("controllers").entries, folder, self._errors)
@@ -302,12 +304,6 @@ def _selector(text: str) -> tuple[Kind, str | None, str]:
     if (kind is node.kind) == bool(at):
         raise HapteraError(f"{text!r} selects nothing", do="write NODESET or SERVICE@NODESET")
     return (kind, check_name(rest), right) if at else (kind, None, rest)
-
-
-def _module(name: str) -> str:
-    if name not in BUNDLED:
-        raise HapteraError(f"there is no module {name!r}", do=nearest(name, BUNDLED))
-    return name
 
 
 def _entities(nodes: _Nodes, desired: _Desired) -> Iterator[SiteEntity]:

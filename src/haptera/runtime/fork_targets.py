@@ -19,11 +19,14 @@ from haptera.sdk.controlling import serve_controller
 from haptera.sdk.host import serve
 
 COMM_BYTES_MAX: Final = 15
+# By about when the zygote, which imports this file first, has imported what it preloads.
+_IMPORTED_AT_S: Final = clock.wall_s()
 
 
 def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module, until its link is closed."""
     _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    _forget(arguments["place"])
     module = resolve(arguments["place"])
     link = socket.socket(fileno=descriptors[0])
     settings = _object(arguments["settings"])
@@ -53,6 +56,16 @@ def _settle(name: str, memory_bytes_max: int) -> None:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a real file
     # The zygote's view of directories may be older than the module.
     importlib.invalidate_caches()
+
+
+def _forget(place: str) -> None:
+    """Have a module imported anew that has changed since the zygote imported it."""
+    package = place.partition(":")[0].rpartition(".")[0]
+    names = [name for name in sys.modules if package and f"{name}.".startswith(f"{package}.")]
+    files = [getattr(sys.modules[name], "__file__", None) for name in names]
+    if any(file is not None and Path(file).stat().st_mtime >= _IMPORTED_AT_S for file in files):
+        for name in names:
+            del sys.modules[name]
 
 
 def _bound(kind: int, most: int) -> None:

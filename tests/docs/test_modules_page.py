@@ -1,0 +1,49 @@
+"""The page on modules: its site file is read, its numbers are those of the code."""
+
+import re
+from pathlib import Path
+
+from haptera.config import parse_site
+from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
+from haptera.kinds import module
+from haptera.kinds.module import Run
+from haptera.model.entity import EntityId
+from haptera.runtime.output import LOG_BYTES_MAX
+from haptera.runtime.process import LIMITS
+from haptera.wire.ipc import FRAME_BYTES_MAX
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/modules.md").read_text("utf-8")
+
+
+def test_the_site_file_desires_what_the_page_says() -> None:
+    (text,) = re.findall(r"```yaml site\n(.*?)```", PAGE, re.DOTALL)
+    site = parse_site(text, "site.yaml", {})
+
+    assert site.modules == ("labnode", "service", "jobs")
+    wanted = {one.entity: one.desired for one in site.entities if one.entity.kind == "module"}
+    assert wanted == {
+        **{EntityId("module", "service", n): {"settings": '{"grace_s":5}'} for n in NODES},
+        **{EntityId("module", "jobs", n): {"run": Run.STOPPED} for n in NODES},
+    }
+
+
+NODES = ("n01", "n02")
+
+
+def test_the_page_tells_the_limits_that_hold() -> None:
+    told = {
+        f"at most {module.version.size_bytes_max} bytes",
+        f"at most {module.settings.size_bytes_max} bytes",
+        f"back-off of {RESTARTING.backoff_ms // 1000} s",
+        f"up to {RESTARTING.backoff_ms_max // 1000} s",
+        f"more than {RESTARTING.attempts - 1} times in {DEATHS_WITHIN_NS // 60_000_000_000} min",
+        f"after {RESTARTING.cool_down_ms // 60_000} min",
+        f"no sign of life for {LIMITS.beat_s * LIMITS.beats_missed_max:g} s",
+        f"a frame of over {FRAME_BYTES_MAX >> 20} MiB",
+        f"more than {LIMITS.memory_bytes_max >> 30} GiB",
+        f"more than {LIMITS.output_bytes_max >> 20} MiB in {LIMITS.beat_s:g} s",
+        f"The last {LOG_BYTES_MAX >> 10} kB",
+    }
+
+    assert {one for one in told if one not in PAGE} == set()
+    assert SERVED_WELL_NS == 1_000_000_000
