@@ -41,7 +41,7 @@ class Links:
         self._outgoing = outgoing
         self._incoming = incoming
         self._spoken = spoken
-        self._schema = schema
+        self.schema = schema
         self._lists = Lists(timers, incoming)
         self._peers: dict[str, Peer] = {}
 
@@ -53,7 +53,7 @@ class Links:
         peer = self._peers.get(name)
         if peer is None or peer.tier is Tier.LOST:
             return True
-        return peer.schema in (None, self._schema)
+        return peer.schema in (None, self.schema)
 
     def join(self, now: int, name: str, incarnation: int) -> None:
         """This neighbour has a session: send it hellos, and listen for its own."""
@@ -263,7 +263,7 @@ class Links:
         return Message(
             peer.incarnation,
             0,
-            self._schema,
+            self.schema,
             ours if down else theirs,
             theirs if down else ours,
             updates=updates,
