@@ -67,8 +67,8 @@ class Safety:
         self._next_id = next_id
         self._refused: dict[EntityId, tuple[int, str]] = {}
         self._asked: dict[EntityId, tuple[str, int]] = {}
-        # The intent of its last step: the next one is another, and is asked for anew.
-        self._spent: dict[EntityId, str] = {}
+        # Whose place and permit were used: the next step on them needs its own.
+        self._spent: set[EntityId] = set()
 
     def check(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
         """What stands in the way of this step now; None: it may begin, as `row.asking` says.
@@ -78,6 +78,8 @@ class Safety:
         node = self._table.node_of(row)
         if node is None:
             return "no node answers for it: no-permit"
+        if row.stepping is None and row.id in self._spent:
+            self.leave(turn, row.id)
         needed = not self._harmless(node, turn.now)
         absent = (
             self._held_up(row, turn.now)
@@ -109,13 +111,13 @@ class Safety:
 
     def begins(self, row: Row, intent: Intent) -> None:
         """Its module is called."""
-        self._spent[row.id] = intent.id
+        self._spent.add(row.id)
         self._budgets.begin(row.id, self._where(row.id), intent.began_at)
 
     def takes_up(self, turn: Turn, intent: Intent, step: Step) -> None:
         """This step may have begun in an earlier process: it has its place, and asks on."""
         self._budgets.take(intent.entity, self._where(intent.entity))
-        self._spent[intent.entity] = intent.id
+        self._spent.add(intent.entity)
         if intent.entity.node is not None:
             ask = self._permits.ask_for(intent.entity, intent.id, step)
             self._permits.put(turn, intent.entity, ask)
@@ -155,7 +157,7 @@ class Safety:
         """Nothing disruptive is under way on this entity, or meant."""
         self._budgets.leave(turn, entity)
         self._asked.pop(entity, None)
-        self._spent.pop(entity, None)
+        self._spent.discard(entity)
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
@@ -256,9 +258,7 @@ class Safety:
         if row.stepping is not None:
             return self._permits.ask_for(row.id, row.stepping.intent.id, step)
         asked = self._permits.ask_of(row.id)
-        if asked is None or asked.step != step.path or asked.id == self._spent.get(row.id):
-            return None
-        return asked
+        return asked if asked is not None and asked.step == step.path else None
 
     def rebudget(self, turn: Turn) -> None:
         """A budget was declared, changed or taken away."""
