@@ -32,8 +32,12 @@ class Told(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a life of a process heard of a variable; `value` is None where a look failed."""
+    """What a life of a process heard of a variable; `value` is None where a look failed.
 
+    `number` is its place on the tape.
+    """
+
+    number: int
     told_at: int
     at: int
     life: int
@@ -45,6 +49,7 @@ class Word(NamedTuple):
 class Taken:
     """One step that was called, and how the call ended as far as its process heard of it."""
 
+    number: int
     at: int
     process: str
     life: int
@@ -76,6 +81,7 @@ class Evidence:
     told: Sequence[Told]
     looks: dict[tuple[str, str], Look]
     steps: dict[tuple[str, str], Step]
+    read: int = 0
     taken: list[Taken] = field(default_factory=list)
     heard: dict[tuple[str, EntityId, str], list[Word]] = field(default_factory=dict)
     meant: dict[str, Intent] = field(default_factory=dict)
@@ -149,10 +155,12 @@ class Evidence:
         return self.heard.get((process, entity, variable), [])
 
     def readings_until(self, one: Taken, variable: str) -> list[Word]:
-        """What its own life had heard of the variable when the step was called."""
+        """What its own life had heard of the variable when the step was called.
+
+        Not what it heard in the same instant, but after that.
+        """
         every = self.readings(one.process, one.call.entity, variable)
-        until = bisect_right([heard.told_at for heard in every], one.at)
-        return [heard for heard in every[:until] if heard.life == one.life]
+        return [heard for heard in every if heard.life == one.life and heard.number < one.number]
 
 
 def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) -> Evidence:
@@ -170,6 +178,7 @@ def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) ->
             evidence.really.setdefault(key, []).append(reading)
     open_calls: dict[tuple[int, int], Taken | Call] = {}
     for entry in world.tape:
+        evidence.read += 1
         _read(evidence, open_calls, entry)
     return evidence
 
@@ -203,7 +212,7 @@ def _called(evidence: Evidence, entry: Entry, call: Call) -> Taken | Call:
     if call.work is not Work.STEP or call.intent is None:
         return call
     step, intent = evidence.steps[call.module, call.part], evidence.meant[call.intent]
-    taken = Taken(entry.at, entry.process, entry.life, call, step, intent)
+    taken = Taken(evidence.read, entry.at, entry.process, entry.life, call, step, intent)
     evidence.taken.append(taken)
     return taken
 
@@ -240,7 +249,7 @@ def _hear(evidence: Evidence, call: Call, entry: Entry) -> None:
     value, at = None, entry.at
     if isinstance(entry.what, Answered | Sighted):
         value, at = entry.what.value, entry.what.at
-    heard = Word(entry.at, at, entry.life, value, call.work is Work.WATCH)
+    heard = Word(evidence.read, entry.at, at, entry.life, value, call.work is Work.WATCH)
     if not (heard.watched and value is None):
         key = entry.process, call.entity, look.at
         evidence.heard.setdefault(key, []).append(heard)
