@@ -5,7 +5,7 @@ import contextlib
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -38,6 +38,7 @@ from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import server_context
 from haptera.runtime.tls_server import TlsServer, listen
 from haptera.wire.seal import Agreement
+from haptera.wire.updates import Codec
 
 HOST, NODE_HOST = "127.0.0.1", "127.0.0.2"
 WITHIN_S = 30.0
@@ -70,6 +71,7 @@ class Rig:
     agent_engine: Engine
     home: Path
     heard: tuple[list[Event], list[Event]]
+    codecs: tuple[Codec, ...]
 
 
 def agreement(authority: Authority, node: int = 1, incarnation: int = 1) -> Agreement:
@@ -82,7 +84,7 @@ def certificate(authority: Authority, journal: Journal, agreed: Agreement, at_s:
     return issue_node(authority, request, agreed.node, agreed.incarnation, at_s)
 
 
-def engine_of(node: str | None, services: int = 1) -> Engine:
+def engine_of(node: str | None, services: int, version: str | None = None) -> Engine:
     wanted = {"run": Desired("running", "site")}
     entities = [StoredEntity(node_id("n01"), {"platform": "labnode"}, "site", {}, 1)]
     for at in range(services):
@@ -91,15 +93,21 @@ def engine_of(node: str | None, services: int = 1) -> Engine:
     context = Context.PARENT if node is None else Context.SELF
     instance = 0xA1 if node is None else 0xB1
     side = Side(context, node, instance, "boot", S)
-    catalog = Catalog(KINDS, [load(name).manifest() for name in ("labnode", "service")])
+    manifests = [load(name).manifest() for name in ("labnode", "service")]
+    if version is not None:
+        manifests[1] = replace(manifests[1], version=version)
+    catalog = Catalog(KINDS, manifests)
+    schema = 0x51 if version is None else 0x52
     peer = PARENT if node is not None else "n01"
     return Engine(
-        side, catalog, Stored(7, 1 + services, entities, [], {peer: 1}), 0, clock.now_ns()
+        side, catalog, Stored(7, 1 + services, entities, [], {peer: 1}), schema, clock.now_ns()
     )
 
 
 @contextlib.asynccontextmanager
-async def rig(place: Path, wall: Wall | None = None, services: int = 1) -> AsyncIterator[Rig]:
+async def rig(
+    place: Path, wall: Wall | None = None, services: int = 1, version: str | None = None
+) -> AsyncIterator[Rig]:
     """Node n01 in its first incarnation, and its parent; both serve."""
     wall = wall or Wall()
     authority = open_authority(place / "p", wall())
@@ -120,18 +128,17 @@ async def rig(place: Path, wall: Wall | None = None, services: int = 1) -> Async
                 ("service",),
             )
         )
-        enrolment = journal.enrolment()
-        assert enrolment is not None
-        engines = engine_of(None, services), engine_of("n01", services)
+        engines = engine_of(None, services), engine_of("n01", services, version)
+        codecs = tuple(Codec(KINDS.values(), one.links.schema) for one in engines)
         heard: tuple[list[Event], list[Event]] = [], []
-        parent = ParentChannel(authority, engines[0], heard[0].extend, wall)
+        parent = ParentChannel(authority, engines[0], codecs[0], heard[0].extend, wall)
         parent.call_as(identity, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())
         parent.join(session)
         agent = AgentChannel(
             journal,
-            enrolment,
             engines[1],
+            codecs[1],
             Logs(place / "n01", ("service",)),
             heard[1].extend,
             local_host=NODE_HOST,
@@ -150,7 +157,7 @@ async def rig(place: Path, wall: Wall | None = None, services: int = 1) -> Async
             ]
             yield Rig(
                 wall, authority, parent, counts, engines[0], identity, session,
-                journal, agent, engines[1], place / "n01", heard,
+                journal, agent, engines[1], place / "n01", heard, codecs,
             )  # fmt: skip
             for task in serving:
                 task.cancel()

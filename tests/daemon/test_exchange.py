@@ -5,16 +5,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from haptera.core.engine import Engine
 from haptera.core.limits import MS
 from haptera.core.side import PARENT
+from haptera.kinds import KINDS
 from haptera.model.changes import Desired
-from haptera.model.effects import FetchList, Recall, Tell
+from haptera.model.effects import FetchList, FetchSchema, Recall, Tell
 from haptera.model.entity import EntityId
 from haptera.model.events import Event, Heard, Listed
+from haptera.model.facts import Method
+from haptera.model.messages import Message, ObservedUpdate, SeenValue
 from haptera.runtime import clock
-from tests.daemon.channel_rig import Rig, agreement, rig
+from haptera.wire.sync import decode, encode
+from haptera.wire.updates import Codec
+from tests.daemon.channel_rig import HOST, Rig, agreement, rig
 
 pytestmark = pytest.mark.net
 
@@ -28,6 +35,7 @@ class Hands:
     def __init__(self, one: Rig) -> None:
         self.one, self.now = one, clock.now_ns()
         self.told: list[EntityId] = []
+        self.said: dict[int, Message] = {}
 
     async def until_whole(self) -> None:
         """Let time pass until the agent holds its parent's layer."""
@@ -50,7 +58,7 @@ class Hands:
         self.turn(1, one.agent.exchange.send)
         await asyncio.sleep(0.002)
 
-    def turn(self, side: int, send: Callable[[FetchList | Recall], None]) -> None:
+    def turn(self, side: int, send: Callable[[FetchList | FetchSchema | Recall], None]) -> None:
         engines = self.one.parent_engine, self.one.agent_engine
         heard = self.one.heard[side]
         events: list[Event] = [*heard]
@@ -61,8 +69,9 @@ class Hands:
                 case Tell(_, message):
                     self.told += [update.entity for update in message.updates if side == 0]
                     boot = engines[side].side.instance
+                    self.said[side] = message
                     self.one.heard[1 - side].append(Heard(me, boot, message, self.now))
-                case FetchList() | Recall():
+                case FetchList() | FetchSchema() | Recall():
                     send(effect)
 
 
@@ -121,5 +130,56 @@ def test_more_questions_than_are_kept_are_answered_as_if_nobody_were_there(tmp_p
             for number in range(10_001):
                 one.parent.exchange.send(FetchList(f"n{number}"))
             assert one.heard[0] == [Listed("n10000", None)]
+
+    asyncio.run(story())
+
+
+def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, version="2") as one:
+            hands = Hands(one)
+            while not all(side in hands.said and hands.said[side].reads for side in (0, 1)):
+                await hands.step()
+            await hands.step()
+
+            web = EntityId("service", "web", "n01")
+            whys = [row.why for engine in engines(one) if (row := engine.table.get(web))]
+            assert whys[1] == "the parent runs service 1, here is service 2"
+            assert one.parent_engine.links.differs_in("n01", one.parent_engine.catalog.sums) == (
+                "the agent of n01 runs service 2, here is service 1"
+            )
+            assert (one.parent_counts, one.agent.counts) == ({"SchemaAsked": 1}, {"SchemaAsked": 1})
+
+            seen = {"run": SeenValue("running", True, Method.READ, 0, "service")}
+            update = ObservedUpdate(web, 3, seen)
+            told = msgspec.structs.replace(hands.said[1], updates=(update,))
+            agents, parents = one.codecs[1], one.codecs[0]
+            (body,) = encode(told, agents, agents.schema)
+            assert decode(body, parents) == told
+            stranger = Codec(KINDS.values(), 0x53)
+            assert decode(body, stranger) == msgspec.structs.replace(told, updates=())
+
+    asyncio.run(story())
+
+
+def engines(one: Rig) -> tuple[Engine, Engine]:
+    return one.parent_engine, one.agent_engine
+
+
+def test_a_schema_that_cannot_be_had_is_asked_for_again_later(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path, version="2") as one:
+            one.parent.join(replace(one.session, address=(HOST, 1)))
+            hands = Hands(one)
+            while 1 not in hands.said or not hands.said[1].reads:
+                await hands.step()
+            assert not hands.said[0].reads
+            text = one.parent_engine.links.differs_in("n01", {})
+            assert text == "the agent of n01 runs other modules"
+            one.parent.join(one.session)
+            hands.now += 25_000 * MS
+            while not hands.said[0].reads:
+                await hands.step()
+            assert hands.now - clock.now_ns() > 25_000 * MS
 
     asyncio.run(story())

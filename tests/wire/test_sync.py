@@ -22,10 +22,18 @@ from haptera.model.messages import (
     Update,
 )
 from haptera.model.schema import Attribute, Kind, Plain, Variable
+from haptera.model.told_schema import ToldSchema, told_schema
 from haptera.model.views import Condition
 from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
 from haptera.wire.sync import decode, encode
-from haptera.wire.updates import BY_BYTES_MAX, VALUE_BYTES_MAX, WORDS_BYTES_MAX, Codec, largest
+from haptera.wire.updates import (
+    BY_BYTES_MAX,
+    SCHEMAS_MAX,
+    VALUE_BYTES_MAX,
+    WORDS_BYTES_MAX,
+    Codec,
+    largest,
+)
 
 SCHEMA = 0x5C4E3A
 CODEC = Codec(KINDS.values(), SCHEMA)
@@ -193,6 +201,35 @@ def test_packed_values_say_nothing_to_a_receiver_of_another_schema() -> None:
     told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
 
     assert read(encode(told, CODEC, SCHEMA), OTHER) == HELLO
+
+
+def test_packed_values_of_a_schema_that_was_learnt_are_read_by_its_numbers() -> None:
+    kinds = told_schema(SCHEMA, KINDS.values(), ())
+    numbers = {"unknown": 0, "on": 1, "off": 2, "hung": 3}
+    node = {**kinds.kinds["node"], "power": numbers}
+    other = ToldSchema(SCHEMA + 2, {**kinds.kinds, "node": node}, {})
+    codec = Codec(KINDS.values(), SCHEMA)
+    seen = {"power": SeenValue("on", True, Method.READ, 0, "labnode")}
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
+    (body,) = encode(told, CODEC, SCHEMA)
+    theirs = body[:18] + (SCHEMA + 2).to_bytes(8, "big") + body[26:]
+
+    assert codec.learn(other)
+    (update,) = read([theirs], codec).updates
+    assert isinstance(update, ObservedUpdate)
+    ours = kinds.kinds["node"]["power"]["on"]
+    assert numbers[update.values["power"].value] == ours
+
+
+def test_words_that_would_be_too_many_are_not_learnt_and_only_so_many_schemas_are() -> None:
+    codec = Codec(KINDS.values(), SCHEMA)
+    wide = {f"v{number}": {"unknown": 0, "x": 65_535} for number in range(20)}
+    assert not codec.learn(ToldSchema(7, {"wide": wide}, {}))
+    for number in range(SCHEMAS_MAX + 1):
+        assert codec.learn(ToldSchema(number, {}, {}))
+    seen = {"power": SeenValue("on", True, Method.READ, 0, "labnode")}
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
+    assert read(encode(told, CODEC, SCHEMA), codec) == told
 
 
 def test_many_updates_travel_in_as_few_datagrams_as_hold_them() -> None:

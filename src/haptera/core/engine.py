@@ -46,6 +46,7 @@ from haptera.model.events import (
     Exited,
     Failed,
     Heard,
+    Learnt,
     Listed,
     Proposed,
     Ready,
@@ -168,7 +169,7 @@ class Engine:
         match event:
             case Heard():
                 self._heard(turn, event)
-            case Alive() | Listed() | Recalled():
+            case Alive() | Learnt() | Listed() | Recalled():
                 self.links.take(turn, event)
                 self._heed(turn)
             case Answered() | Ended() | Failed():
@@ -219,7 +220,7 @@ class Engine:
 
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
-            case ("hello" | "tell" | "list" as what, str(name)):
+            case ("hello" | "tell" | "list" | "schema" as what, str(name)):
                 self.links.wake(turn, what, name)
             case ("tier", str(name)):
                 self.links.check_tier(turn, name)
@@ -335,7 +336,7 @@ class Engine:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         name = PARENT if self.side.node is not None else entity.node
         if name is not None and not self.links.agrees(name):
-            return f"the {'parent' if name == PARENT else f'agent of {name}'} runs other modules"
+            return self.links.differs_in(name, self.catalog.sums)
         if self.side.runs(part) and part is not HEAR:
             return self.supervisor.blocked(part.module)
         return None

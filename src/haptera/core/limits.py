@@ -54,3 +54,5 @@ LIST_WITHIN_NS: Final = 10 * S
 # How often that is asked before all is told again, and of how many at most some are.
 LISTS_MAX: Final = 3
 RECALLED_MAX: Final = 512
+# After how long a neighbour whose schema could not be fetched is asked for it again.
+SCHEMA_AGAIN_NS: Final = 30 * S

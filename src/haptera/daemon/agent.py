@@ -22,6 +22,7 @@ from haptera.model.effects import (
     Cancel,
     Effect,
     FetchList,
+    FetchSchema,
     Keep,
     Publish,
     Recall,
@@ -44,6 +45,7 @@ from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.tls_server import listen
 from haptera.runtime.udp import Udp
 from haptera.wire.seal import Role, Session
+from haptera.wire.updates import Codec
 
 # One constant wait between two tries to enrol.
 ENROL_AGAIN_S: Final = 1.0
@@ -139,7 +141,8 @@ class _Agent:
     async def run(self, invitation: Invitation | None) -> None:
         enrolment = self._journal.enrolment() or await self._enrol(invitation)
         catalog = bundled_catalog(enrolment.modules)
-        engine = self._engine(enrolment, catalog)
+        codec = codec_of(catalog)
+        engine = self._engine(enrolment, catalog, codec.schema)
         logs = Logs(Path(self._settings.directory), catalog.modules(Context.SELF))
         self._processes = ModuleProcesses(
             self._zygote,
@@ -151,11 +154,11 @@ class _Agent:
         driver = Driver(engine, self._perform)
         self._deliver = driver.deliver
         driver.deliver(self._early)
-        self._listen(enrolment, catalog, driver)
+        self._listen(enrolment, codec, driver)
         channel = self._channel = AgentChannel(
             self._journal,
-            enrolment,
             engine,
+            codec,
             logs,
             driver.deliver,
             local_host=self._settings.address,
@@ -187,7 +190,7 @@ class _Agent:
         self._journal.save_enrolment(enrolment)
         return enrolment
 
-    def _engine(self, enrolment: Enrolment, catalog: Catalog) -> Engine:
+    def _engine(self, enrolment: Enrolment, catalog: Catalog, schema: int) -> Engine:
         side = Side(
             Context.SELF,
             enrolment.node,
@@ -196,13 +199,12 @@ class _Agent:
             enrolment.hello_ms * MS,
             secrets.SystemRandom().random,
         )
-        schema = codec_of(catalog).schema
         return Engine(side, catalog, self._journal.load(), schema, clock.now_ns())
 
-    def _listen(self, enrolment: Enrolment, catalog: Catalog, driver: Driver) -> None:
+    def _listen(self, enrolment: Enrolment, codec: Codec, driver: Driver) -> None:
         saved = enrolment.session
         session = Session(saved.agreement, Role.CHILD, self._boot, saved.peer_boot)
-        self._udp.start(codec_of(catalog), driver.deliver, self._moved)
+        self._udp.start(codec, driver.deliver, self._moved)
         self._udp.add(PARENT, session, saved.address)
 
     def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
@@ -232,7 +234,7 @@ class _Agent:
                 self._processes.stop(effect)
             case Keep():
                 self._journal.keep(effect)
-            case FetchList() | Recall():
+            case FetchList() | FetchSchema() | Recall():
                 self._channel.exchange.send(effect)
             case Reply() | Publish():
                 pass  # nobody asks an agent, or listens to it, yet

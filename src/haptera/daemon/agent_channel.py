@@ -16,7 +16,6 @@ from haptera.daemon.logs import Logs
 from haptera.model.events import Event
 from haptera.runtime import clock
 from haptera.runtime.asker import Asker, Party
-from haptera.runtime.enrol import Enrolment
 from haptera.runtime.journal import Journal
 from haptera.runtime.pki import half_life_s, make_request
 from haptera.runtime.request_server import CONVERSE_WITHIN_S, RequestServer
@@ -32,6 +31,7 @@ from haptera.runtime.requests import (
 )
 from haptera.runtime.tls import Certificate, client_context, is_parent, server_context
 from haptera.runtime.tls_server import TlsServer
+from haptera.wire.updates import Codec
 
 # How often it is seen whether the certificate is past its half life, and tried anew if so.
 RENEWAL_EVERY_S: Final = 600.0
@@ -40,16 +40,17 @@ _log = logging.getLogger(__name__)
 
 
 class AgentChannel:
-    """Answers the parent, and asks it. `counts` says whom it answered and whom not.
+    """Answers the parent, and asks it, for an agent that has enrolled.
 
-    `wall_s` tells when a certificate is to be renewed. Needs a running loop.
+    `counts` says whom it answered and whom not. `wall_s` tells when a certificate is to be
+    renewed. Needs a running loop.
     """
 
     def __init__(
         self,
         journal: Journal,
-        enrolment: Enrolment,
         engine: Engine,
+        codec: Codec,
         logs: Logs,
         deliver: Callable[[Iterable[Event]], None],
         *,
@@ -57,14 +58,16 @@ class AgentChannel:
         wall_s: Callable[[], float],
     ) -> None:
         self._journal = journal
-        self._enrolment = enrolment
+        enrolment = journal.enrolment()
+        assert enrolment is not None
+        self._cluster = enrolment.session.agreement.cluster
         self._engine = engine
         self._logs = logs
         self._wall_s = wall_s
         self._identity = journal.keep_identity(enrolment.certificate)
         self._context = server_context(self._identity, enrolment.ca, ssl.CERT_REQUIRED)
         self._asker = Asker(lambda: client_context(enrolment.ca, self._identity), local_host)
-        self.exchange = Exchange(engine, self.ask, deliver)
+        self.exchange = Exchange(engine, codec, self.ask, deliver)
         self.counts: Counter[str] = Counter()
 
     async def serve(self, listener: socket.socket) -> None:
@@ -92,11 +95,10 @@ class AgentChannel:
         """Ask the parent, where it was last heard."""
         enrolment = self._journal.enrolment()
         assert enrolment is not None
-        cluster = enrolment.session.agreement.cluster
         party = Party(
             "the parent",
             enrolment.session.address,
-            lambda certificate: is_parent(certificate, cluster),
+            lambda certificate: is_parent(certificate, self._cluster),
         )
         return await self._asker.ask(party, request)
 
@@ -132,5 +134,4 @@ class AgentChannel:
         _log.info("the certificate was renewed")
 
     def _admit(self, certificate: Certificate) -> str | None:
-        cluster = self._enrolment.session.agreement.cluster
-        return PARENT if is_parent(certificate, cluster) else None
+        return PARENT if is_parent(certificate, self._cluster) else None

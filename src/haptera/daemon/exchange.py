@@ -1,12 +1,13 @@
-"""What both sides ask and answer alike so that what they tell each other stays whole: lists."""
+"""What both sides ask and answer alike, so that each holds and reads what the other tells it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, assert_never
 
 from haptera.core.engine import Engine
-from haptera.model.effects import FetchList, Recall
-from haptera.model.events import Event, Listed, Recalled
+from haptera.model.effects import FetchList, FetchSchema, Recall
+from haptera.model.events import Event, Learnt, Listed, Recalled
+from haptera.model.told_schema import told_schema
 from haptera.runtime.requests import (
     Answer,
     ListAsked,
@@ -14,39 +15,43 @@ from haptera.runtime.requests import (
     Noted,
     RecallAsked,
     Request,
+    SchemaAsked,
+    SchemaTold,
     Unable,
 )
+from haptera.wire.updates import Codec
 
 # What the engine has asked for and is not asked yet; more is answered as if nobody were there.
 QUEUE_MAX: Final = 10_000
 
-Errand = FetchList | Recall
+Errand = FetchList | FetchSchema | Recall
 
 
 class Exchange:
     """Carries out what the engine wants asked, and answers what the other side's engine does.
 
-    `ask` asks a neighbour by its name. Needs a running loop.
+    `ask` asks a neighbour by its name; `codec` learns to read its words. Needs a running loop.
     """
 
     def __init__(
         self,
         engine: Engine,
+        codec: Codec,
         ask: Callable[[str, Request], Awaitable[Answer]],
         deliver: Callable[[Iterable[Event]], None],
     ) -> None:
         self._engine = engine
+        self._codec = codec
         self._ask = ask
         self._deliver = deliver
         self._errands: asyncio.Queue[Errand] = asyncio.Queue(QUEUE_MAX)
 
     def send(self, errand: Errand) -> None:
         """Ask this as soon as may be; what came of it is delivered."""
-        if self._errands.full():
-            if isinstance(errand, FetchList):
-                self._deliver([Listed(errand.peer, None)])
-            return
-        self._errands.put_nowait(errand)
+        if not self._errands.full():
+            self._errands.put_nowait(errand)
+        elif isinstance(errand, FetchList):
+            self._deliver([Listed(errand.peer, None)])
 
     async def run(self) -> None:
         """Ask until cancelled, each neighbour in a task of its own."""
@@ -59,6 +64,10 @@ class Exchange:
         match request:
             case ListAsked():
                 return ListTold(self._engine.side.instance, *self._engine.links.listed(peer))
+            case SchemaAsked():
+                catalog = self._engine.catalog
+                kinds, manifests = catalog.kinds.values(), catalog.manifests.values()
+                return SchemaTold(told_schema(self._codec.schema, kinds, manifests))
             case RecallAsked(entities):
                 self._deliver([Recalled(peer, entities)])
                 return Noted()
@@ -70,11 +79,20 @@ class Exchange:
             case FetchList(peer):
                 answer = await self._ask(peer, ListAsked())
                 self._deliver([_listed(peer, answer)])
+            case FetchSchema(peer):
+                self._learn(peer, await self._ask(peer, SchemaAsked()))
             case Recall(peer, entities):
                 # Whether it was heard shows in what the neighbour then tells, or does not.
                 await self._ask(peer, RecallAsked(entities))
             case _:
                 assert_never(errand)
+
+    def _learn(self, peer: str, answer: Answer) -> None:
+        """Read its words before the neighbour hears that they are read."""
+        told = answer.schema if isinstance(answer, SchemaTold) else None
+        if told is not None and not self._codec.learn(told):
+            told = None
+        self._deliver([Learnt(peer, told)])
 
 
 def _listed(peer: str, answer: Answer) -> Listed:

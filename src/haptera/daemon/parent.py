@@ -33,6 +33,7 @@ from haptera.model.effects import (
     Cancel,
     Effect,
     FetchList,
+    FetchSchema,
     Keep,
     Publish,
     Recall,
@@ -213,7 +214,9 @@ class _Parent:
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._driver = Driver(engine, self._perform)
         self._deliver = self._driver.deliver
-        self._channel = ParentChannel(self._authority, engine, self._deliver, clock.wall_s)
+        self._channel = ParentChannel(
+            self._authority, engine, self._codec, self._deliver, clock.wall_s
+        )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._backend = EngineBackend(
             engine, self._store, stored.epoch, self._deliver, self._channel.ask, self._logs
@@ -328,7 +331,7 @@ class _Parent:
                     self._backend.replied(effect)
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
-                case FetchList() | Recall():
+                case FetchList() | FetchSchema() | Recall():
                     self._channel.exchange.send(effect)
                 case Keep():
                     raise AssertionError(effect)

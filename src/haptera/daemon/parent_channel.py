@@ -13,6 +13,7 @@ from haptera.runtime.pki import Authority, issue_node, parse_request
 from haptera.runtime.requests import Answer, RenewAsked, Renewed, Request, Unable
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
+from haptera.wire.updates import Codec
 
 
 class ParentChannel:
@@ -22,12 +23,13 @@ class ParentChannel:
         self,
         authority: Authority,
         engine: Engine,
+        codec: Codec,
         deliver: Callable[[Iterable[Event]], None],
         wall_s: Callable[[], float],
     ) -> None:
         self._authority = authority
         self._wall_s = wall_s
-        self.exchange = Exchange(engine, self.ask, deliver)
+        self.exchange = Exchange(engine, codec, self.ask, deliver)
         self._sessions: dict[str, SavedSession] = {}
         self._names: dict[UUID, str] = {}
 

@@ -116,6 +116,12 @@ class FetchList(msgspec.Struct, frozen=True, gc=False):
     peer: str
 
 
+class FetchSchema(msgspec.Struct, frozen=True, gc=False):
+    """Ask a neighbour for its kinds' numbers and its modules; `Learnt` follows."""
+
+    peer: str
+
+
 class Recall(msgspec.Struct, frozen=True, gc=False):
     """Have a neighbour tell of these entities again."""
 
@@ -123,4 +129,17 @@ class Recall(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[EntityId, ...]
 
 
-Effect = Call | Cancel | Write | Reply | Tell | Start | Stop | Publish | Keep | FetchList | Recall
+Effect = (
+    Call
+    | Cancel
+    | Write
+    | Reply
+    | Tell
+    | Start
+    | Stop
+    | Publish
+    | Keep
+    | FetchList
+    | FetchSchema
+    | Recall
+)

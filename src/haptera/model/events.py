@@ -6,6 +6,7 @@ from haptera.model.changes import Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Manifest
+from haptera.model.told_schema import ToldSchema
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):
@@ -143,6 +144,13 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     versions: tuple[tuple[EntityId, int], ...] = ()
 
 
+class Learnt(msgspec.Struct, frozen=True, gc=False):
+    """A neighbour's schema: its words are read from now on. None: it could not be asked."""
+
+    peer: str
+    schema: ToldSchema | None
+
+
 class Recalled(msgspec.Struct, frozen=True, gc=False):
     """A neighbour asks to be told of these entities again."""
 
@@ -167,6 +175,7 @@ Event = (
     | Enrolled
     | Heard
     | Alive
+    | Learnt
     | Listed
     | Recalled
     | Ticked

@@ -89,7 +89,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     `desired` and `observed` say how far the sender holds each layer; `words` is the sending
     node's own packed state (a parent sends none). `probe` asks for a hello at once. `asks` are
     all that a parent asks of the node now, `permits` all that the node says to what it was asked;
-    None where the datagram says nothing of them.
+    None where the datagram says nothing of them. It `reads` packed words of the receiver's, though
+    that has another schema.
     """
 
     incarnation: int
@@ -102,6 +103,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     probe: bool = False
     asks: tuple[Ask, ...] | None = ()
     permits: tuple[Permit, ...] | None = ()
+    reads: bool = False
 
     def overtaken(self) -> "Message":
         """What still counts of it once a later message was heard."""

@@ -10,6 +10,7 @@ import msgspec
 from haptera.model.facts import Method
 from haptera.model.parts import Part
 from haptera.model.schema import WORD_BITS, Attribute, Kind, Plain, Variable
+from haptera.model.told_schema import Numbers, numbers_of
 
 # A value, whether it is known (or only remembered), and how it was come by.
 Held = tuple[str, bool, Method]
@@ -51,13 +52,18 @@ class Unpacked(NamedTuple):
 
 def layout_of(kind: Kind) -> Layout:
     """Lay out a kind; a variable may lie across two words."""
+    return layout_of_numbers(numbers_of(kind))
+
+
+def layout_of_numbers(variables: Numbers) -> Layout:
+    """Lay out a kind of which only the numbers of its variables' values are known."""
     fields: list[Field] = []
     shift = 0
-    for variable in sorted(kind.variables, key=lambda one: one.name):
-        numbers = {str(value): number for value, number in variable.numbers.items()}
+    for name, numbers in sorted(variables.items()):
         values = {number: value for value, number in numbers.items()}
-        fields.append(Field(variable.name, shift, variable.bits, numbers, values))
-        shift += variable.bits + _FLAG_BITS
+        bits = max(numbers.values(), default=0).bit_length()
+        fields.append(Field(name, shift, bits, numbers, values))
+        shift += bits + _FLAG_BITS
     return Layout(tuple(fields), -(-shift // WORD_BITS))
 
 

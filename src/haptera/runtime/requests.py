@@ -8,6 +8,7 @@ import msgspec
 from haptera.core.limits import RECALLED_MAX
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark
+from haptera.model.told_schema import ToldSchema
 from haptera.model.views import EntityView
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -35,6 +36,10 @@ class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
     """Which entities the other side tells of, each in which version."""
 
 
+class SchemaAsked(msgspec.Struct, frozen=True, tag_field="op", tag="schema"):
+    """Which numbers the other side's values have, and which modules it runs."""
+
+
 class RecallAsked(msgspec.Struct, frozen=True, tag_field="op", tag="recall"):
     """Tell of these entities again."""
 
@@ -47,7 +52,7 @@ class RenewAsked(msgspec.Struct, frozen=True, tag_field="op", tag="renew"):
     request: bytes
 
 
-Request = EntityAsked | LogAsked | ListAsked | RecallAsked | RenewAsked
+Request = EntityAsked | LogAsked | ListAsked | SchemaAsked | RecallAsked | RenewAsked
 
 
 class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told"):
@@ -66,6 +71,10 @@ class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
     versions: list[tuple[EntityId, Whole]]
 
 
+class SchemaTold(msgspec.Struct, frozen=True, tag_field="op", tag="schema told"):
+    schema: ToldSchema
+
+
 class Noted(msgspec.Struct, frozen=True, tag_field="op", tag="noted"):
     """It will be done."""
 
@@ -80,7 +89,7 @@ class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
     text: str
 
 
-Answer = EntityTold | LogTold | ListTold | Noted | Renewed | Unable
+Answer = EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | Unable
 
 
 def pack(said: Request | Answer) -> bytes:

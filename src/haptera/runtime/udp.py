@@ -44,6 +44,7 @@ class _Link:
     address: Address
     boot: int | None
     schema: int | None = None
+    reads: bool = False
     heard: bytes | None = None
     told: bytes | None = None
 
@@ -123,7 +124,8 @@ class Udp:
             return
         # The parts that are planned with change when a module is replaced.
         self._codec.schema = message.schema
-        bodies = encode(message, self._codec, link.schema)
+        schema = message.schema if link.reads else link.schema
+        bodies = encode(message, self._codec, schema)
         link.told = bodies[0]
         for body in bodies:
             self._send(link.session.seal(body), link.address)
@@ -204,7 +206,7 @@ class Udp:
             return None
         if opened.late and not message.updates and link.heard is not None:
             return link.name  # a hello that a later one overtook: nothing in it is news
-        link.schema = message.schema
+        link.schema, link.reads = message.schema, message.reads
         link.heard = None if opened.late else opened.body
         if opened.late:
             message = message.overtaken()

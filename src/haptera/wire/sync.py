@@ -24,6 +24,8 @@ _SECTION: Final = Struct(">BH")
 _PROBE: Final = 1
 # A further datagram of a message: it says nothing of asks and permits, which are in the first.
 _FURTHER: Final = 2
+# The sender has fetched the receiver's schema, and reads its packed words.
+_READS: Final = 4
 
 assert _PREFIX.size + _WORDS[-1].size == PREFIX_BYTES_MAX
 assert _SECTION.size == SECTION_HEADER_BYTES
@@ -78,6 +80,7 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
         bool(flags & _PROBE),
         None if further else tuple(one for one in told if isinstance(one, Ask)),
         None if further else tuple(one for one in told if isinstance(one, Permit)),
+        bool(flags & _READS),
     )
 
 
@@ -95,7 +98,7 @@ def _packed(section: int, content: bytes) -> bytes:
 def _prefix(message: Message, flags: int) -> bytes:
     desired, observed = message.desired, message.observed
     return _PREFIX.pack(
-        flags | (_PROBE if message.probe else 0),
+        flags | (_PROBE if message.probe else 0) | (_READS if message.reads else 0),
         len(message.words),
         message.incarnation,
         message.term,

@@ -9,8 +9,9 @@ from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
-from haptera.model.packing import Held, Layout, layout_of, pack, unpack
-from haptera.model.schema import Applied, Kind
+from haptera.model.packing import Held, Layout, layout_of, layout_of_numbers, pack, unpack
+from haptera.model.schema import WORDS_MAX, Applied, Kind
+from haptera.model.told_schema import ToldSchema
 from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
 
@@ -24,6 +25,8 @@ WORDS_BYTES_MAX: Final = 160
 # How many who saw an entity are told by name.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
+# Whose words are read besides those of this side's own schema; the first learnt is forgotten first.
+SCHEMAS_MAX: Final = 16
 
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -79,10 +82,23 @@ class Codec:
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
         self.schema = schema
         self._layouts: dict[str, Layout] = {}
+        self._known: dict[int, dict[str, Layout]] = {}
         for kind in kinds:
             self._layouts[kind.name] = layout_of(kind)
             for update in largest(kind):
                 self._check_size(update)
+
+    def learn(self, told: ToldSchema) -> bool:
+        """Read words of this schema from now on; False where they cannot be words at all."""
+        layouts = {name: layout_of_numbers(numbers) for name, numbers in told.kinds.items()}
+        if any(layout.words > WORDS_MAX for layout in layouts.values()):
+            return False
+        if told.digest != self.schema:
+            self._known.pop(told.digest, None)
+            self._known[told.digest] = layouts
+        if len(self._known) > SCHEMAS_MAX:
+            del self._known[next(iter(self._known))]
+        return True
 
     def encode(self, update: Update, peer_schema: int | None) -> tuple[int, bytes]:
         """The type and content of a section; named values where the peer may number otherwise."""
@@ -133,9 +149,10 @@ class Codec:
     ) -> Mapping[str, Held] | Reject | None:
         if not told.words:
             return {}
-        if schema != self.schema:
+        layouts = self._layouts if schema == self.schema else self._known.get(schema)
+        if layouts is None:
             return None
-        layout = self._layouts.get(told.kind)
+        layout = layouts.get(told.kind)
         if layout is None:
             return Reject(Reason.SECTION)
         read = unpack(layout, told.words)

@@ -6,9 +6,10 @@ from haptera.core.limits import LISTS_MAX, RECALLED_MAX, S
 from haptera.core.sync.merge import ObservedIn
 from haptera.core.turn import Turn
 from haptera.model.changes import Declare, Desired
+from haptera.model.effects import FetchSchema
 from haptera.model.entity import EntityId
-from haptera.model.events import Listed
-from haptera.model.messages import Mark
+from haptera.model.events import Heard, Listed
+from haptera.model.messages import DesiredUpdate, Mark, Message
 from tests.core.sync.test_links import NODE, PARENTS, Pair
 
 MANY = [EntityId("service", f"web{number}", NODE) for number in range(200)]
@@ -127,3 +128,15 @@ def test_so_many_differences_that_all_is_as_cheap_have_all_told_again() -> None:
     pair.run(pair.now + 10 * S)
     assert pair.agent.desired_layer() == pair.parent.desired_layer()
     assert LISTS_MAX > 1
+
+
+def test_what_a_parent_with_more_kinds_wants_is_left_alone() -> None:
+    pair = pair_of(MANY[:1], mute=0.0)
+    before = pair.agent.desired_layer()
+    update = DesiredUpdate(EntityId("rack", "r1", NODE), 99, {"door": "shut"}, {})
+    message = Message(1, 0, 2, Mark(5, 99, 1), Mark(), updates=(update,))
+    turn = Turn(pair.now)
+    pair.agent.links.heard(turn, Heard("parent", 1, message, pair.now))
+
+    assert pair.agent.desired_layer() == before
+    assert FetchSchema("parent") in turn.effects

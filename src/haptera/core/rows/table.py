@@ -45,6 +45,9 @@ class Table:
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())
 
+    def knows(self, kind: str) -> bool:
+        return kind in self._kinds
+
     def get(self, entity: EntityId) -> Row | None:
         return self._rows.get(entity)
 

@@ -1,9 +1,9 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
-from haptera.core.limits import TELL_AGAIN_NS
+from haptera.core.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
 from haptera.core.side import PARENT, Side
 from haptera.core.sync.delta import Outgoing
 from haptera.core.sync.lists import Lists
@@ -11,10 +11,11 @@ from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
-from haptera.model.effects import Tell
+from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Alive, Heard, Listed, Recalled
+from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Message, Permit, Update
+from haptera.model.told_schema import ModuleSum, ToldSchema, differences
 
 # What a side has to say of asks and permits, on the link about a node.
 Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
@@ -77,17 +78,27 @@ class Links:
             self._incoming.merge(turn, update, event)
         self._compare(turn, peer, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
-        peer.schema = message.schema
+        self._note_schema(turn, peer, message.schema)
         peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
 
-    def take(self, turn: Turn, event: Alive | Listed | Recalled) -> None:
-        """A neighbour said what it last said, was asked for its list, or lacks some of ours."""
+    def differs_in(self, name: str, sums: Mapping[str, ModuleSum]) -> str:
+        """In which modules a neighbour that does not agree differs, as far as it has told."""
+        peer = self._peers[name]
+        who = "the parent" if name == PARENT else f"the agent of {name}"
+        if peer.told_schema is None:
+            return f"{who} runs other modules"
+        return differences(sums, peer.told_schema.modules, who) or f"{who} has other kinds"
+
+    def take(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
+        """A neighbour says what it last said, answers what it was asked, or lacks some of ours."""
         match event:
             case Alive(peers, arrived_at):
                 self.alive(turn, peers, arrived_at)
             case Listed():
                 self.take_list(turn, event)
+            case Learnt(peer, schema):
+                self._learn(turn, peer, schema)
             case Recalled(peer, entities):
                 self.recall(turn, peer, entities)
             case _:
@@ -102,6 +113,8 @@ class Links:
                 self.tell_again(turn, name)
             case "list":
                 self.ask_list(turn, name)
+            case "schema":
+                self._fetch_schema(turn, name)
             case _:
                 raise AssertionError(what)
 
@@ -136,6 +149,24 @@ class Links:
             peer.recalled.update(entities)
             peer.tells = 0
             self._tell(turn, peer)
+
+    def _note_schema(self, turn: Turn, peer: Peer, schema: int) -> None:
+        """Ask for a schema that is not ours, once; and again where it could not be had."""
+        if peer.schema != schema:
+            peer.schema, peer.told_schema = schema, None
+            self._fetch_schema(turn, peer.name)
+
+    def _fetch_schema(self, turn: Turn, name: str) -> None:
+        peer = self._peers.get(name)
+        if peer is not None and peer.schema != self.schema and peer.told_schema is None:
+            turn.effects.append(FetchSchema(name))
+            self._timers.set(("schema", name), turn.now + SCHEMA_AGAIN_NS)
+
+    def _learn(self, turn: Turn, name: str, schema: ToldSchema | None) -> None:
+        peer = self._peers.get(name)
+        if peer is not None and schema is not None and schema.digest == peer.schema:
+            peer.told_schema = schema
+            turn.dirty.update(self._incoming.entities(self._node(name)))
 
     def tell_changes(self, turn: Turn, nodes: Iterable[str]) -> None:
         """The outgoing layers of these nodes changed: tell at once."""
@@ -270,6 +301,7 @@ class Links:
             probe=probe,
             asks=asks,
             permits=permits,
+            reads=peer.told_schema is not None,
         )
 
     def _node(self, peer: str) -> str:

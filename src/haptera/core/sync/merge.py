@@ -36,6 +36,9 @@ class Incoming(Protocol):
     def settle(self, turn: Turn, node: str) -> None:
         """The neighbour's digest fits: drop what it did not confirm."""
 
+    def entities(self, node: str) -> list[EntityId]:
+        """All that there is, confirmed or not."""
+
     def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
         """Compare with the neighbour's list, which has come as far as version `last`.
 
@@ -83,6 +86,9 @@ class ObservedIn:
     def settle(self, turn: Turn, node: str) -> None:
         """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""
 
+    def entities(self, node: str) -> list[EntityId]:
+        return [row.id for row in self._table.on(node)]
+
     def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
         theirs = dict(versions)
         lacking: list[EntityId] = []
@@ -128,6 +134,8 @@ class DesiredIn:
         row = self._table.get(update.entity)
         if update.version <= (0 if row is None else row.revision):
             return
+        if not self._table.knows(update.entity.kind):
+            return  # of a parent with more kinds: both wait, and say so
         self._table.revision = max(self._table.revision, update.version)
         if update.gone:
             self._table.dismiss(update.entity, PARENT)
@@ -154,6 +162,9 @@ class DesiredIn:
                 self._table.dismiss(row.id, PARENT)
                 self._changed = True
                 turn.touch(row.id)
+
+    def entities(self, node: str) -> list[EntityId]:
+        return [row.id for row in self._table.told(node)]
 
     def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
         theirs = dict(versions)

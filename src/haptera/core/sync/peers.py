@@ -6,6 +6,7 @@ from zlib import crc32
 
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.told_schema import ToldSchema
 
 
 class Tier(StrEnum):
@@ -30,7 +31,8 @@ NOTHING = Mark()
 class Peer:
     """One neighbour: `silent_since` counts our own listening time only.
 
-    `schema` is the digest of the kinds and parts that it knows, None before it said so. `said` is
+    `schema` is the digest of the kinds and parts that it knows, None before it said so;
+    `told_schema` what it told of these, where they are others than ours. `said` is
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
     we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
     while something that is known denies that it can be there. `asks` and `permits` are what it last
@@ -44,6 +46,7 @@ class Peer:
     heard_at: int | None = None
     boot: int | None = None
     schema: int | None = None
+    told_schema: ToldSchema | None = None
     tier: Tier = Tier.FRESH
     probed: bool = False
     said: Mark = NOTHING
