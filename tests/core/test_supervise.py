@@ -31,7 +31,7 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.packing import schema_digest
-from haptera.model.parts import Context
+from haptera.model.parts import Context, Manifest
 from haptera.model.views import Condition
 from tests.core.test_engine import BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
 
@@ -376,3 +376,12 @@ def test_settings_are_a_json_object(text: str) -> None:
 def replace_process(one: Call, process: int) -> Call:
     fields = {name: getattr(one, name) for name in one.__struct_fields__}
     return Call(**{**fields, "process": process})
+
+
+def test_a_controller_runs_from_the_start_on_for_nobody_will_call_it() -> None:
+    keeper = Manifest("keep-on", "", Context.PARENT, (), (), controller=True)
+    engine = Engine(SIDE, Catalog(KINDS, [BMC, keeper]), Stored(7, 4, [], [], {}), 0, S)
+
+    assert told(engine, S) == [Start("keep-on", 1)]
+    assert told(engine, S, Ready("keep-on", 1)) == []
+    assert told(engine, 5 * S, Exited("keep-on", "status 0", 1)) == [Start("keep-on", 2)]

@@ -37,7 +37,7 @@ controller = Controller("any", settings=dict)
 @controller.run
 async def name_it(cluster):
     await cluster.write({"node:n1": {"power": keepers_names.ON}})
-    raise RuntimeError(f"json is {__import__('json').__name__}")
+    raise RuntimeError(f"ours: {hasattr(__import__('colorsys'), 'OURS')}")
 """
 
 
@@ -169,12 +169,12 @@ def test_the_folder_of_the_site_file_is_there_but_never_in_the_way(tmp_path: Pat
     async def hold(rig: Rig) -> None:
         (tmp_path / "keepers.py").write_text(OUTSIDE)
         (tmp_path / "keepers_names.py").write_text("ON = 'on'\n")
-        (tmp_path / "json.py").write_text("__name__ = 'not json'\n")
+        (tmp_path / "colorsys.py").write_text("OURS = True\n")
         await rig.start("outside")
         assert await rig.heard() == Ready("outside", 1, "1")
         exited = await rig.heard()
         assert isinstance(exited, Exited)
-        assert exited.text == "status 1: RuntimeError: json is json"
+        assert exited.text == "status 1: RuntimeError: ours: False"
         assert rig.backend.store[N1].desired["power"].owner == "controller:outside"
 
     run(hold, tmp_path)

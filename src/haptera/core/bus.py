@@ -7,7 +7,11 @@ the state then, so that what is told is the latest, once.
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from haptera.model.entity import EntityId
 from haptera.model.news import Cursor, News, Types, Wanted
@@ -19,6 +23,12 @@ LISTENER_PENDING_MAX: Final = 10_000
 # Changes kept for listeners that come back.
 CHANGES_KEPT: Final = 10_000
 
+# Each set of types once: a listener may hold thousands of them.
+_SETS: Final[dict[Types, Types]] = {
+    some: some
+    for count in range(len(News) + 1)
+    for some in map(frozenset, combinations(News, count))
+}
 # The number of what a snapshot holds: it is older than any change.
 _OLD: Final = 0
 
@@ -35,6 +45,18 @@ class Batch:
     fresh: bool
     changes: dict[EntityId, Types]
     cursor: Cursor | None
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One entity that changed, and in what; by its name too, whose hash Python keeps.
+
+    `number` is that of its first change that was not told.
+    """
+
+    number: int
+    name: str
+    entity: EntityId
+    types: Types
 
 
 class Told(NamedTuple):
@@ -81,7 +103,7 @@ class Bus:
         self._entities = entities
         self._number = _OLD
         self._floor = _OLD
-        self._kept: deque[tuple[int, EntityId, Types]] = deque()
+        self._kept: deque[Change] = deque()
         # Alike ones are matched once.
         self._listeners: dict[Wanted, list[Listener]] = {}
 
@@ -101,12 +123,15 @@ class Bus:
     def publish(self, entities: Sequence[EntityId], types: Sequence[Types]) -> None:
         """Tell all whom it concerns that these changed, together, each in what `types` has."""
         self._number += 1
-        changes = list(zip(entities, types, strict=True))
+        changes = [
+            Change(self._number, str(entity), entity, some)
+            for entity, some in zip(entities, types, strict=True)
+        ]
         self._keep(changes)
         for wanted, listeners in self._listeners.items():
             if matched := _matched(wanted, changes):
                 for listener in listeners:
-                    listener.add(self._number, matched)
+                    listener.add(matched)
 
     def listen(
         self, wanted: Wanted, wake: Callable[[], None], since: Cursor | None = None
@@ -118,7 +143,7 @@ class Bus:
         listener = Listener(self, wanted, wake)
         if since is not None:
             assert self.has(since), f"{since} was not asked for"
-            listener.resume(one for one in self._kept if one[0] > since.number)
+            listener.resume(one for one in self._kept if one.number > since.number)
         self._listeners.setdefault(wanted, []).append(listener)
         return listener
 
@@ -142,11 +167,11 @@ class Bus:
                 assert listener.wanted == wanted
                 listener.check(self._number)
 
-    def _keep(self, changes: Iterable[tuple[EntityId, Types]]) -> None:
-        for entity, types in changes:
+    def _keep(self, changes: Iterable[Change]) -> None:
+        for change in changes:
             if len(self._kept) == self._kept_max:
-                self._floor = self._kept.popleft()[0]
-            self._kept.append((self._number, entity, types))
+                self._floor = self._kept.popleft().number
+            self._kept.append(change)
 
 
 class Listener:
@@ -156,7 +181,7 @@ class Listener:
         self.wanted = wanted
         self._bus = bus
         self._wake = wake
-        self._pending: dict[EntityId, tuple[int, Types]] = {}
+        self._pending: dict[str, Change] = {}
         self._room = bus.pending_max
         self._overrun = True  # it knows nothing yet
 
@@ -172,53 +197,60 @@ class Listener:
             self._begin_anew()
         if not (fresh or self._pending):
             return None
-        taken = list(self._pending)[:count_max]
-        changes = {entity: self._pending.pop(entity)[1] for entity in taken}
-        return Batch(fresh, changes, self._cursor())
+        names = list(islice(self._pending, count_max))
+        taken = [self._pending.pop(name) for name in names]
+        return Batch(fresh, {one.entity: one.types for one in taken}, self._cursor())
 
-    def add(self, number: int, changes: dict[EntityId, Types]) -> None:
+    def add(self, changes: Iterable[Change]) -> None:
         """These changed; each entity keeps the place of its first change that was not told."""
         if self._overrun:
             return
-        idle = not self._pending
-        for entity, types in changes.items():
-            first, before = self._pending.get(entity, (number, types))
-            self._pending[entity] = first, before | types
-        if len(self._pending) > self._room:
+        pending = self._pending
+        idle = not pending
+        for change in changes:
+            first = pending.setdefault(change.name, change)
+            if not change.types <= first.types:
+                types = _SETS[first.types | change.types]
+                pending[change.name] = replace(first, types=types)
+        if len(pending) > self._room:
             self._overrun = True
-            self._pending.clear()
+            pending.clear()
         if idle:
             self._wake()
 
-    def resume(self, missed: Iterable[tuple[int, EntityId, Types]]) -> None:
+    def resume(self, missed: Iterable[Change]) -> None:
         """Begin with these changes in place of a snapshot."""
         self._overrun = False
-        for number, entity, types in missed:
-            self.add(number, _matched(self.wanted, [(entity, types)]))
+        self.add(_matched(self.wanted, missed))
 
     def close(self) -> None:
         self._bus.leave(self)
 
     def check(self, number: int) -> None:
-        numbers = [first for first, _ in self._pending.values()]
+        numbers = [change.number for change in self._pending.values()]
         assert numbers == sorted(numbers)
         assert len(numbers) <= self._room
         assert not numbers or numbers[-1] <= number
         assert not (self._overrun and numbers)
 
     def _begin_anew(self) -> None:
-        self._pending = dict.fromkeys(self._bus.snapshot(self.wanted), (_OLD, frozenset()))
+        there = self._bus.snapshot(self.wanted)
+        self._pending = {str(one): Change(_OLD, str(one), one, frozenset()) for one in there}
         self._room = max(self._bus.pending_max, len(self._pending))
 
     def _cursor(self) -> Cursor | None:
         latest = self._bus.latest
-        first, _ = next(iter(self._pending.values()), (latest.number + 1, None))
-        return None if first == _OLD else Cursor(latest.epoch, first - 1)
+        first = next(iter(self._pending.values()), None)
+        if first is None:
+            return latest
+        return None if first.number == _OLD else Cursor(latest.epoch, first.number - 1)
 
 
-def _matched(wanted: Wanted, changes: Iterable[tuple[EntityId, Types]]) -> dict[EntityId, Types]:
-    return {
-        entity: types & wanted.types
-        for entity, types in changes
-        if not types.isdisjoint(wanted.types) and entity in wanted
-    }
+def _matched(wanted: Wanted, changes: Iterable[Change]) -> list[Change]:
+    """Those that are wanted, each only in what is wanted of it."""
+    found = []
+    for change in changes:
+        types = change.types & wanted.types
+        if types and change.entity in wanted:
+            found.append(change if types == change.types else replace(change, types=types))
+    return found
