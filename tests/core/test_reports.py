@@ -166,3 +166,11 @@ def test_words_of_a_lost_agent_are_not_repeated() -> None:
 
     engine.handle([Alive(("n01",), 9 * S)], 9 * S)
     assert told(engine) == (Condition.STUCK, FAILING.why, "no route", 9_500, "n01")
+
+
+def test_a_value_that_only_the_agents_kinds_have_is_no_reading_here() -> None:
+    engine = parent()
+    engine.handle([says(2, known=True, value="running")], 2 * S)
+    engine.handle([says(3, known=True, value="paused")], 3 * S)
+
+    assert (dict(web(engine).known), dict(web(engine).reported)) == ({}, {})

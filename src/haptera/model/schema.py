@@ -50,6 +50,10 @@ class Variable(Generic[Values]):
     def unknown(self) -> Values:
         return next(iter(self.values))
 
+    def has(self, value: str | int) -> bool:
+        """Whether this can be read of it; what is in force is a digest, of any value."""
+        return self.values is Applied or any(value == one for one in self.values)
+
     @property
     def bits(self) -> int:
         """How many bits a value takes on the wire."""
@@ -142,6 +146,11 @@ class Kind:
 
     def plain_named(self, name: str) -> Plain | None:
         return next((one for one in self.plain if one.name == name), None)
+
+    def has(self, name: str, value: str | int) -> bool:
+        """Whether a variable or plain datum of this name can have this value."""
+        variable = self.variable(name)
+        return self.plain_named(name) is not None if variable is None else variable.has(value)
 
     def attribute(self, name: str) -> Attribute | None:
         return next((one for one in self.attributes if one.name == name), None)

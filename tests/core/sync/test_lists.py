@@ -140,3 +140,14 @@ def test_what_a_parent_with_more_kinds_wants_is_left_alone() -> None:
 
     assert pair.agent.desired_layer() == before
     assert FetchSchema("parent") in turn.effects
+
+
+def test_values_that_only_the_parents_kinds_have_are_left_out() -> None:
+    pair = pair_of(MANY[:1], mute=0.0)
+    values: dict[str, str | int] = {"run": "paused", "port": 80, "colour": "red"}
+    message = Message(
+        1, 0, 2, Mark(5, 99, 1), Mark(), updates=(DesiredUpdate(MANY[0], 99, values, {}),)
+    )
+    pair.agent.links.heard(Turn(pair.now), Heard("parent", 1, message, pair.now))
+
+    assert pair.agent.desired_layer()[MANY[0]] == ({"port": 80}, {})

@@ -72,7 +72,7 @@ class ObservedIn:
             row.remembered.pop(name, None)
         row.reported.clear()
         for name, seen in update.values.items():
-            if not self._mine(row.id.kind, name) and row.kind.variable(name) is not None:
+            if not self._mine(row.id.kind, name) and row.kind.has(name, seen.value):
                 at = heard.arrived_at - seen.age_ms * MS
                 fact = Fact(seen.value, seen.by, seen.method, at, heard.message.incarnation)
                 (row.reported if seen.known else row.remembered)[name] = fact
@@ -142,7 +142,11 @@ class DesiredIn:
         else:
             row = self._table.make(update.entity)
             row.leaving = False
-            desired = {name: Desired(value, PARENT) for name, value in update.values.items()}
+            desired = {
+                name: Desired(value, PARENT)
+                for name, value in update.values.items()
+                if row.kind.has(name, value)
+            }
             if (desired, update.attributes) != (row.desired, row.attributes):
                 row.relent()
             row.attributes, row.revision = dict(update.attributes), update.version
