@@ -22,7 +22,7 @@ from haptera.model.events import (
 )
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
-from haptera.model.parts import Context
+from haptera.model.parts import Context, Look, Manifest
 from haptera.model.views import Condition
 from haptera.modules import load
 
@@ -174,3 +174,27 @@ def test_a_value_that_only_the_agents_kinds_have_is_no_reading_here() -> None:
     engine.handle([says(3, known=True, value="paused")], 3 * S)
 
     assert (dict(web(engine).known), dict(web(engine).reported)) == ({}, {})
+
+
+def test_words_of_a_lost_agent_are_not_repeated_of_what_needs_no_agent_either() -> None:
+    look = Look("self", "look_busy", "node", "busy", ("free", "busy"))
+    manifests = [load("labnode").manifest(), Manifest("self", "1", Context.SELF, (look,), ())]
+    wanted = {"busy": Desired("free", "site")}
+    stored = Stored(7, 1, [StoredEntity(NODE, {"platform": "labnode"}, "site", wanted, 1)], [], {})
+    side = Side(Context.PARENT, None, 0xA1, "boot", S)
+    engine = Engine(side, Catalog(KINDS, manifests), stored, 0, S)
+    engine.handle([Ready("labnode"), Enrolled("n01", 1)], S)
+    engine.handle([Answered(2, "on", S)], S)
+    update = ObservedUpdate(NODE, 1, {}, standing=FAILING)
+    message = Message(1, 0, 0, Mark(), Mark(0, 1, mark_digest({NODE: 1})), updates=(update,))
+    engine.handle([Heard("n01", 77, message, S)], S)
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.STUCK, FAILING.why)
+
+    for tick in range(11, 70):
+        engine.handle([Sighted(1, "on", tick * S // 10)], tick * S // 10)
+    assert (row.condition, row.why) == (
+        Condition.WAITING,
+        "self.look_busy is up to the agent of n01",
+    )

@@ -87,13 +87,15 @@ def test_a_parent_reads_the_end_of_a_log(tmp_path: Path) -> None:
     [
         EntityId("module", "../identity", "n01"),
         EntityId("module", "labnode", "n01"),
-        EntityId("service", "../../key.pem", "n01"),
+        EntityId("service", "../services/db", "n01"),
         EntityId("service", "db", "n01"),
         node_id("n01"),
     ],
 )
 def test_no_name_from_elsewhere_becomes_a_path(tmp_path: Path, entity: EntityId) -> None:
-    (tmp_path / "key.pem").write_text("secret")
+    for place in ("log/x", "identity.log", "log/labnode.log", "services/db/output.log"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text("secret")
     logs = Logs(tmp_path, ("service",))
 
     assert isinstance(logs.answer(LogAsked(entity), (WEB, node_id("n01"))), Unable)
@@ -226,10 +228,20 @@ def test_a_certificate_is_renewed_once_half_of_its_life_is_over(tmp_path: Path) 
             assert kept.endswith(after.certificate)
             assert after.certificate != before.certificate
             # Both ways go on with it.
+            assert await served_certificate(one) == after.certificate
             assert isinstance(await one.agent.ask(PARENT, ListAsked()), ListTold)
             assert isinstance(await one.parent.ask("n01", ListAsked()), ListTold)
 
     asyncio.run(story())
+
+
+async def served_certificate(one: Rig) -> bytes:
+    """What the agent shows to who connects, in PEM."""
+    context = parent_context(one.authority.ca_pem, one.identity)
+    _, writer = await asyncio.open_connection(*one.session.address, ssl=context)
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.transport.abort()
+    return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
 def test_a_parent_that_cannot_be_reached_renews_nothing_and_is_asked_again(
