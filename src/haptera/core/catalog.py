@@ -1,7 +1,6 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.module_parts import MANIFEST as SUPERVISE
@@ -14,7 +13,7 @@ from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
 from haptera.model.schema import Kind
-from haptera.model.told_schema import ModuleSum, told_schema
+from haptera.model.told_schema import sums_of
 
 # Plans kept: one a (class, start, goal); a fleet in a few states needs few.
 PLANS_CACHED_MAX = 4096
@@ -51,11 +50,6 @@ class Catalog:
     def parts(self) -> list[Part]:
         """All declared parts."""
         return [part for manifest in self.manifests.values() for part in manifest.parts]
-
-    @cached_property
-    def sums(self) -> dict[str, ModuleSum]:
-        """The modules, as a neighbour is told of them."""
-        return told_schema(0, (), self.manifests.values()).modules
 
     def step(self, module: str, name: str) -> Step | None:
         manifest = self.manifests.get(module)
@@ -126,6 +120,7 @@ class Catalog:
         for name, parts in by_kind.items():
             check(problem_of(self.kinds[name], parts, {}))
         self.manifests, self._parts = manifests, by_kind
+        self.sums = sums_of(manifests.values())
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
         self._domains: dict[tuple[str, Goal], Domain] = {}
         self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}

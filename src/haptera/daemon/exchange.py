@@ -67,7 +67,7 @@ class Exchange:
             case SchemaAsked():
                 catalog = self._engine.catalog
                 kinds, manifests = catalog.kinds.values(), catalog.manifests.values()
-                return SchemaTold(told_schema(self._codec.schema, kinds, manifests))
+                return SchemaTold(told_schema(self._engine.links.schema, kinds, manifests))
             case RecallAsked(entities):
                 self._deliver([Recalled(peer, entities)])
                 return Noted()

@@ -39,8 +39,13 @@ def told_schema(digest: int, kinds: Iterable[Kind], manifests: Iterable[Manifest
     return ToldSchema(
         digest,
         {kind.name: numbers_of(kind) for kind in kinds},
-        {one.name: ModuleSum(one.version, _digest(one)) for one in manifests},
+        sums_of(manifests),
     )
+
+
+def sums_of(manifests: Iterable[Manifest]) -> dict[str, ModuleSum]:
+    """The modules, as a neighbour is told of them."""
+    return {one.name: ModuleSum(one.version, _digest(one)) for one in manifests}
 
 
 def numbers_of(kind: Kind) -> Numbers:

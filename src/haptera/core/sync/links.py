@@ -153,12 +153,14 @@ class Links:
     def _note_schema(self, turn: Turn, peer: Peer, schema: int) -> None:
         """Ask for a schema that is not ours, once; and again where it could not be had."""
         if peer.schema != schema:
-            peer.schema, peer.told_schema = schema, None
+            peer.schema, peer.told_schema, peer.sought = schema, None, False
+        if not peer.sought:  # ours may change, too
             self._fetch_schema(turn, peer.name)
 
     def _fetch_schema(self, turn: Turn, name: str) -> None:
         peer = self._peers.get(name)
         if peer is not None and peer.schema != self.schema and peer.told_schema is None:
+            peer.sought = True
             turn.effects.append(FetchSchema(name))
             self._timers.set(("schema", name), turn.now + SCHEMA_AGAIN_NS)
 

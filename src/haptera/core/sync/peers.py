@@ -32,7 +32,8 @@ class Peer:
     """One neighbour: `silent_since` counts our own listening time only.
 
     `schema` is the digest of the kinds and parts that it knows, None before it said so;
-    `told_schema` what it told of these, where they are others than ours. `said` is
+    `told_schema` what it told of these, where they are others than ours,
+    once that was `sought`. `said` is
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
     we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
     while something that is known denies that it can be there. `asks` and `permits` are what it last
@@ -47,6 +48,7 @@ class Peer:
     boot: int | None = None
     schema: int | None = None
     told_schema: ToldSchema | None = None
+    sought: bool = False
     tier: Tier = Tier.FRESH
     probed: bool = False
     said: Mark = NOTHING
