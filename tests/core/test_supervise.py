@@ -12,7 +12,15 @@ from haptera.core.module_parts import START
 from haptera.core.query import detail
 from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING
 from haptera.kinds import KINDS
-from haptera.model.changes import Declare, Desired, SetDesired, Stored, StoredEntity, UnsetDesired
+from haptera.model.changes import (
+    CloseIntent,
+    Declare,
+    Desired,
+    SetDesired,
+    Stored,
+    StoredEntity,
+    UnsetDesired,
+)
 from haptera.model.effects import Call, Cancel, Reply, Start, Stop, Tell, Work, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import (
@@ -212,6 +220,35 @@ def test_a_module_that_dies_too_often_is_left_alone_and_no_node_is_blamed() -> N
     assert told(engine, now + COOL_DOWN, Ticked()) == [Start("bmc", 7)]
     told(engine, now + COOL_DOWN, Ready("bmc", 7))
     assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_a_step_over_which_its_module_died_is_no_failure_of_the_node() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Written(1, 4))
+    told(engine, 3 * S, Exited("bmc", "killed by SIGKILL"))
+    assert told(engine, 3 * S, Ready("bmc", 2)) == [
+        replace_process(call(3, Work.LOOK, "look", 4 * S), 2)
+    ]
+
+    told(engine, 6 * S, Answered(3, "off", 6 * S))
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.error == "bmc.switch_on: module bmc killed by SIGKILL"
+    assert failures(engine) == {}
+
+
+def test_a_step_whose_module_died_while_its_intent_was_written_is_not_begun() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    told(engine, S, Exited("bmc", "killed by SIGKILL"))
+
+    assert told(engine, S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
+    assert failures(engine) == {}
+    why = "module bmc is to be started again: killed by SIGKILL"
+    assert standing(engine, NODE) == (Condition.WAITING, why)
 
 
 def test_what_a_module_read_that_has_failed_is_remembered_at_once() -> None:

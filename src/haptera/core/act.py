@@ -149,6 +149,9 @@ class Acts:
         if (text := contested(row)) is not None:
             self._close(turn, row, f"not begun: {text}")
             return False
+        if (text := self._looks.unserved(stepping.step)) is not None:
+            self._close(turn, row, f"not begun: {text}")
+            return False
         if stepping.deadline_at <= turn.now:
             text = "too late to begin when its intent was durable"
             self._put_off(turn, row, f"{stepping.step.path}: {text}")
@@ -196,6 +199,12 @@ class Acts:
         for change in stepping.step.changes:
             row.forget(change.variable, turn.now)
         self._read_from_now(turn, row, stepping, stepping.settled_at)
+
+    def lost(self, turn: Turn, row: Row, text: str) -> None:
+        """The module died over the step, and is to blame for that; the device is not."""
+        assert row.stepping is not None
+        row.stepping.lost = True
+        self.failed(turn, row, text, refused=False)
 
     def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""
@@ -270,6 +279,9 @@ class Acts:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.stepping is not None
         step = row.stepping.step
+        if row.stepping.lost:
+            self._put_off(turn, row, error)
+            return
         policy = self._policies.terms(row.id, step).policy
         failures = row.fail(step.path, error, policy)
         if start is not None:
@@ -281,7 +293,7 @@ class Acts:
         return intent.began_at + (within_ms + step.late_ms) * MS
 
     def _put_off(self, turn: Turn, row: Row, error: str) -> None:
-        """The disk, not the step, is at fault: that says nothing of the device."""
+        """The disk or the module, not the step, is at fault: that says nothing of the device."""
         stepping = row.stepping
         assert stepping is not None
         row.failing, row.error = stepping.step.path, error

@@ -56,6 +56,10 @@ class Looks:
         """Whether this side can take the look now, as far as its module goes."""
         return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
 
+    def unserved(self, part: Part) -> str | None:
+        """Why the module of a part of this side cannot take it now; None where it can."""
+        return self._supervisor.blocked(part.module)
+
     def want(self, row: Row, look: Look, now: int) -> None:
         """Take this look as soon as it is open, or let one that is under way serve."""
         looking = row.looks.setdefault(look.path, Looking())

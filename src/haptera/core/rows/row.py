@@ -57,7 +57,7 @@ class Stepping:
 
     `settled_at` is when its longest late effect has passed, so that any reading counts.
     `enrolled` says that the node may have enrolled since it was begun; `usual_ns` how long the step
-    usually took until then.
+    usually took until then; `lost` that its module died over it.
     """
 
     intent: Intent
@@ -68,6 +68,7 @@ class Stepping:
     call: int | None = None
     error: str | None = None
     enrolled: bool = False
+    lost: bool = False
     usual_ns: int | None = None
 
     @property
