@@ -16,7 +16,7 @@ Fields = Mapping[str, Field]
 AnyPart = TypeVar("AnyPart", Look, Step)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Domain:
     """What a class of entities can know and do. States are words, always stripped.
 

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain
 from haptera.core.reason import gave_up, no_progress, reason
-from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled, scope_of, search
+from haptera.core.scope import Memory
+from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 
@@ -23,18 +25,18 @@ def plan(
     Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
     `budget` bounds the states of each search.
     """
-    scope = scope_of(domain, goal, domain.moves)
     trusting = start | domain.touched
-    first = search(scope, (trusting,), barred=barred, budget=budget)
+    factors = factors_of(domain, goal, Memory.TRUSTED)
+    first = factors.search(trusting, budget=budget, barred=barred)
     if not isinstance(first, Walled):
         return _answer(domain, trusting, first)
     expanded = first.expanded
 
     # A machine may have been swapped: once more, with less trust in memory (SEMANTICS, Doubt).
     doubting = trusting & ~domain.memories(start)
-    if (trusting ^ doubting) & scope.within:
-        scope_doubting = scope_of(domain, goal, (*domain.moves, *domain.doubts))
-        second = search(scope_doubting, (doubting,), barred=barred, budget=budget)
+    doubtful = factors_of(domain, goal, Memory.DOUBTED)
+    if (trusting ^ doubting) & doubtful.whole.scope.within:
+        second = doubtful.search(doubting, budget=budget, barred=barred)
         if not isinstance(second, Walled):
             return _answer(domain, doubting, second, after=expanded)
         expanded += second.expanded
@@ -42,7 +44,7 @@ def plan(
     if barred:
         freely = plan(domain, start, goal, budget=budget)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
-    return NoChain(reason(domain, start, goal, scope, first, budget), expanded)
+    return NoChain(reason(domain, start, goal, factors, budget), expanded)
 
 
 def _answer(domain: Domain, root: int, found: Route | Spent, *, after: int = 0) -> Chain | NoChain:

@@ -1,13 +1,14 @@
 """Why there is no chain, in words for operators; the first reason that fits (SEMANTICS, reason)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import Final
 
 from haptera.core.blocked import blocked
+from haptera.core.factors import Factors
 from haptera.core.knowledge import Domain, excluding_attribute
 from haptera.core.problem import subjects
-from haptera.core.search import Route, Scope, Walled, search
+from haptera.core.search import Route, Walled, search
 from haptera.core.word import Grounds
 from haptera.model.chain import Chain, Find, Reason, ReasonKind
 from haptera.model.parts import Look, Part
@@ -16,20 +17,22 @@ from haptera.model.parts import Look, Part
 CHOICES_MAX: Final = 10_000
 
 
+Values = tuple[tuple[str, str], ...]
+
+
 def reason(
     domain: Domain,
     start: int,
     goal: Mapping[str, str],
-    scope: Scope,
-    walled: Walled,
+    factors: Factors,
     budget: int,
 ) -> Reason:
     """Why the search that trusted memory was walled in."""
     return (
         _unknowable(domain, goal)
         or _no_step(domain, start, goal)
-        or _waits(domain, start, scope, budget)
-        or blocked(domain, goal, walled.reached)
+        or _waits(domain, start, factors, budget)
+        or _blocked(domain, start, factors, budget)
     )
 
 
@@ -123,23 +126,40 @@ def _leads(part: Part, name: str, value: str) -> bool:
     )
 
 
-def _waits(domain: Domain, start: int, scope: Scope, budget: int) -> Reason | None:
-    """The fewest borrowed variables with whose values, were they others, there is a chain."""
-    borrowed = [name for name in domain.problem.borrowed if domain.fields[name].span & scope.within]
+def _waits(domain: Domain, start: int, factors: Factors, budget: int) -> Reason | None:
+    """The fewest borrowed variables with whose values, were they others, there is a chain.
+
+    Of several such values those with the cheapest chain, as far as the budget allows to look.
+    """
+    within = factors.whole.scope.within
+    borrowed = [name for name in domain.problem.borrowed if domain.fields[name].whole & within]
     for count in range(1, len(borrowed) + 1):
-        # A search cannot look at more roots than its budget has states.
-        others = islice(_others(domain, start, borrowed, count), budget + 1)
-        roots = {_with(domain, start, values) & scope.within: values for values in others}
-        found = search(scope, roots, budget=budget)
-        if isinstance(found, Route):
-            values = roots[found.root]
+        chains: list[tuple[int, Values]] = []
+        for values in _others(domain, start, borrowed, count):
+            found = factors.search(_with(domain, start, values), budget=budget)
+            budget -= found.expanded + 1
+            if isinstance(found, Route):
+                chains.append((found.cost, values))
+            if budget <= 0:
+                break
+        if chains:
+            _, values = min(chains)
             return Reason(ReasonKind.WAITS, values[0][0], f"waits for {_listed(values)}", values)
     return None
 
 
-def _others(
-    domain: Domain, start: int, borrowed: list[str], count: int
-) -> Iterator[tuple[tuple[str, str], ...]]:
+def _blocked(domain: Domain, start: int, factors: Factors, budget: int) -> Reason:
+    """What stands in the way of the part of the goal that has no chain."""
+    parts = (one for one in factors.parts if isinstance(one.search(start, budget=budget), Walled))
+    scope = next(parts).scope
+    found = search(scope, start, budget=budget)
+    if isinstance(found, Walled):
+        return blocked(domain, scope.goal, found.reached)
+    text = f"no way to {_listed(scope.goal.items())}, whatever else is done"
+    return Reason(ReasonKind.BLOCKED, min(scope.goal), text)
+
+
+def _others(domain: Domain, start: int, borrowed: list[str], count: int) -> Iterator[Values]:
     """All ways in which so many borrowed variables can have other known values."""
     now = domain.known(start)
     for names in combinations(borrowed, count):
@@ -150,7 +170,7 @@ def _others(
         yield from product(*values)
 
 
-def _with(domain: Domain, start: int, values: tuple[tuple[str, str], ...]) -> int:
+def _with(domain: Domain, start: int, values: Values) -> int:
     state = start
     for name, value in values:
         field = domain.fields[name]

@@ -1,35 +1,25 @@
-"""The cheapest way from a state to a goal: always go on from the cheapest state found so far."""
+"""The cheapest way from a state to a goal: always go on from where it seems shortest."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from haptera.core.knowledge import Domain
-from haptera.core.word import Grounds, Move, strip
+from haptera.core.estimate import UNREACHED
+from haptera.core.scope import Row, Scope
+from haptera.core.word import Move, strip
 
-# States that one search goes on from before it gives up: some 50 ms with a dozen variables.
+# States that one search goes on from before it gives up.
 EXPANSIONS_MAX: Final = 4_000
 
-UNREACHED: Final = float("inf")
-
-Came = dict[int, tuple[int, Move]]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What of a class a goal depends on: whatever is outside neither helps nor hinders."""
-
-    wanted: int
-    within: int
-    moves: tuple[Move, ...]
+# What is left to pay from a state, at the least.
+Bound = Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The cheapest moves to the goal, and the root that they lead from."""
+    """The cheapest moves to the goal."""
 
-    root: int
     moves: tuple[Move, ...]
     cost: int
     expanded: int
@@ -37,13 +27,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Walled:
-    """There is no route: these are all the states within reach."""
+    """There is no route: these are the states come to, all that are there if no bound was set."""
 
     reached: tuple[int, ...]
-
-    @property
-    def expanded(self) -> int:
-        return len(self.reached)
+    expanded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,84 +40,99 @@ class Spent:
     expanded: int
 
 
-def scope_of(domain: Domain, goal: Mapping[str, str], moves: Sequence[Move]) -> Scope:
-    """The closure of what the goal's variables depend on, by conditions, changes and looks."""
-    within, before = sum(domain.fields[name].span for name in goal), -1
-    while within != before:
-        before = within
-        for move in moves:
-            if move.touches & within:
-                within |= move.reads
-        for one in domain.grounds:
-            if one.known & within:
-                within |= one.reads
-    return Scope(
-        domain.wanted(goal),
-        within,
-        tuple(move for move in moves if move.touches & within),
-    )
+Found = Route | Walled | Spent
+
+
+def unbounded(_: int) -> float:
+    """The bound that rules out nothing."""
+    return 0
 
 
 def search(
     scope: Scope,
-    roots: Iterable[int],
+    start: int,
     *,
     budget: int,
+    bound: Bound = unbounded,
     barred: frozenset[str] = frozenset(),
-) -> Route | Walled | Spent:
-    """The cheapest route from one of the roots; `barred` parts are not its first.
+) -> Found:
+    """The cheapest route from a state; no barred part is its first.
 
-    Ties go to what was found first, so by the order of roots and moves.
+    Of several, the one whose first move comes first in the scope, then its second, and so on. It
+    is the same whatever the bound, and what is left of it is the route from where it has come to.
     """
-    best = dict.fromkeys((root & scope.within for root in roots), 0)
-    came: Came = {}
-    queue = [(0, number, root) for number, root in enumerate(best)]
-    pushed = len(queue)
-    table = _table(scope)
-    opening = [row for row in table if row[-1].part.path not in barred]
-    reached: list[int] = []
-    while queue:
-        cost, _, state = heappop(queue)
-        if cost > best[state]:
-            continue
-        if len(reached) == budget:
-            return Spent(budget)
-        reached.append(state)
-        if state & scope.wanted == scope.wanted:
-            return _route(came, state, cost, len(reached))
-        for forbidden, keep, put, more, upset, move in table if cost else opening:
-            if state & forbidden:
+    opening = tuple(row for row in scope.rows if row[-1].part.path not in barred)
+    return _Search(scope, opening, start & scope.within, bound).run(budget)
+
+
+@dataclass(slots=True)
+class _Search:
+    """What is found out on the way: what states cost to come to, and cost from there at least."""
+
+    scope: Scope
+    opening: tuple[Row, ...]
+    root: int
+    bound: Bound
+    costs: dict[int, int] = field(default_factory=dict)
+    bounds: dict[int, float] = field(default_factory=dict)
+
+    def run(self, budget: int) -> Found:
+        self.costs[self.root] = 0
+        queue = [(self._left(self.root), 0, self.root)]
+        expanded = 0
+        while queue and queue[0][0] < UNREACHED:
+            _, paid, state = heappop(queue)
+            cost = -paid  # Of two that promise the same, the one that has come farther is first.
+            if cost > self.costs[state]:
                 continue
-            after = strip(state & keep | put, upset)
-            if cost + more < best.get(after, UNREACHED):
-                best[after] = cost + more
-                came[after] = (state, move)
-                heappush(queue, (cost + more, pushed, after))
-                pushed += 1
-    return Walled(tuple(reached))
+            if expanded == budget:
+                return Spent(expanded)
+            expanded += 1
+            if self._met(state):
+                moves = self._first(cost, budget)
+                return Spent(expanded) if moves is None else Route(moves, cost, expanded)
+            for after, more, _ in _after(state, self.scope.rows if cost else self.opening):
+                if cost + more < self.costs.get(after, UNREACHED):
+                    self.costs[after] = cost + more
+                    heappush(queue, (cost + more + self._left(after), -cost - more, after))
+        return Walled(tuple(self.costs), expanded)
+
+    def _first(self, cost: int, budget: int) -> tuple[Move, ...] | None:
+        """The first route of this cost, the lowest; None where it takes more than the budget.
+
+        Goes down from the root by the first row that may do, and back up where none does.
+        """
+        vain: dict[int, int] = {}  # From these states it costs more than this.
+        moves: list[Move] = []
+        trail = [(self.root, cost, _after(self.root, self.opening))]
+        while not self._met(trail[-1][0]):
+            state, left, afters = trail[-1]
+            for after, more, move in afters:
+                rest = left - more
+                on_time = cost - rest <= self.costs.get(after, UNREACHED)
+                if on_time and self._left(after) <= rest > vain.get(after, -1):
+                    moves.append(move)
+                    trail.append((after, rest, _after(after, self.scope.rows)))
+                    break
+            else:
+                vain[state] = left
+                if len(vain) > budget:
+                    return None
+                trail.pop()
+                moves.pop()
+        return tuple(moves)
+
+    def _met(self, state: int) -> bool:
+        return state & self.scope.wanted == self.scope.wanted
+
+    def _left(self, state: int) -> float:
+        if state not in self.bounds:
+            self.bounds[state] = self.bound(state)
+        return self.bounds[state]
 
 
-Row = tuple[int, int, int, int, tuple[Grounds, ...], Move]
-
-
-def _table(scope: Scope) -> list[Row]:
-    """Moves as plain tuples: the loop over them is where a search spends its time."""
-    return [
-        (
-            move.forbidden,
-            move.keep,
-            move.put,
-            move.part.cost,
-            tuple(one for one in move.upsets if one.known & scope.within),
-            move,
-        )
-        for move in scope.moves
-    ]
-
-
-def _route(came: Came, state: int, cost: int, expanded: int) -> Route:
-    moves = []
-    while state in came:
-        state, move = came[state]
-        moves.append(move)
-    return Route(state, tuple(reversed(moves)), cost, expanded)
+def _after(state: int, rows: Iterable[Row]) -> Iterator[tuple[int, int, Move]]:
+    """The states that come next, what they cost, and by which move."""
+    for forbidden, keep, put, cost, upsets, move in rows:
+        if not state & forbidden:
+            yield strip(state & keep | put, upsets), cost, move

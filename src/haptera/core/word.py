@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from haptera.model.chain import Find, Link
 from haptera.model.parts import Part
@@ -74,7 +76,7 @@ class Field:
         return self.value(state >> self.width)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grounds:
     """What knowing a variable rests on: for each look, what it yields and what forbids it.
 
@@ -87,8 +89,12 @@ class Grounds:
     looks: tuple[tuple[int, int], ...]
     reads: int
 
+    def reading(self, values: int) -> int:
+        """The bits that a state may have in which one of these values (known bits) has grounds."""
+        return reduce(or_, (~forbidden for yields, forbidden in self.looks if yields & values), 0)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Move:
     """One way that a part can go: `if not state & forbidden: after = state & keep | put`.
 

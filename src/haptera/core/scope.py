@@ -1,0 +1,125 @@
+"""What of a class a goal depends on: whatever is outside neither helps nor hinders."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import reduce
+from operator import or_
+
+from haptera.core.knowledge import Domain
+from haptera.core.word import Field, Grounds, Move
+
+# A move as a plain tuple: the loop over these is where a search spends its time.
+Row = tuple[int, int, int, int, tuple[Grounds, ...], Move]
+
+
+class Memory(Enum):
+    """Whether looks rely on what is remembered (SEMANTICS, Doubt)."""
+
+    TRUSTED = auto()
+    DOUBTED = auto()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """A goal, and the variables and moves that it depends on.
+
+    States are words without the bits outside `within`; `allowed` are the bits of those that can
+    be last in a chain.
+    """
+
+    goal: Mapping[str, str]
+    wanted: int
+    within: int
+    allowed: int
+    fields: tuple[Field, ...]
+    grounds: tuple[Grounds, ...]
+    rows: tuple[Row, ...]
+
+
+def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:
+    """The closure of what the goal's variables depend on, by conditions, changes and looks."""
+    moves = domain.moves if memory is Memory.TRUSTED else (*domain.moves, *domain.doubts)
+    within = _closure(domain, goal, moves)
+    fields = tuple(field for field in domain.fields.values() if field.whole & within)
+    grounds = tuple(one for one in domain.grounds if one.known & within)
+    if memory is Memory.TRUSTED:
+        within &= ~domain.touched  # Only doubts read these.
+    return Scope(
+        goal,
+        domain.wanted(goal),
+        within,
+        _allowed(domain, goal, within),
+        fields,
+        grounds,
+        tuple(_row(move, within) for move in moves if move.touches & within),
+    )
+
+
+def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scope, ...]:
+    """A scope for each part of the goal that has nothing to do with the others.
+
+    Two parts may read the same variable where nothing ever changes it.
+    """
+    whole = scope_of(domain, goal, memory)
+    vary = _varying(whole)
+    joined: list[int] = []
+    for bits in _together(whole):
+        apart = [one for one in joined if not one & bits & vary]
+        joined = [*apart, reduce(or_, (one for one in joined if one & bits & vary), bits & vary)]
+    names: dict[int, list[str]] = {}
+    for name in sorted(goal):
+        field = domain.fields[name]
+        mine = next((one for one in joined if one & field.whole), field.whole)
+        names.setdefault(mine, []).append(name)
+    goals = ({name: goal[name] for name in some} for some in names.values())
+    return tuple(scope_of(domain, one, memory) for one in goals)
+
+
+def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> int:
+    within, before = sum(domain.fields[name].span for name in goal), -1
+    while within != before:
+        before = within
+        for move in moves:
+            if move.touches & within:
+                within |= move.reads
+        for one in domain.grounds:
+            if one.known & within:
+                within |= one.reads
+    return within
+
+
+def _allowed(domain: Domain, goal: Mapping[str, str], within: int) -> int:
+    """The goal, and what must be so for it to be known: read downwards from look to look."""
+    allowed = within
+    for name, value in goal.items():
+        field = domain.fields[name]
+        allowed &= ~field.whole | field.holding((value,))
+    for one in reversed(domain.grounds):
+        field = domain.fields[one.variable]
+        if field.whole & within and not allowed & (field.remembered | field.unknown):
+            allowed &= one.reading(allowed & field.known)
+    return allowed
+
+
+def _row(move: Move, within: int) -> Row:
+    upsets = tuple(one for one in move.upsets if one.known & within)
+    return move.forbidden & within, move.keep, move.put & within, move.part.cost, upsets, move
+
+
+def _varying(scope: Scope) -> int:
+    """The bits of variables that moves touch, or that can be stripped because of these."""
+    vary = reduce(or_, (move.touches for *_, move in scope.rows), 0)
+    for one in scope.grounds:
+        if one.reads & vary:
+            vary |= one.known | one.known << one.width
+    for field in scope.fields:
+        vary |= field.span if field.whole & vary else 0
+    return vary
+
+
+def _together(scope: Scope) -> list[int]:
+    """For each field, move and look, the bits of all variables that it joins."""
+    joins = [field.span for field in scope.fields]
+    joins += [one.known | one.reads for one in scope.grounds]
+    return joins + [move.reads | move.touches for *_, move in scope.rows]
