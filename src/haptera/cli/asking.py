@@ -17,6 +17,8 @@ from haptera.model.nodeset import fold, members
 from haptera.model.views import Condition, EntityView
 
 SETTLED = (Condition.CONVERGED, Condition.IDLE)
+# What runs the cluster is of interest where it does not run.
+_BEHIND = ("module", "freeze", "policy", "budget")
 
 
 @click.command()
@@ -25,7 +27,10 @@ SETTLED = (Condition.CONVERGED, Condition.IDLE)
 @output_option
 @click.pass_context
 def status(ctx: click.Context, nodeset: str | None, check: bool, output: str) -> None:
-    """Show how the cluster stands, or only the nodes of NODESET."""
+    """Show how the cluster stands, or only the nodes of NODESET.
+
+    Modules are shown where something is wrong with them; `haptera get module` shows them all.
+    """
     answer = entities_on(the_client(ctx), nodeset)
     if Format(output) is Format.TABLE:
         _print_status(answer.entities)
@@ -86,7 +91,8 @@ def _print_status(views: Sequence[EntityView]) -> None:
     if not views:
         click.echo("there are no entities")
         return
-    groups = grouped(views)
+    shown = [one for one in views if one.kind not in _BEHIND or one.condition not in SETTLED]
+    groups = grouped(shown)
     rows = [
         (
             group.title,

@@ -93,7 +93,7 @@ def outlook(view: EntityView) -> Iterator[str]:
 def told(view: EntityDetail) -> Iterator[str]:
     """The word of the agent on what it does itself, or why that could not be had."""
     if view.unasked is not None:
-        yield f"cannot be asked: {printable(view.unasked)}"
+        yield printable(view.unasked)
     if view.agent is not None:
         yield sentence(view.agent)
         yield from tried_lines(view.agent)

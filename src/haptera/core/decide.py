@@ -96,6 +96,8 @@ class Decisions:
                 self._contests.strip(turn, row, domain, name)
                 row.forget(name, turn.now)
                 turn.changed.add(row.id)
+                if row.resident:
+                    turn.dirty.add(row.id)
         return Place(row, node, domain, state, goal)
 
     def decide(self, turn: Turn, row: Row) -> None:

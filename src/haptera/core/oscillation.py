@@ -75,7 +75,7 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
 
 def rest(row: Row, now: int) -> None:
     """Called while the entity stands as desired: before long, what was before counts no more."""
-    if now - row.since >= STEADY_NS:
+    if row.lasted(now) >= STEADY_NS:
         row.forgive()
 
 

@@ -48,7 +48,7 @@ def view(row: Row, now: int) -> EntityView:
         observed=dict(sorted(observed.items())),
         condition=row.condition,
         chain=[_link(link) for link in links],
-        since_ms=(now - row.since) // MS,
+        since_ms=row.lasted(now) // MS,
         why=row.why,
         error=row.error if row.quotes is None else row.quotes.error,
         told_by=None if row.quotes is None else row.id.node,

@@ -190,7 +190,7 @@ class Row:
     barred: dict[tuple[int, str], int] = field(default_factory=dict)
     plan: Chain | NoChain | None = None
     condition: Condition = Condition.IDLE
-    since: int = 0
+    since: int | None = None
     why: str | None = None
     error: str | None = None
     failing: str | None = None
@@ -214,12 +214,18 @@ class Row:
 
     def arrive(self, condition: Condition, why: str | None, now: int) -> bool:
         """Take this to be where the entity stands; tell whether that is news."""
+        if self.since is None:
+            self.since = now
         if (condition, why) == (self.condition, self.why):
             return False
         if condition is not self.condition:
             self.since = now
         self.condition, self.why = condition, why
         return True
+
+    def lasted(self, now: int) -> int:
+        """For how long it has stood so."""
+        return 0 if self.since is None else now - self.since
 
     def plain(self) -> dict[str, str | int]:
         """The desired plain data."""

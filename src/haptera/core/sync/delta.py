@@ -188,4 +188,4 @@ def _standing(row: Row, now: int) -> Standing | None:
     if row.condition is Condition.IDLE:
         return None
     error = None if row.error == row.why else row.error
-    return Standing(row.condition, (now - row.since) // MS, row.why, error)
+    return Standing(row.condition, row.lasted(now) // MS, row.why, error)
