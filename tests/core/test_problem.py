@@ -68,11 +68,11 @@ MALFORMED = [
     (look(requires={"a": "1"}), "problem.look requires a: is what the same part"),
     (look(name="step"), "problem.step: two parts bear this name"),
     (step(cost=0), "problem.step cost: 0 is not a positive whole number"),
-    (step(cost=1.5), "problem: Expected `int`, got `float`"),
-    (step(cost=True), "problem: Expected `int`, got `bool`"),
+    (step(cost=1.5), "problem.steps[0].cost: Expected `int`, got `float`"),
+    (step(cost=True), "problem.steps[0].cost: Expected `int`, got `bool`"),
     ({"looks": CIRCLE}, "looks need each other in a circle: a needs b needs a"),
     (step(requires={"rack": "r9", "z": "1"}), "problem.step requires z: 'z' is neither"),
-    (step(require={"b": "1"}), "problem: Object contains unknown field `require`"),
+    (step(require={"b": "1"}), "problem.steps[0]: Object contains unknown field `require`"),
 ]
 
 

@@ -11,6 +11,7 @@ from haptera.cli.client import Client
 from haptera.cli.groups import Group, planned
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.problems import answer_problems
 from haptera.cli.words import chain_lines, printable
 from haptera.config.site import read_text
 from haptera.config.tree import SITE_BYTES_MAX
@@ -40,24 +41,38 @@ def apply(ctx: click.Context, file: str, dry_run: bool, output: str) -> None:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", required=False)
+@click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
 @output_option
 @click.pass_context
-def plan(ctx: click.Context, file: str, output: str) -> None:
+def plan(ctx: click.Context, file: str | None, problem: str | None, output: str) -> int:
     """Show what would run if a site file were applied.
 
     FILE is its path, or - for standard input.
+
+    With --problem nothing is asked of a parent: the planner answers the problems in that file
+    (docs/reference/problem.md). Exit codes then: 0 all have a chain, 2 some have none, 3 for some
+    it gave up, 64 some are malformed; where several fit, the greatest.
     """
+    if (file is None) == (problem is None):
+        raise click.UsageError("name either a site file or a file of problems (--problem)")
+    if problem is not None:
+        return answer_problems(problem, output)
+    return _plan_site(ctx, str(file), output)
+
+
+def _plan_site(ctx: click.Context, file: str, output: str) -> int:
     answer = _send(the_client(ctx), file, dry_run=True)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
-        return
+        return 0
     click.echo(f"{_counted(answer)} at revision {answer.revision}")
     groups = planned(answer.entities)
     for group in groups:
         _print_group(group)
     if not groups:
         click.echo("nothing would run: all is as it would be desired")
+    return 0
 
 
 def _send(client: Client, file: str, *, dry_run: bool) -> Applied:

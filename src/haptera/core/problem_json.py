@@ -1,8 +1,10 @@
 """Problems and answers as JSON, in the form that the planner's semantics give (As JSON)."""
 
-from typing import Any
+import re
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from haptera.core.problem import Problem, check, check_values
 from haptera.model.chain import Chain, Find, Link, NoChain, Reason, ReasonKind
@@ -10,36 +12,148 @@ from haptera.model.errors import HapteraError
 from haptera.model.parts import ANY, Change, Condition, Look, Step
 
 # What a problem in this form calls its one module.
-MODULE = "problem"
+MODULE: Final = "problem"
+# Values of all variables together, unknowns too; steps and outcomes of looks, each a move.
+VALUES_MAX: Final = 1_024
+MOVES_MAX: Final = 4_096
+COST_MAX: Final = 1_000_000_000
+# Characters of a place or a text; what is longer is cut.
+TOLD_CHARS_MAX: Final = 500
 
-Conditions = dict[str, str | list[str]]
+_PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+
+
+def _plain(description: str, **schema: Any) -> Meta:
+    """What the published schema says beside the type; `check` refuses, in better words."""
+    return Meta(description=description, extra_json_schema=schema)
+
+
+def _links(*forms: str) -> Meta:
+    """One of these forms, told apart by their keys."""
+    return Meta(extra_json_schema={"oneOf": [{"$ref": f"#/$defs/{form}"} for form in forms]})
+
+
+Values = Annotated[list[str], Meta(extra_json_schema={"minItems": 1})]
+Conditions = Annotated[
+    dict[str, str | Values],
+    _plain("For each variable or attribute named, the value or values that count."),
+]
+Cost = Annotated[int, _plain("What it costs to do this.", minimum=1, maximum=COST_MAX)]
+Name = Annotated[str, _plain("What the part is called; no two parts share a name.")]
+Known = dict[str, str]
 
 
 class LookForm(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    at: str
-    outcomes: list[str]
+    """A look: finds out one variable."""
+
+    name: Name
+    at: Annotated[str, _plain("The variable that is looked at.")]
+    outcomes: Annotated[Values, _plain("The values that it can find, the unknown not among them.")]
     requires: Conditions = {}
     excludes: Conditions = {}
-    cost: int = 1
+    cost: Cost = 1
 
 
 class StepForm(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    changes: dict[str, tuple[str | list[str], str]]
+    """A step: changes variables."""
+
+    name: Name
+    changes: Annotated[
+        dict[str, tuple[str | Values, str]],
+        _plain(
+            "For each variable changed: `from`, a value, the unknown, several of these, or `*`"
+            " for every state but known `to`; and `to`, a value, with `?` where only a look can"
+            " tell.",
+            minProperties=1,
+        ),
+    ]
     requires: Conditions = {}
     excludes: Conditions = {}
-    cost: int = 1
+    cost: Cost = 1
 
 
 class ProblemForm(msgspec.Struct, forbid_unknown_fields=True):
-    variables: dict[str, list[str]] = {}
-    attributes: dict[str, str | None] = {}
+    """A problem: what can be known and done, what is known, and what should be."""
+
+    variables: Annotated[
+        dict[str, Values],
+        _plain("The values of each variable, the first its unknown. None ends in `?` or is `*`."),
+    ] = {}
+    attributes: Annotated[
+        dict[str, str | None], _plain("The entity's constants; null where it has none.")
+    ] = {}
     looks: list[LookForm] = []
     steps: list[StepForm] = []
-    observed: dict[str, str] = {}
-    remembered: dict[str, str] = {}
-    desired: dict[str, str] = {}
+    observed: Annotated[Known, _plain("What is known; the unknown says nothing.")] = {}
+    remembered: Annotated[Known, _plain("What was known last, or is expected.")] = {}
+    desired: Annotated[Known, _plain("What is to be known, all at once.")] = {}
+
+
+class LookLink(msgspec.Struct, forbid_unknown_fields=True):
+    """Look, expecting this; `hoped` where more than a remembered value could be found."""
+
+    look: Name
+    expect: str
+    hoped: bool
+
+
+class DoLink(msgspec.Struct, forbid_unknown_fields=True):
+    """Take this step."""
+
+    do: Name
+
+
+class ReasonForm(msgspec.Struct, forbid_unknown_fields=True):
+    """Why there is no chain."""
+
+    kind: ReasonKind
+    variable: str | None
+    text: str
+    waits_for: Annotated[
+        Known | UnsetType, _plain("For `waits`: the borrowed values with which there is a chain.")
+    ] = UNSET
+
+
+class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The chain; empty where the goal is met."""
+
+    chain: list[Annotated[dict[str, Any], _links("LookLink", "DoLink")]]
+    verdict: Literal["chain"] = "chain"
+    cost: Annotated[int, _plain("Of all its links, in the best case.", minimum=0)]
+    optimal: Annotated[bool, _plain("Whether it is proven that no chain costs less.")]
+    doubts: Annotated[bool, _plain("Whether it takes what is remembered for wrong.")]
+    states: Annotated[
+        list[Known],
+        _plain("What is known at the start, stripped, and after each link.", minItems=1),
+    ]
+    reason: None = None
+    expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
+
+
+class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """No chain: proven (`none`), or given up (`budget`)."""
+
+    chain: None = None
+    verdict: Literal["none", "budget"]
+    cost: None = None
+    optimal: Literal[False] = False
+    doubts: Literal[False] = False
+    states: None = None
+    reason: ReasonForm
+    expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
+
+
+class Fault(msgspec.Struct, forbid_unknown_fields=True):
+    """What is malformed, and where."""
+
+    place: str
+    text: str
+
+
+class ErrorAnswer(msgspec.Struct, forbid_unknown_fields=True):
+    """The problem is malformed."""
+
+    error: Fault
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -51,16 +165,17 @@ class Question(msgspec.Struct, frozen=True):
     desired: dict[str, str]
 
 
-def problem_from_json(data: dict[str, Any]) -> Question:
+def problem_from_json(data: object) -> Question:
     """Read a problem with its start and goal.
 
     Raises:
-        HapteraError: it has another form, or is malformed, with the place.
+        HapteraError: it has another form, is malformed or too large, with the place.
     """
     try:
         form = msgspec.convert(data, ProblemForm)
     except msgspec.ValidationError as error:
-        raise HapteraError(str(error), where="problem") from error
+        raise _misshapen(str(error)) from error
+    _check_size(form)
     problem = Problem(
         {name: tuple(values) for name, values in form.variables.items()},
         dict(form.attributes),
@@ -75,26 +190,58 @@ def problem_from_json(data: dict[str, Any]) -> Question:
 def answer_to_json(answer: Chain | NoChain) -> dict[str, Any]:
     """A chain, or the reason why there is none."""
     if isinstance(answer, Chain):
-        return {
-            "chain": [_link(one) for one in answer.links],
-            "verdict": "chain",
-            "cost": answer.cost,
-            "optimal": answer.optimal,
-            "doubts": answer.doubts,
-            "states": [dict(state) for state in answer.states],
-            "reason": None,
-            "expanded": answer.expanded,
-        }
-    return {
-        "chain": None,
-        "verdict": "budget" if answer.reason.kind is ReasonKind.BUDGET else "none",
-        "cost": None,
-        "optimal": False,
-        "doubts": False,
-        "states": None,
-        "reason": _reason(answer.reason),
-        "expanded": answer.expanded,
-    }
+        return _built(
+            ChainAnswer(
+                chain=[_built(_link(one)) for one in answer.links],
+                cost=answer.cost,
+                optimal=answer.optimal,
+                doubts=answer.doubts,
+                states=[dict(state) for state in answer.states],
+                expanded=answer.expanded,
+            )
+        )
+    return _built(
+        NoChainAnswer(
+            reason=_reason(answer.reason),
+            expanded=answer.expanded,
+            verdict="budget" if answer.reason.kind is ReasonKind.BUDGET else "none",
+        )
+    )
+
+
+def error_to_json(error: HapteraError) -> dict[str, Any]:
+    """What is malformed, and where; the advice belongs to the text."""
+    text = error.what if error.do is None else f"{error.what} ({error.do})"
+    return _built(ErrorAnswer(Fault(_cut(error.where or MODULE), _cut(text))))
+
+
+def _misshapen(told: str) -> HapteraError:
+    found = _PLACE.fullmatch(told)
+    text, place = (told, "") if found is None else found.groups()
+    return HapteraError(text, where=f"{MODULE}{place}")
+
+
+def _check_size(form: ProblemForm) -> None:
+    values = sum(map(len, form.variables.values()))
+    moves = sum(len(look.outcomes) for look in form.looks) + len(form.looks) + len(form.steps)
+    if values > VALUES_MAX:
+        raise HapteraError(f"more than {VALUES_MAX} values in all", where=f"{MODULE}.variables")
+    if moves > MOVES_MAX:
+        raise HapteraError(f"more than {MOVES_MAX} parts and outcomes in all", where=MODULE)
+    parts: list[LookForm | StepForm] = [*form.looks, *form.steps]
+    for part in parts:
+        if part.cost > COST_MAX:
+            place = f"{MODULE}.{part.name} cost"
+            raise HapteraError(f"is more than {COST_MAX}", where=place)
+
+
+def _built(form: msgspec.Struct) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(form)
+    return built
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TOLD_CHARS_MAX else f"{text[: TOLD_CHARS_MAX - 1]}…"
 
 
 def _look(form: LookForm) -> Look:
@@ -136,12 +283,12 @@ def _conditions(form: Conditions) -> tuple[Condition, ...]:
     )
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: Link) -> LookLink | DoLink:
     if isinstance(link, Find):
-        return {"look": link.look.name, "expect": link.expect, "hoped": link.hoped}
-    return {"do": link.step.name}
+        return LookLink(link.look.name, link.expect, link.hoped)
+    return DoLink(link.step.name)
 
 
-def _reason(reason: Reason) -> dict[str, Any]:
-    data = {"kind": reason.kind.value, "variable": reason.variable, "text": reason.text}
-    return data | ({"waits_for": dict(reason.waits_for)} if reason.waits_for else {})
+def _reason(reason: Reason) -> ReasonForm:
+    waits_for = dict(reason.waits_for) if reason.waits_for else UNSET
+    return ReasonForm(reason.kind, reason.variable, reason.text, waits_for)

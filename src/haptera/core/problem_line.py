@@ -1,0 +1,79 @@
+"""Problems from elsewhere, answered whatever bytes come: a line in, its answer out."""
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Final, NoReturn
+
+from haptera.core.knowledge import compile_class
+from haptera.core.planner import plan
+from haptera.core.problem_json import (
+    MODULE,
+    answer_to_json,
+    error_to_json,
+    problem_from_json,
+)
+from haptera.model.errors import HapteraError
+
+PROBLEM_BYTES_MAX: Final = 1_048_576
+# More than a daemon affords: whoever asks here waits, and nothing else does.
+EXPANSIONS_PROBLEM_MAX: Final = 20_000
+
+
+class Outcome(StrEnum):
+    """What came of a problem; a batch comes to the last of these that any of its problems did."""
+
+    CHAIN = "chain"
+    NONE = "none"
+    BUDGET = "budget"
+    MALFORMED = "malformed"
+
+
+def answer_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
+    """Answer a problem as JSON, or say what is malformed.
+
+    >>> answer_line(b'{"desired": {"power": "on"}}')[1]["error"]["place"]
+    'desired power'
+    """
+    try:
+        question = problem_from_json(read(line))
+    except HapteraError as error:
+        return Outcome.MALFORMED, error_to_json(error)
+    domain = compile_class(question.problem)
+    start = domain.start(question.observed, question.remembered)
+    answer = answer_to_json(plan(domain, start, question.desired, budget=EXPANSIONS_PROBLEM_MAX))
+    return Outcome(answer["verdict"]), answer
+
+
+def read(line: bytes) -> object:
+    """Read JSON more strictly than Python: no key twice, no number that is none.
+
+    Raises:
+        HapteraError: it is no JSON, or too long, with the place.
+    """
+    if len(line) > PROBLEM_BYTES_MAX:
+        raise HapteraError(f"is longer than {PROBLEM_BYTES_MAX} bytes", where=MODULE)
+    try:
+        return json.loads(line.decode(), object_pairs_hook=_object, parse_constant=_constant)
+    except UnicodeDecodeError as error:
+        raise HapteraError("is not UTF-8", where=f"byte {error.start + 1}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise HapteraError(f"is not JSON: {error.msg}", where=place) from error
+    except RecursionError as error:
+        raise HapteraError("is nested too deeply", where=MODULE) from error
+    except ValueError as error:  # Python reads no number of thousands of digits.
+        raise HapteraError("holds a number that is too long", where=MODULE) from error
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise HapteraError(f"the key {key!r} stands twice in one object", where=MODULE)
+        found[key] = value
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise HapteraError(f"is not JSON: {name} is no number", where=MODULE)

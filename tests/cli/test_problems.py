@@ -1,0 +1,179 @@
+"""`haptera plan --problem`: what is printed for problems from elsewhere, and the exit codes."""
+
+import io
+import json
+import subprocess
+
+import pytest
+
+from haptera.cli.main import USAGE, run
+from haptera.cli.problems import problems
+from haptera.core.problem_line import PROBLEM_BYTES_MAX
+from tests.cli.rig import command, environment, told, typed
+from tests.core.test_problem_line import lights, line
+from tests.core.test_worked_examples import PROBLEM
+
+CHAIN = line()
+NONE = line(steps=[], observed={"power": "on", "agent": "down"})
+HARD = lights(18)
+MALFORMED = b"not JSON"
+MET = line(desired={"power": "off"})
+
+
+def asked(capsys, tmp_path, *lines, output="json"):
+    path = tmp_path / "problems.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    code = run(["plan", "--problem", str(path), "-o", output])
+    out, errors = capsys.readouterr()
+    assert errors == ""
+    return code, out
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ([CHAIN], 0),
+        ([CHAIN, MET, CHAIN], 0),
+        ([CHAIN, NONE, CHAIN], 2),
+        ([HARD, NONE], 3),
+        ([MALFORMED, HARD, NONE, CHAIN], 64),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_answer(lines, code, capsys, tmp_path):
+    found, out = asked(capsys, tmp_path, *lines)
+    assert (found, len(out.splitlines())) == (code, len(lines))
+
+
+def test_each_line_is_answered_by_a_line_in_order_and_a_malformed_one_too(capsys, tmp_path):
+    code, out = asked(capsys, tmp_path, CHAIN, MALFORMED, b"", NONE, b"  ", MET)
+    answers = [json.loads(one) for one in out.splitlines()]
+    assert code == 64
+    assert answers[1] == {
+        "error": {"place": "line 1, column 1", "text": "is not JSON: Expecting value"}
+    }
+    assert [one.get("verdict") for one in answers] == ["chain", None, "none", "chain"]
+
+
+def test_one_problem_may_stand_on_many_lines(capsys, tmp_path):
+    spread = json.dumps(json.loads(CHAIN), indent=1).encode()
+    code, out = asked(capsys, tmp_path, spread)
+    assert (code, json.loads(out)["cost"]) == (0, 4)
+
+    broken = spread.replace(b'"cost": 2', b'"cost": 2,')
+    code, out = asked(capsys, tmp_path, broken)
+    assert (code, len(out.splitlines())) == (64, 1)
+
+
+@pytest.mark.parametrize("cut", [b"{", b'{"variables":', b'{"looks": [', b'{"a": 1,'])
+def test_a_first_line_that_is_cut_short_does_not_take_the_others_along(cut, capsys, tmp_path):
+    code, out = asked(capsys, tmp_path, cut, CHAIN, MET)
+    found = ["error" in json.loads(one) for one in out.splitlines()]
+    assert (code, found) == (64, [True, False, False])
+
+
+def test_a_line_that_is_too_long_is_one_malformed_problem(capsys, tmp_path):
+    long = b'{"variables": "' + b"x" * 3 * PROBLEM_BYTES_MAX + b'"}'
+    for lines, errors in (
+        ([CHAIN, long, MET], [False, True, False]),
+        ([long, long, MET], [True, True, False]),
+        ([MET, long], [False, True]),
+    ):
+        code, out = asked(capsys, tmp_path, *lines)
+        assert (code, ["error" in json.loads(one) for one in out.splitlines()]) == (64, errors)
+
+
+def test_no_problem_is_held_that_is_longer_than_it_may_be():
+    endless = io.BytesIO(b"{\n" + b"[1,\n" * PROBLEM_BYTES_MAX)
+    assert max(map(len, problems(endless))) == PROBLEM_BYTES_MAX + 1
+
+
+def test_people_read_the_chain_in_words(capsys, tmp_path):
+    doubted = line(
+        looks=[
+            {"name": "one", "at": "agent", "outcomes": ["down"]},
+            {"name": "other", "at": "agent", "outcomes": ["up"]},
+        ],
+        steps=[],
+        observed={"power": "on"},
+        remembered={"agent": "up"},
+        desired={"agent": "down"},
+    )
+    waiting = line(
+        looks=[],
+        steps=[PROBLEM["steps"][2]],
+        observed={"power": "off", "agent": "down"},
+    )
+    hoped = line(observed={"power": "on"}, remembered={}, desired={"agent": "down"})
+    lines = [CHAIN, MET, hoped, MALFORMED, doubted, waiting, line(desired={"agent": "gone"})]
+    code, out = asked(capsys, tmp_path, *lines, output="table")
+    assert (code, out) == (
+        64,
+        """\
+a chain that costs 4, and none costs less
+1. switch_on
+2. look_agent, expecting down
+3. start
+
+nothing to do: the goal is met
+
+a chain that costs 1, and none costs less
+1. look_agent, hoping for down
+
+malformed: line 1, column 1: is not JSON: Expecting value
+
+a chain that costs 1, and none costs less, if what is remembered is wrong
+1. one, hoping for down
+
+no chain: waits for power=on
+
+malformed: desired agent: 'gone' is no value of agent (use unknown, down, up)
+""",
+    )
+
+
+def test_a_call_that_names_both_or_neither_is_wrong_usage(capsys):
+    for arguments in ([], ["site.yaml", "--problem", "-"]):
+        assert run(["plan", *arguments]) == USAGE
+        assert "name either a site file or a file of problems" in capsys.readouterr().err
+
+
+def test_what_cannot_be_asked_is_told(capsys, tmp_path):
+    path = tmp_path / "none.json"
+    assert run(["plan", "--problem", str(path)]) == 1
+    mend = "name a file of problems"
+    errors = told("cannot be read: No such file or directory", path, mend)
+    assert capsys.readouterr().err == errors
+
+    path.write_bytes(b"\n")
+    assert run(["plan", "--problem", str(path), "-o", "yaml"]) == 1
+    assert capsys.readouterr().err == told(
+        "problems are not answered as YAML", "-o yaml", "use -o json"
+    )
+    assert run(["plan", "--problem", str(path), "-o", "json"]) == 64
+    assert capsys.readouterr() == ("", told("holds no problem", path, "write one on each line"))
+
+
+@pytest.mark.net
+def test_it_needs_neither_a_parent_nor_a_client_file(tmp_path):
+    given = CHAIN.decode()
+    code, out, errors = typed("plan", "--problem", "-", "-o", "json", folder=tmp_path, given=given)
+    assert (code, json.loads(out)["verdict"], errors) == (0, "chain", "")
+
+
+@pytest.mark.net
+def test_a_line_is_answered_before_the_next_is_read(tmp_path):
+    with subprocess.Popen(
+        command("plan", "--problem", "-", "-o", "json"),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        verdicts = []
+        for one in (CHAIN, NONE, CHAIN):
+            process.stdin.write(one + b"\n")
+            process.stdin.flush()
+            verdicts.append(json.loads(process.stdout.readline())["verdict"])
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert (verdicts, process.returncode) == (["chain", "none", "chain"], 2)
