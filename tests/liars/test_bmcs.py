@@ -27,6 +27,13 @@ services:
 desired:
   {nodes}: {{{{power: on, agent: up}}}}
   web@honest1,honest2: {{{{run: running}}}}
+policies:
+  - for: "node:*"
+    parts: labnode.switch_on
+    attempts: 3
+    back_off: 200ms
+    back_off_max: 400ms
+    cool_down: 10m
 lab:
   delay_ms: 200
   bmc: {faults}
@@ -34,9 +41,10 @@ lab:
 ENDS_WITHIN_S = 150
 HONEST_WITHIN_S = 20
 HONEST = ("honest1", "honest2")
-# What a step's policy allows in a row (`model/policy.py`), and what may be done again in ten
-# minutes of what works but does not last (`core/limits.py`).
-ATTEMPTS, AGAIN = 6, 4
+# What the site's policy allows in a row, and what may be done again in ten minutes of what works
+# but does not last (`core/limits.py`).
+ATTEMPTS, AGAIN = 3, 4
+GIVEN_UP = "; given up after 3 attempts, for 600 s"
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,14 @@ LIARS = {
     "silent": Liar(
         {"silent": True}, "stuck", "labnode.look_power: BMC at {bmc} does not answer", 0
     ),
-    "refuses": Liar({"refuse": INTERLOCK}, "stuck", f"labnode.switch_on: {INTERLOCK}", ATTEMPTS),
+    "refuses": Liar(
+        {"refuse": INTERLOCK}, "stuck", f"labnode.switch_on: {INTERLOCK}{GIVEN_UP}", ATTEMPTS
+    ),
     "idle": Liar(
-        {"lies": "idle"}, "stuck", "labnode.switch_on: returned, but power is off", ATTEMPTS
+        {"lies": "idle"},
+        "stuck",
+        f"labnode.switch_on: returned, but power is off{GIVEN_UP}",
+        ATTEMPTS,
     ),
     "astray": Liar({"lies": "astray"}, "stuck", "nothing heard from the agent for 60 s", 1),
     "flaps": Liar(
