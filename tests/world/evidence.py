@@ -8,7 +8,7 @@ from typing import NamedTuple
 from haptera.model.changes import CloseIntent, OpenIntent
 from haptera.model.effects import Call, Cancel, Work, Write
 from haptera.model.entity import EntityId
-from haptera.model.events import Alive, Answered, Ended, Enrolled, Failed, Heard, Sighted
+from haptera.model.events import Alive, Answered, Ended, Enrolled, Exited, Failed, Heard, Sighted
 from haptera.model.intent import Intent
 from haptera.model.parts import Condition, Context, Look, Manifest, Step
 from haptera.model.views import EntityView
@@ -183,7 +183,9 @@ def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) ->
     return evidence
 
 
-def _read(evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: Entry) -> None:
+def _read(  # noqa: C901, PLR0912  one branch a sort of entry
+    evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: Entry
+) -> None:
     life, what = entry.life, entry.what
     evidence.began_at.setdefault(life, entry.at)
     match what:
@@ -195,6 +197,11 @@ def _read(evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], en
             _answered(evidence, under_way.get((life, call)), entry)
         case Answered(call) | Ended(call) | Failed(call):
             _answered(evidence, under_way.pop((life, call), None), entry)
+        case Exited(module, _, process):
+            # Whatever is still said of its calls is said by the dead.
+            for key in [key for key, one in under_way.items() if key[0] == life]:
+                if _given_to(under_way[key]) == (module, process):
+                    del under_way[key]
         case Write():
             _written(evidence, entry, what)
         case Heard(peer, arrived_at=arrived_at):
@@ -206,6 +213,11 @@ def _read(evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], en
             evidence.enrolled.append((entry.at, what))
         case _:
             pass
+
+
+def _given_to(one: Taken | Call) -> tuple[str, int]:
+    call = one.call if isinstance(one, Taken) else one
+    return call.module, call.process
 
 
 def _called(evidence: Evidence, entry: Entry, call: Call) -> Taken | Call:
