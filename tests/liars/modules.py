@@ -23,7 +23,7 @@ ATTEMPTS, COOL_DOWN_MS = 3, 600_000
 HASTY = Policy(ATTEMPTS, backoff_ms=100, backoff_ms_max=200, cool_down_ms=COOL_DOWN_MS)
 WITHIN_S = 1
 # Any call that anybody else in the same daemon may have been sent in a test.
-CALLS, MEDDLES = range(1, 200), 20
+CALLS, MEDDLES = range(1, 200), 8
 
 
 class Switch:
