@@ -147,7 +147,7 @@ class Rig:
             for one in self.asked.get(name, ())
             if self.answers
         )
-        held = self.engine._desired_out.mark(name)
+        held, _ = self.engine.links.listed(name)
         return Heard(name, self.boots, Message(1, 0, 0, held, Mark(), permits=said), self.now)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from haptera.core.act import Acts
+from haptera.core.agents import Agents
 from haptera.core.answers import Answers
 from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
@@ -11,8 +12,9 @@ from haptera.core.contest import Contests
 from haptera.core.decide import Decisions, Hands
 from haptera.core.freezes import Freezes
 from haptera.core.gate import Gate
-from haptera.core.limits import LAG_MAX_NS, ROUNDS_MAX
+from haptera.core.limits import ROUNDS_MAX
 from haptera.core.look import Looks
+from haptera.core.neighbours import Neighbours
 from haptera.core.news import publish
 from haptera.core.permits import Permits
 from haptera.core.policies import Policies
@@ -22,18 +24,15 @@ from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
 from haptera.core.side import PARENT, Side
 from haptera.core.supervise import Supervisor
-from haptera.core.sync.delta import DesiredOut, ObservedOut, Outgoing
-from haptera.core.sync.links import Links, Spoken
-from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
-from haptera.core.sync.peers import Peer, Tier
-from haptera.core.sync.presence import HEAR, hear, hear_self, lose, own_values, stop_waiting
+from haptera.core.sync.links import Spoken
+from haptera.core.sync.peers import Tier
+from haptera.core.sync.presence import HEAR
 from haptera.core.takeover import Takeover
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds import budget
-from haptera.kinds.node import Agent, agent
 from haptera.model.changes import Stored
-from haptera.model.effects import Effect, Keep
+from haptera.model.effects import Effect
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Alive,
@@ -75,34 +74,32 @@ class Engine:
         of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
         self.table = Table(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         self.timers = Timers()
+        here = self._here = catalog.looked_at(side.context)
+        self.neighbours = Neighbours(
+            side, self.table, self.timers, here, stored.epoch, schema, self._spoken
+        )
+        self.links, near = self.neighbours.links, self.neighbours
         self.supervisor = Supervisor(catalog.modules(side.context), side, self.table, self.timers)
         self.calls = Calls(self.timers, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog.kinds, policies)
         supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
-        self.looks = Looks(side, timers, calls, supervisor, policies, self._incarnation)
+        self.looks = Looks(side, timers, calls, supervisor, policies, near.incarnation)
         self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
-        self.contests = Contests(side, timers, self.looks, self._probe)
+        self.contests = Contests(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
         gates = catalog.gates(side.context)
         self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
         gate = None if side.node is None else self.gate
-        self.permits = Permits(side, self._peer, gate, policies)
+        self.permits = Permits(side, near.peer, gate, policies)
         self.safety = Safety(
-            side, table, timers, self.looks, self.permits, self._peer, self.acts.next_id
+            side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         hands = Hands(self.looks, self.acts, self.contests, self.freezes, policies, self.safety)
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        here = self._here = catalog.looked_at(side.context)
-        self._desired_out = DesiredOut(table, stored.epoch)
-        self._observed_out = ObservedOut(table, side, here)
-        self._desired_in = DesiredIn(table, stored.epoch)
-        self._observed_in = ObservedIn(table, here)
-        down = side.node is None
-        out: Outgoing = self._desired_out if down else self._observed_out
-        coming: Incoming = self._observed_in if down else self._desired_in
-        self.links = Links(side, self.timers, out, coming, schema, self._spoken)
+        usual = self.looks.usual
+        self.agents = Agents(side, near, self.decisions, self.contests, self.safety, usual)
         self._permits_told = self.gate.permits()
         self.takeover = Takeover(side, catalog, supervisor, self.answers, self.links, here)
         self._begin = Turn(now)
@@ -112,7 +109,7 @@ class Engine:
         """Take in what happened; returns all that is to be done about it, in order."""
         turn, self._begin = self._begin, Turn(now)
         turn.now = now
-        self._forgive_pause(now)
+        self.neighbours.forgive_pause(now)
         for event in batch:
             self._take(turn, event)
             self._retire(turn)
@@ -263,7 +260,7 @@ class Engine:
                 turn.dirty.add(row.id)
             case Written(ticket, revision):
                 for changed, number in self.proposals.written(turn, ticket, revision):
-                    self._desired_out.changed(changed, number)
+                    self.neighbours.stored(changed, number)
                     turn.touch(changed)
                     if changed.kind == budget.kind.name:
                         self.safety.rebudget(turn)
@@ -298,57 +295,23 @@ class Engine:
                 if row is not None and self.supervisor.runs(entity):
                     self.supervisor.decide(turn, row)
                 elif row is not None:
-                    self._presence(turn, row)
+                    if row.kind.name == "node":
+                        self.agents.settle(turn, row)
                     self.decisions.decide(turn, row)
                     if row.leaving and row.condition is Condition.CONVERGED:
-                        self._desired_in.forget(entity)
+                        self.neighbours.forget(entity)
         raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
-
-    def _presence(self, turn: Turn, row: Row) -> None:
-        """What is known of a node's agent without a module: by its hellos, or by being it."""
-        if row.kind.name != "node":
-            return
-        if self.side.node is not None:
-            for name, value in own_values():
-                if self._knowable(turn, row, name, value):
-                    hear_self(turn, row, name, value, self._incarnation(row.id))
-            return
-        peer = self.links.get(row.id.name)
-        place = self.decisions.place(turn, row)
-        knowable = place.domain.knowable(place.state, agent.name, Agent.UP)
-        if not knowable:
-            stop_waiting(row)
-        if peer is None:
-            return
-        peer.disbelieved = not knowable
-        if not knowable:
-            self.contests.heard(turn, row, place.domain, peer)
-        elif peer.tier is not Tier.LOST:
-            hear(turn, row, peer, self.looks.usual)
-        elif lose(turn, row):
-            self.safety.lost(turn.now, row)
-
-    def _knowable(self, turn: Turn, row: Row, name: str, value: str) -> bool:
-        place = self.decisions.place(turn, row)
-        return place.domain.knowable(place.state, name, value)
 
     def _blocked(self, entity: EntityId, part: Part) -> str | None:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
-        name = PARENT if self.side.node is not None else entity.node
-        if name is not None and not self.links.agrees(name):
-            return self.links.differs_in(name, self.catalog.sums)
+        if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
+            return differs
         if self.side.runs(part) and part is not HEAR:
             return self.supervisor.blocked(part.module)
         return None
 
-    def _probe(self, turn: Turn, node: str) -> None:
-        self.links.probe(turn, node)
-
     def _own_row(self) -> Row | None:
         return None if self.side.node is None else self.table.get(node_id(self.side.node))
-
-    def _peer(self, name: str) -> Peer | None:
-        return self.links.get(name)
 
     def _spoken(self, node: str) -> Spoken:
         """What is said of asks and permits on the link about a node."""
@@ -366,29 +329,8 @@ class Engine:
         else:
             self.gate.hear(turn, parent)
 
-    def _incarnation(self, entity: EntityId) -> int:
-        """The boot of its node, as far as it is known here; 0 before the first."""
-        name = PARENT if self.side.node is not None else entity.node
-        peer = None if name is None else self.links.get(name)
-        return 0 if peer is None else peer.incarnation
-
-    def _forgive_pause(self, now: int) -> None:
-        """Where this process was stopped or starved, nobody else was silent for so long."""
-        due = self.timers.next()
-        if due is not None and now - due > LAG_MAX_NS:
-            self.links.forgive(now - due)
-
     def _tell(self, turn: Turn) -> None:
-        """Changed entities go to the neighbour at once, and an agent keeps what it is told."""
-        if self.side.node is None:
-            asked = self.permits.take_changed()
-            self.links.tell_changes(turn, {*asked, *self._desired_out.take_changed()})
-            return
-        if self._desired_in.take_changed():
-            kept = Keep(self._desired_in.epoch, self.table.revision, self.table.stored())
-            turn.effects.append(kept)
-        rows = [row for one in sorted(turn.changed, key=str) if (row := self.table.get(one))]
-        told = [self._observed_out.changed(row) for row in rows]
+        """Neighbours hear of what changed before the turn ends."""
         permits, self._permits_told = self._permits_told, self.gate.permits()
-        if any(told) or permits != self._permits_told:
-            self.links.tell_changes(turn, (self.side.node,))
+        said = permits != self._permits_told
+        self.neighbours.tell(turn, self.permits.take_changed(), said=said)
