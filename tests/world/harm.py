@@ -19,15 +19,16 @@ def harmful(evidence: Evidence) -> list[Taken]:
 def no_job_is_killed(evidence: Evidence) -> None:
     """I1: no step took effect on a node on which a job ran.
 
-    But where its BMC had lied that it has no power: what is booted then is taken to be closed.
+    But where its BMC had lied again and again that it has no power: what is booted then is taken
+    to be closed.
     """
     for name, machine in evidence.world.machines.items():
         for killed in machine.killed:
             booted_at = [boot.at for boot in evidence.world.boots if boot.node == name]
             since = max((at for at in booted_at if at < killed.at), default=0)
             lied = [one for one in machine.reads if one.lied and one.value == "off"]
-            lied_since = any(since < one.at < killed.at for one in lied)
-            assert killed.intent is None or lied_since, f"I1: {name}: {killed}"
+            lies = sum(since < one.at < killed.at for one in lied)
+            assert killed.intent is None or lies > 1, f"I1: {name}: {killed}"
 
 
 def nothing_harmful_without_a_permit(evidence: Evidence) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from haptera.core.calls import Calls, Pending
 from haptera.core.contest import contested
 from haptera.core.knowledge import Domain
-from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS
+from haptera.core.limits import BACKOFF_NS, MS, READ_AGAIN_NS, SURE_NS
 from haptera.core.look import Looks
 from haptera.core.policies import Policies
 from haptera.core.rows.row import Phase, Row, Stepping, Tried
@@ -68,7 +68,7 @@ class Acts:
         )
         row.stepping = Stepping(
             intent, step, start, self._settled_at(intent, step),
-            usual_ns=self._looks.usual.of(step.path),
+            usual_ns=self._looks.usual.of(step.path), seen_ns=_seen_ns(row, step),
         )  # fmt: skip
         turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
 
@@ -231,6 +231,7 @@ class Acts:
             row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
             if stepping.step.enrols and not stepping.enrolled:
                 row.booted_at = turn.now
+                row.booted_surely = stepping.seen_ns >= SURE_NS
             self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
@@ -329,6 +330,12 @@ def _needed(domain: Domain, variable: str) -> set[str]:
 def _results(step: Step) -> list[Change]:
     """The changes that tell whether a step worked: those it makes rather than hopes for."""
     return [change for change in step.changes if not change.expected] or list(step.changes)
+
+
+def _seen_ns(row: Row, step: Step) -> int:
+    """Over how long readings have agreed on what the step starts from."""
+    known = [(row.known.get(one.variable), one.variable) for one in _results(step)]
+    return min(0 if fact is None else fact.at - row.found_at[name] for fact, name in known)
 
 
 def _found(row: Row, change: Change, since: int) -> bool:

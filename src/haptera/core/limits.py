@@ -7,6 +7,8 @@ S: Final = 1_000_000_000
 
 # A constant back-off for what has no policy of its own: watches, the disk.
 BACKOFF_NS: Final = 2 * S
+# Readings that agree over so long are not one lie of a device.
+SURE_NS: Final = 1 * S
 # How soon an outcome that is not there yet is looked at again.
 READ_AGAIN_NS: Final = 200 * MS
 # A call's own process checks its deadline; this much later nobody waits for it any more.

@@ -224,8 +224,11 @@ class Safety:
     def _harmless(self, node: Row, now: int) -> bool:
         """Whether it is known without the node's word that nothing runs there that can be hurt."""
         peer = self._peer(node.id.name)
-        if _not_heard_since(peer, node.booted_at) or self._has_no_power(node, now):
-            return True  # we booted it, it boots closed, and it has not enrolled since
+        # We booted it, it boots closed, and it has not enrolled since. But where one reading of
+        # power misled us, it has run all the while; one that never enrolled has no jobs of ours.
+        booted = _not_heard_since(peer, node.booted_at) and (node.booted_surely or peer is None)
+        if booted or self._has_no_power(node, now):
+            return True
         return node.attributes.get(if_lost.name) == RECOVER and self._down(peer, now)
 
     def _put_off(self, row: Row, text: str, now: int) -> str:

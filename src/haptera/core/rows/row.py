@@ -56,7 +56,8 @@ class Stepping:
     """A step under way. None other is begun on the entity before its outcome was read.
 
     `settled_at` is when its longest late effect has passed, so that any reading counts.
-    `enrolled` says that the node may have enrolled since it was begun; `usual_ns` how long the step
+    `seen_ns` is over how long what it starts from had been read, the same each time, when it was
+    begun; `enrolled` says that the node may have enrolled since; `usual_ns` how long the step
     usually took until then; `lost` that its module died over it.
     """
 
@@ -68,6 +69,7 @@ class Stepping:
     call: int | None = None
     error: str | None = None
     enrolled: bool = False
+    seen_ns: int = 0
     lost: bool = False
     usual_ns: int | None = None
 
@@ -162,7 +164,8 @@ class Row:
     to `forgiven_at` are no part of an `oscillation`;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
-    `booted_at` is when this side found that it had booted it, until the node enrols.
+    `booted_at` is when this side found that it had booted it, until the node enrols, `surely`
+    where no single reading could have misled it.
     """
 
     id: EntityId
@@ -198,6 +201,7 @@ class Row:
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     asking: Ask | None = None
     booted_at: int | None = None
+    booted_surely: bool = False
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()
     published: Published | None = None
