@@ -179,3 +179,16 @@ def test_a_site_file_prunes_no_freeze():
         "service:web@n1", "node:n3", "node:n2",
     ]  # fmt: skip
     assert RACK in backend.store
+
+
+def test_what_a_freeze_could_never_hold_is_refused():
+    _, app = cluster()
+    unknown = post(app, selector="rack:*", reason="board swap")
+    module = post(app, selector="module:service@n1", reason="board swap")
+
+    assert (unknown.status, unknown.json["what"]) == (400, "there is no kind 'rack'")
+    assert (module.status, module.json["detail"]) == (
+        400,
+        "the selector: a module cannot be frozen (freeze what it acts on: node or service)",
+    )
+    assert frozen(app) == []

@@ -82,7 +82,7 @@ def home(tmp_path_factory):
             SITE.replace("[service]", "[servise]"),
             told(
                 "there is no module 'servise'",
-                "site.yaml:4:10",
+                "site.yaml:4:11",
                 "did you mean service? there are jobs, labnode, service",
             ),
             id="an unknown module",
@@ -108,6 +108,20 @@ def test_a_wrong_site_file_is_refused_whole(home, tmp_path, text, errors):
     assert desired(home) == DESIRED
 
 
+def test_what_apply_refuses_is_refused_when_it_is_planned(home, tmp_path):
+    policy = "policies: [{for: 'node:n1', back_off: 10s, back_off_max: 2s}]\n"
+    (tmp_path / "site.yaml").write_text(SITE + policy)
+    what = (
+        "nothing was written: policy:site-1: sync.hear on node:n1:"
+        " the back-off must be positive, and at most its own maximum"
+    )
+    refusal = (1, "", told(what, None, "see to what it says, then try again"))
+    client = client_of(home)
+    for arguments in (("plan",), ("apply", "--dry-run"), ("apply",)):
+        assert typed(*arguments, "site.yaml", folder=tmp_path, client=client) == refusal
+    assert desired(home) == DESIRED
+
+
 SEE = "see which there are: haptera status"
 
 
@@ -124,6 +138,7 @@ SEE = "see which there are: haptera status"
         ),
         (("status", "--check", "n[2-4]"), told("no such node: n[3-4]", None, SEE)),
         (("why", "n7"), told("no such node: n7", None, SEE)),
+        (("retry", "node:*7"), told("there is no node:*7", None, SEE)),
         (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
         (
             ("get", "nod"),

@@ -90,6 +90,9 @@ def test_status_checks_for_scripts(cluster, capsys):
     stuck(cluster)
     assert typed(capsys, "status", "--check")[0] == NOT_CONVERGED
     assert typed(capsys, "status", "--check", "rack1n[1-2]")[0] == OK
+    assert typed(capsys, "status", "service:*")[1] == "service web  converged  1  rack1n1\n"
+    assert typed(capsys, "status", "--check", "rack1*")[0] == NOT_CONVERGED
+    assert typed(capsys, "status", "--check", "rack2*")[0] == REFUSED
 
 
 def test_why_says_in_one_line_what_something_stands_at(cluster, capsys):
@@ -230,6 +233,13 @@ def test_retry_asks_for_one_entity_at_once(cluster, capsys):
     assert typed(capsys, "retry", "node:rack1n3") == (OK, "node:rack1n3 is tried again\n", "")
     assert cluster.backend.asked == [N3]
     assert typed(capsys, "retry", "node:rack9n9")[0] == REFUSED
+
+
+def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
+    assert typed(capsys, "retry", "rack1*") == (OK, "nothing of it waits or is stuck\n", "")
+    stuck(cluster)
+    assert typed(capsys, "retry", "rack1*") == (OK, "node:rack1n3 is tried again\n", "")
+    assert cluster.backend.asked == [N3]
 
 
 def test_get_shows_one_or_all_of_a_kind(cluster, capsys):

@@ -26,7 +26,7 @@ def test_readings_that_contradict_each_other_are_named_with_their_ages() -> None
         "labnode.look_power says power off (2.0 s ago)"
     )
     assert list(details(node(why, observed))) == [
-        "knows  agent=up, remembered 0.3 s ago by sync, "
+        "knows  agent=up, remembered, read 0.3 s ago by sync, "
         "but labnode.look_power says power off (2.0 s ago)",
         "knows  power=off, read 2.0 s ago by labnode, but sync.hear says agent up (0.3 s ago)",
     ]

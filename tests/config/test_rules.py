@@ -81,6 +81,11 @@ def test_all_that_is_wrong_is_told_with_its_place():
         ),
         ("5:42", "'4' is no duration", "write 500ms, 30s, 15m, 2h or 1d"),
         (
+            "6:5",
+            "this policy says nothing of what it is for",
+            "write one of attempts, back_off, back_off_max, cool_down, within, fails_to",
+        ),
+        (
             "6:11",
             "policy.of: node-set 'n[1', character 2: a bracket that is not closed",
             "write a ]",
@@ -116,15 +121,35 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
         StoredEntity(old, {}, "site", {"per": Desired("node", "site")}, 1),
         StoredEntity(EntityId("freeze", "f1", None), {}, "user:eve", {}, 1),
     ]
-    site = parse_site(HEAD + "policies: {slow: {for: n2}, fast: {for: n1}}\n", "site.yaml", {})
+    site = parse_site(
+        HEAD + "policies: {slow: {for: n2, attempts: 2}, fast: {for: n1, attempts: 2}}\n",
+        "site.yaml",
+        {},
+    )
     fast = EntityId("policy", "fast", None)
 
     assert changes(site, current) == (
         Undeclare(old),
         Declare(fast, {}, "site"),
+        SetDesired(fast, "attempts", 2, "site"),
         SetDesired(fast, "of", "n1", "site"),
         SetDesired(fast, "rank", 2, "site"),
+        SetDesired(slow, "attempts", 2, "site"),
         SetDesired(slow, "of", "n2", "site"),
         SetDesired(slow, "rank", 1, "site"),
         UnsetDesired(slow, "within_ms"),
     )
+
+
+def test_a_rule_that_never_means_anything_is_refused():
+    kinds = "there are budget, freeze, module, node, policy, service"
+    assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
+        ("3:18", "there is no kind 'rack'", kinds)
+    ]
+    assert errors_of("budgets: {all: {per: parent}}\n") == [
+        (
+            "3:16",
+            "this budget says nothing of what it is for",
+            "write one of at_once, share, per_hour",
+        )
+    ]

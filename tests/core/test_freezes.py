@@ -4,6 +4,7 @@ import pytest
 
 from haptera.core.engine import Engine
 from haptera.core.limits import BACKOFF_NS, MS, S
+from haptera.core.unblock import unblock
 from haptera.model.changes import (
     Cause,
     Change,
@@ -66,6 +67,12 @@ def standing(engine: Engine) -> tuple[Condition, str | None]:
     return row.condition, row.why
 
 
+def needs(engine: Engine) -> str | None:
+    row = engine.table.get(NODE)
+    assert row is not None
+    return unblock(row)
+
+
 def outcomes(engine: Engine) -> list[str]:
     row = engine.table.get(NODE)
     assert row is not None
@@ -81,6 +88,7 @@ def test_what_is_frozen_is_looked_at_and_left_as_it_is() -> None:
     ]
     assert told(engine, 2 * S, Answered(1, "off", 2 * S)) == []
     assert standing(engine) == (Condition.WAITING, WHY)
+    assert needs(engine) == "the end of the freeze, or haptera thaw"
     assert told(engine, 12 * S, Ticked()) == [call(2, Work.LOOK, "look", 13 * S)]
 
 

@@ -8,6 +8,7 @@ from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
 from haptera.core.side import Side
+from haptera.core.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Desired, Disruption, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Start, Tell, Work, Write
@@ -112,6 +113,11 @@ class Rig:
         assert row is not None
         return row.why
 
+    def needs(self, name: str) -> str | None:
+        row = self.engine.table.get(node_id(name))
+        assert row is not None
+        return unblock(row)
+
     def _tell(self, events: list[Event]) -> None:
         while events:
             effects = self.engine.handle(events, self.now)
@@ -164,6 +170,7 @@ def test_a_permit_that_is_refused_is_shown_and_asked_for_again_later() -> None:
     rig = Rig(("n01",), refusal="2 jobs run")
     rig.run(3)
     assert rig.why("n01") == "bmc.switch_off waits: n01 does not permit it: 2 jobs run"
+    assert rig.needs("n01") == "the permit of n01"
     assert rig.asked["n01"] == ()
     rig.refusal = None
     rig.run(PERMIT_AGAIN_NS / S)
@@ -185,6 +192,7 @@ def test_a_silent_node_is_left_alone_for_good() -> None:
     rig.run(1000)
     assert rig.called == []
     assert rig.why("n01") == "bmc.switch_off waits: the agent of n01 is silent: no-permit"
+    assert rig.needs("n01") == "the agent of n01, to be heard"
 
 
 def test_a_silent_node_that_may_be_recovered_is_so_after_24_hellos() -> None:
@@ -234,6 +242,7 @@ def test_one_node_is_not_disturbed_more_than_three_times_an_hour() -> None:
     rig = Rig(("n01",), disruptions=past)
     rig.run(60)
     assert rig.why("n01") == "bmc.switch_off waits: the budget of node n01 allows 3 an hour"
+    assert rig.needs("n01") == "room in the budget"
     rig.run(3_600)
     assert len(rig.called) == 1
 
@@ -259,6 +268,7 @@ def test_where_many_fall_silent_at_once_nothing_is_disturbed_until_that_is_over(
     assert rig.called == []
     text = "bmc.switch_off waits: the brake is on: 15 of 20 nodes fell silent within 30 s"
     assert rig.why("n00") == text
+    assert rig.needs("n00") == "the end of the brake, or haptera brake --release"
     rig.run(BRAKE_NS / S)
     assert [name for _, name in rig.called] == ["n00"]
 

@@ -14,7 +14,7 @@ from haptera.api.endpoint import Caller, Endpoint, flag
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
-from haptera.kinds import KINDS
+from haptera.kinds import KINDS, check_kind
 from haptera.model.changes import Change
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
@@ -57,7 +57,7 @@ class EntityRoutes:
             )
         nodes = request.query_params.get("nodes")
         named = None if nodes is None else frozenset(expand(nodes))
-        selector = parse_selector(request.query_params.get("select", ALL))
+        selector = check_kind(parse_selector(request.query_params.get("select", ALL)))
         found = self.backend.entities(
             lambda one: (
                 (kind in (None, one.kind) and (named is None or one.node in named))

@@ -15,7 +15,7 @@ from haptera.api.endpoint import Caller, Endpoint
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.core.thaw import Thaw, thaw
-from haptera.kinds import KINDS, freeze
+from haptera.kinds import KINDS, check_kind, freeze
 from haptera.model.changes import (
     Change,
     Declare,
@@ -33,6 +33,8 @@ from haptera.runtime.writing import write
 
 _KIND: Final = freeze.kind.name
 _NAME_BYTES: Final = 4
+# Of these kinds are the entities that parts change, and that can be frozen.
+_ACTED_ON: Final = {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
 # How many freezes an error names.
 TOLD_MAX: Final = 8
 
@@ -89,7 +91,7 @@ class FreezeRoutes:
         return as_json(Thawed(revision, told, free, self._views()))
 
     def _wanted(self, body: FreezeBody) -> dict[str, str | int]:
-        _selector(body.selector)
+        _check_acted_on(_selector(body.selector))
         wanted = {
             freeze.of.name: body.selector,
             freeze.reason.name: check_plain(freeze.reason, body.reason),
@@ -128,9 +130,8 @@ class FreezeRoutes:
 
     def _acted_on(self) -> list[EntityId]:
         """What is declared, has a state that parts could change, and can be frozen."""
-        kinds = {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
         ids = [one.entity for one in self.backend.stored()]
-        return sorted((one for one in ids if one.kind in kinds), key=str)
+        return sorted((one for one in ids if one.kind in _ACTED_ON), key=str)
 
     def _views(self) -> list[FreezeView]:
         entities = self._acted_on()
@@ -139,9 +140,18 @@ class FreezeRoutes:
 
 def _selector(text: str) -> Selector:
     try:
-        return parse_selector(text)
+        return check_kind(parse_selector(text))
     except HapteraError as error:
         raise HapteraError(error.what, where=error.where or "the selector", do=error.do) from None
+
+
+def _check_acted_on(selector: Selector) -> None:
+    if selector.kind not in {None, *_ACTED_ON}:
+        raise HapteraError(
+            f"a {selector.kind} cannot be frozen",
+            where="the selector",
+            do=f"freeze what it acts on: {' or '.join(sorted(_ACTED_ON))}",
+        )
 
 
 def _of(stored: StoredEntity) -> str:

@@ -6,7 +6,7 @@ import click
 
 from haptera.api.shapes import Entities, Retried
 from haptera.cli.client import Client
-from haptera.cli.groups import grouped
+from haptera.cli.groups import SETTLED, grouped, in_front
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import COLOURS, duration, printable, values
@@ -14,24 +14,23 @@ from haptera.kinds import KINDS
 from haptera.model.desirable import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, members
+from haptera.model.selector import ALL
 from haptera.model.views import Condition, EntityView
 
-SETTLED = (Condition.CONVERGED, Condition.IDLE)
-# What runs the cluster is of interest where it does not run.
-_BEHIND = ("module", "freeze", "policy", "budget")
+_HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 
 @click.command()
-@click.argument("nodeset", required=False)
+@click.argument("selector", required=False)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
 @output_option
 @click.pass_context
-def status(ctx: click.Context, nodeset: str | None, check: bool, output: str) -> None:
-    """Show how the cluster stands, or only the nodes of NODESET.
+def status(ctx: click.Context, selector: str | None, check: bool, output: str) -> None:
+    """Show how the cluster stands, or only what SELECTOR means (rack1n[1-4], service:web@rack*).
 
     Modules are shown where something is wrong with them; `haptera get module` shows them all.
     """
-    answer = entities_on(the_client(ctx), nodeset)
+    answer = selected(the_client(ctx), selector)
     if Format(output) is Format.TABLE:
         _print_status(answer.entities)
     else:
@@ -41,12 +40,21 @@ def status(ctx: click.Context, nodeset: str | None, check: bool, output: str) ->
 
 
 @click.command()
-@click.argument("entity")
+@click.argument("selection", metavar="ENTITY|SELECTOR")
 @click.pass_context
-def retry(ctx: click.Context, entity: str) -> None:
-    """Try ENTITY again at once, whatever its back-off or cool-down."""
-    the_client(ctx).ask("POST", f"/v1/entities/{entity}/retry", Retried)
-    click.echo(f"{entity} is tried again")
+def retry(ctx: click.Context, selection: str) -> None:
+    """Try ENTITY again at once, whatever its back-off or cool-down.
+
+    Or all that SELECTOR means (rack1n[1-4], service:web@rack*) and that waits or is stuck.
+    """
+    client = the_client(ctx)
+    found = selected(client, selection).entities
+    tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
+    for entity in tried:
+        client.ask("POST", f"/v1/entities/{entity}/retry", Retried)
+        click.echo(f"{entity} is tried again")
+    if not tried:
+        click.echo("nothing of it waits or is stuck")
 
 
 @click.command()
@@ -70,17 +78,22 @@ def get(ctx: click.Context, what: str, output: str) -> None:
         _print_views(answer.entities, answer.entities, output)
 
 
-def entities_on(client: Client, nodeset: str | None) -> Entities:
-    """All entities, or those of the nodes asked for, each of which must be there.
+def selected(client: Client, selector: str | None) -> Entities:
+    """All entities, or those that a selector means; nodes named one by one must all be there.
 
     Raises:
-        HapteraError: one is not: a check of a node that nobody declared must not pass.
+        HapteraError: one is not, or nothing is meant: a check of what is not there must not pass.
     """
-    if nodeset is None:
+    if selector is None:
         return client.get("/v1/entities", Entities)
-    answer = client.get("/v1/entities", Entities, {"nodes": nodeset})
+    if {":", ALL} & set(selector):
+        answer = client.get("/v1/entities", Entities, {"select": selector})
+        if not answer.entities:
+            raise HapteraError(f"there is no {selector}", do="see which there are: haptera status")
+        return answer
+    answer = client.get("/v1/entities", Entities, {"nodes": selector})
     there = {view.node for view in answer.entities}
-    if missing := [one.name for one in members(nodeset) if one.name not in there]:
+    if missing := [one.name for one in members(selector) if one.name not in there]:
         raise HapteraError(
             f"no such node: {fold(missing)}", do="see which there are: haptera status"
         )
@@ -91,8 +104,7 @@ def _print_status(views: Sequence[EntityView]) -> None:
     if not views:
         click.echo("there are no entities")
         return
-    shown = [one for one in views if one.kind not in _BEHIND or one.condition not in SETTLED]
-    groups = grouped(shown)
+    groups = grouped(in_front(views))
     rows = [
         (
             group.title,

@@ -4,14 +4,13 @@ from typing import Final
 
 import click
 
-from haptera.api.shapes import Entities, LogView
-from haptera.cli.asking import SETTLED, entities_on
+from haptera.api.shapes import LogView
+from haptera.cli.asking import selected
 from haptera.cli.client import Client
+from haptera.cli.groups import SETTLED
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.words import COLOURS, chain_lines, details, printable, sentence, told, tried_lines
-from haptera.model.errors import HapteraError
-from haptera.model.selector import ALL
 from haptera.model.views import EntityDetail, EntityView
 
 _LINES: Final = 50
@@ -86,6 +85,8 @@ def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
         return
     for line in last.lines:
         click.echo(printable(line))
+    if not last.lines:
+        click.echo(f"{entity} has written nothing", err=True)
 
 
 def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
@@ -94,14 +95,9 @@ def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
     Raises:
         HapteraError: nothing is meant by that.
     """
-    if selection is None or not {":", ALL} & set(selection):
-        found = entities_on(client, selection).entities
-    else:
-        found = client.get("/v1/entities", Entities, {"select": selection}).entities
-        if not found:
-            raise HapteraError(f"there is no {selection}", do="see which there are: haptera status")
-        if [view.entity for view in found] == [selection]:
-            return found
+    found = selected(client, selection).entities
+    if [view.entity for view in found] == [selection]:
+        return found
     return [view for view in found if view.condition not in SETTLED]
 
 

@@ -30,6 +30,8 @@ def freeze(
     """
     client = the_client(ctx)
     if selector is None:
+        if reason is not None:
+            raise click.UsageError("a reason, but no SELECTOR: name what to freeze")
         frozen = client.get("/v1/freezes", Frozen)
         if Format(output) is Format.TABLE:
             _print_freezes(frozen.freezes)

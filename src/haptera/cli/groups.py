@@ -11,6 +11,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 # What asks for attention comes last, next to the prompt.
 _ORDER = tuple(Condition)
+SETTLED = (Condition.CONVERGED, Condition.IDLE)
+# What runs the cluster is of interest where it does not run.
+_BEHIND = ("module", "freeze", "policy", "budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,14 @@ def grouped(views: Iterable[EntityView]) -> list[Group]:
     ]
 
 
+def in_front(views: Iterable[EntityView]) -> list[EntityView]:
+    """Those that a person counts: nodes, services, and of what runs them what does not."""
+    return [one for one in views if one.kind not in _BEHIND or one.condition not in SETTLED]
+
+
 def planned(views: Iterable[EntityView]) -> list[Group]:
     """Groups of those that are not as desired, by title and by the whole of their chain."""
-    open_views = (
-        view for view in views if view.condition not in (Condition.CONVERGED, Condition.IDLE)
-    )
+    open_views = (view for view in views if view.condition not in SETTLED)
     by_key = _by(
         open_views,
         lambda view: (title(view), tuple(map(repr, view.chain)), view.condition, view.why),

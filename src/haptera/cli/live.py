@@ -9,6 +9,7 @@ import click
 from haptera.api.shapes import Event
 from haptera.cli.cells import Board, Cell
 from haptera.cli.client import Client
+from haptera.cli.groups import in_front
 from haptera.cli.printing import is_terminal
 from haptera.cli.stream import Broken, follow
 from haptera.cli.words import sentence
@@ -79,7 +80,7 @@ class _Screen:
             self._ended = self._now()
 
     def counts(self) -> str:
-        found = [view.condition for view in self.board.views.values()]
+        found = [view.condition for view in in_front(self.board.views.values())]
         told = [f"{found.count(one)} {one.value}" for one in Condition if one in found]
         return ", ".join(told) or "nothing declared"
 

@@ -68,7 +68,7 @@ def details(view: EntityView) -> Iterator[str]:
     for name, desired in view.desired.items():
         yield f"wants  {name}={printable(str(desired.value))}, says {desired.owner}"
     for name, seen in view.observed.items():
-        how = seen.method if seen.known else "remembered"
+        how = seen.method if seen.known else f"remembered, {seen.method}"
         age = duration(seen.age_ms)
         line = f"knows  {name}={printable(seen.value)}, {how} {age} ago by {printable(seen.by)}"
         yield line if seen.contested is None else f"{line}, but {_read(seen.contested)}"

@@ -7,7 +7,7 @@ from typing import Final
 from haptera.config.tree import Branch, Errors, Leaf, Place, Series, Tree, leaf
 from haptera.core.module_parts import BY
 from haptera.core.sync import presence
-from haptera.kinds import budget, node, policy
+from haptera.kinds import budget, check_kind, node, policy
 from haptera.model.desirable import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
@@ -19,6 +19,9 @@ from haptera.modules import BUNDLED
 
 Rule = tuple[EntityId, dict[str, str | int]]
 Read = Callable[[str], str | int]
+
+# What a rule is for, rather than what it says of that.
+_SCOPE: Final = ("for", "parts", "per")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,10 @@ def _values(
         if needed not in keys:
             what = f"this {form.kind.name} does not say {needed!r}"
             errors.add(what, rule.place, f"write `{needed}: …`")
+    says = [key for key in form.keys if key not in _SCOPE]
+    if not set(keys) & set(says):
+        what = f"this {form.kind.name} says nothing of what it is for"
+        errors.add(what, rule.place, f"write one of {', '.join(says)}")
     for key, tree in rule.entries:
         with errors.at(key.place):
             if key.text not in form.keys:
@@ -120,7 +127,7 @@ def _values(
                 plain, read = form.keys[key.text]
                 value = check_plain(plain, read(leaf(tree).text))
                 if key.text == "for":
-                    _check_nodes(parse_selector(str(value)), nodes)
+                    _check_nodes(check_kind(parse_selector(str(value))), nodes)
                 yield plain.name, value
 
 

@@ -133,7 +133,7 @@ class Decisions:
         row = place.row
         barred = row.bars(place.state, turn.now)
         row.plan = self._plan(place, barred) if place.goal else None
-        row.asking = None
+        row.asking = row.needs = None
         frozen = self._freezes.why(row.id, turn.now)
         if row.stepping is not None:
             return self._under_way(turn, place, frozen)
@@ -146,6 +146,7 @@ class Decisions:
         if not row.plan.links:
             return Condition.CONVERGED, None
         if frozen is not None and isinstance(row.plan.links[0], Do):
+            row.needs = "the end of the freeze, or haptera thaw"
             return Condition.WAITING, frozen
         return self._take(turn, place, row.plan.links[0])
 

@@ -49,11 +49,15 @@ class Proposals:
 
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written, unless it cannot be meant."""
-        if problem := self._problem(event.changes) or self._policies.problem(event.changes):
+        if problem := self.problem(event.changes):
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
         changes = self._declared(event.changes)
         self._write(turn, _Writing(changes, event.ticket), event.if_revision)
+
+    def problem(self, changes: tuple[Change, ...]) -> str | None:
+        """Why these cannot be meant; None where they can."""
+        return self._astray(changes) or self._policies.problem(changes)
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
@@ -95,7 +99,7 @@ class Proposals:
             whole.append(change)
         return tuple(whole)
 
-    def _problem(self, changes: tuple[Change, ...]) -> str | None:
+    def _astray(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""
         here = {row.id for row in self._table}
         for change in changes:

@@ -166,6 +166,7 @@ class Safety:
         if text is not None:
             self._braked_ones.add(row.id)
             self._timers.soonest(("decide", row.id), self._brake.until())
+            row.needs = "the end of the brake, or haptera brake --release"
             return f"the brake is on: {text}"
         return None
 
@@ -189,12 +190,16 @@ class Safety:
             self._refused.pop(row.id, None)
             return None
         self._timers.soonest(("decide", row.id), again_at)
+        row.needs = _permit_of(row)
         return text
 
     def _full(self, row: Row, now: int) -> str | None:
         where = self._where(row.id)
         text = self._budgets.hold(row.id, where, now)
-        if text is not None and (at := self._budgets.room_at(row.id, where, now)) is not None:
+        if text is None:
+            return None
+        row.needs = "room in the budget"
+        if (at := self._budgets.room_at(row.id, where, now)) is not None:
             self._timers.soonest(("decide", row.id), at)
         return text
 
@@ -207,6 +212,7 @@ class Safety:
             return None
         # That it is there again is no event.
         self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
+        row.needs = f"the agent of {node.id.name}, to be heard"
         return f"the agent of {node.id.name} is silent: no-permit"
 
     def _unpermitted(self, row: Row, node: Row, now: int) -> str | None:
@@ -214,6 +220,7 @@ class Safety:
         permit = self._permits.said(row.id, now)
         if permit is not None and permit.granted:
             return None
+        row.needs = _permit_of(row)
         if permit is not None:
             return self._put_off(row, f"{name} does not permit it: {permit.text}", now)
         if now - self._asked_at(row, now) >= ANSWER_WITHIN_NS:
@@ -289,6 +296,10 @@ class Safety:
     def _where(self, entity: EntityId) -> Where:
         node = None if entity.node is None else self._table.get(node_id(entity.node))
         return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
+
+
+def _permit_of(row: Row) -> str:
+    return f"the permit of {row.id.node}"
 
 
 def _budget(row: Row) -> Budget:

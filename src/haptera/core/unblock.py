@@ -20,6 +20,8 @@ def unblock(row: Row) -> str | None:
     """None where nothing is in the way."""
     if row.condition not in (Condition.WAITING, Condition.STUCK):
         return None
+    if row.needs is not None:
+        return row.needs
     if isinstance(row.plan, NoChain):
         return _reason(row, row.plan.reason)
     if isinstance(row.plan, Chain) and row.plan.links:

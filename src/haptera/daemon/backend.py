@@ -29,6 +29,7 @@ from haptera.runtime.requests import (
 )
 from haptera.runtime.store import Store
 from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import refused
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
@@ -132,6 +133,8 @@ class EngineBackend:
             self._replies.pop(ticket, None)
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
+        if problem := self._engine.proposals.problem(changes):
+            raise refused(problem)
         return preview(self._engine.table, self._engine.catalog, changes, now_ns())
 
     def brake(self) -> BrakeView:

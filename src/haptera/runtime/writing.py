@@ -28,6 +28,12 @@ class WriteError(HapteraError):
         self.cause = cause
 
 
+def refused(why: str | None, cause: Cause = Cause.INVALID) -> WriteError:
+    """What is answered to changes that are not written for this reason."""
+    do = "see to what it says, then try again"
+    return WriteError(cause, f"nothing was written: {why}", do=do)
+
+
 async def write(
     to: Proposing,
     make: Callable[[], Awaitable[tuple[Change, ...]]],
@@ -49,11 +55,7 @@ async def write(
         if reply.revision is not None:
             return reply.revision, changes
         if reply.cause is not Cause.STALE:
-            raise WriteError(
-                reply.cause or Cause.STORAGE,
-                f"nothing was written: {reply.refusal}",
-                do="see to what it says, then try again",
-            )
+            raise refused(reply.refusal, reply.cause or Cause.STORAGE)
         if if_revision is not None:
             break
     raise WriteError(

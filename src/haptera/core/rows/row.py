@@ -163,9 +163,10 @@ class Row:
     read of a variable, `contests` what cannot be so together with what is known; steps done up
     to `forgiven_at` are no part of an `oscillation`;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
-    those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
-    `booted_at` is when this side found that it had booted it, until the node enrols, `surely`
-    where no single reading could have misled it.
+    those in a row, by part; `asking` is what its plan needs its node's permit for; `needs` is who
+    or what stands in the way of a part that would otherwise come next; of a node, `booted_at` is
+    when this side found that it had booted it, until the node enrols, `surely` where no single
+    reading could have misled it.
     """
 
     id: EntityId
@@ -200,6 +201,7 @@ class Row:
     failures: dict[str, int] = field(default_factory=dict)
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     asking: Ask | None = None
+    needs: str | None = None
     booted_at: int | None = None
     booted_surely: bool = False
     lent: tuple[tuple[str, str], ...] = ()
