@@ -114,7 +114,7 @@ def test_a_state_file_from_a_newer_version_is_left_as_it_was(tmp_path):
         1,
         "",
         told(
-            "is of version 99, this haptera knows up to 1; nothing was changed",
+            "is of version 99, this haptera knows up to 2; nothing was changed",
             file,
             "start the newer haptera, or restore a backup from before the upgrade",
         ),
