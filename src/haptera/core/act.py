@@ -229,6 +229,9 @@ class Acts:
             row.error = row.failing = None
             row.succeed(stepping.step.path)
             row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
+            if stepping.error is not None:
+                # It was so before, perhaps: what did not return may still be on its way.
+                row.unsettled = stepping.step.path, stepping.settled_at
             if stepping.step.enrols and not stepping.enrolled:
                 row.booted_at = turn.now
                 row.booted_surely = stepping.seen_ns >= SURE_NS

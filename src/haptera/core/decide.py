@@ -230,6 +230,10 @@ class Decisions:
             self._timers.soonest(("decide", row.id), again_at)
             text = "had to be done again and again: it does not last"
             return Condition.STUCK, f"{step.path} {text}{row.notes(step)}"
+        if row.unsettled is not None and turn.now < row.unsettled[1]:
+            path, until = row.unsettled
+            self._timers.soonest(("decide", row.id), until)
+            return Condition.WAITING, f"{path} never returned, and may still take effect"
         if step.enrols and self._safety.boots_later(row, turn.now):
             return Condition.WAITING, f"{step.path} waits for its turn: others boot first"
         if step.disruptive:

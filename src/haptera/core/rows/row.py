@@ -166,7 +166,8 @@ class Row:
     those in a row, by part; `asking` is what its plan needs its node's permit for; `needs` is who
     or what stands in the way of a part that would otherwise come next; of a node, `booted_at` is
     when this side found that it had booted it, until the node enrols, `surely` where no single
-    reading could have misled it.
+    reading could have misled it; `unsettled` is a step that worked and never returned, and until
+    when it may still take effect.
     """
 
     id: EntityId
@@ -204,6 +205,7 @@ class Row:
     needs: str | None = None
     booted_at: int | None = None
     booted_surely: bool = False
+    unsettled: tuple[str, int] | None = None
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()
     published: Published | None = None
