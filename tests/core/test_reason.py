@@ -140,8 +140,12 @@ def test_with_every_way_tried_in_vain_there_is_no_progress() -> None:
 
 
 def test_a_search_over_its_budget_proves_nothing() -> None:
-    domain = compile_class(Problem(VARIABLES, {}, (), (UP,)))
-    answer = plan(domain, domain.start({"a": "1"}, {}), {"a": "2"}, budget=1)
-    assert answer == NoChain(
+    parts = (
+        step("a_up", "a", "1", "2", requires={"b": "1"}),
+        step("b_up", "b", "1", "2", requires={"a": "1"}),
+    )
+    domain = compile_class(Problem(VARIABLES, {}, (), parts))
+    start, goal = domain.start({"a": "1", "b": "1"}, {}), {"a": "2", "b": "2"}
+    assert plan(domain, start, goal, budget=1) == NoChain(
         Reason(ReasonKind.BUDGET, None, "gave up after looking at 1 states"), 1
     )

@@ -7,6 +7,7 @@ from haptera.core.module_parts import MANIFEST as SUPERVISE
 from haptera.core.planner import plan
 from haptera.core.problem import check, problem_of
 from haptera.core.rows.row import Row
+from haptera.core.search import affordable
 from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.model.chain import Chain, NoChain
@@ -104,7 +105,9 @@ class Catalog:
         if found is None:
             if len(self._plans) >= PLANS_CACHED_MAX:
                 self._plans.clear()
-            found = self._plans[key] = plan(domain, start, goal, barred=barred)
+            found = self._plans[key] = plan(
+                domain, start, goal, barred=barred, budget=affordable(domain)
+            )
         return found
 
     def _compile(self, manifests: dict[str, Manifest]) -> None:

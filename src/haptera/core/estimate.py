@@ -1,6 +1,6 @@
 """A lower bound of what a goal still costs: what each group of variables must do at the least."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as default
 from functools import reduce
@@ -9,7 +9,7 @@ from math import prod
 from operator import or_
 from typing import Final
 
-from haptera.core.scope import Row, Scope
+from haptera.core.scope import Row, Scope, joined
 from haptera.core.word import Field
 
 # States of variables that are changed together, up to which they are looked at together.
@@ -24,18 +24,19 @@ UNREACHED: Final = float("inf")
 class Block:
     """Variables on their own, as though whatever moves ask of the others were so.
 
-    Its states go wherever a row leads, at the row's cost, and are stripped for nothing.
+    Its states go wherever a row leads, for what the block pays of it, and are stripped for nothing.
     """
 
+    fields: tuple[Field, ...]
     whole: int
-    rows: tuple[tuple[int, int, int, int], ...]
+    rows: tuple[tuple[Row, int], ...]
     strips: tuple[tuple[int, int], ...]
     before: dict[int, list[tuple[int, int]]] = default(default_factory=dict)
 
     def explore(self, state: int) -> None:
         """Note, for each state within reach, from which states it is come to at what cost."""
-        self.before[state] = []
-        fresh = [state]
+        fresh = [] if state in self.before else [state]
+        self.before.setdefault(state, [])
         while fresh:
             state = fresh.pop()
             for after, cost in self._after(state):
@@ -44,10 +45,27 @@ class Block:
                     fresh.append(after)
                 self.before[after].append((state, cost))
 
+    def leading(self, state: int, good: int, bad: int) -> list[Row]:
+        """The rows by which a variable can come to a good bit from a bad one, in time."""
+        reached = {state}
+        fresh = [state]
+        while fresh:
+            new = {after for after, _ in self._after(fresh.pop())} - reached
+            reached |= new
+            fresh += new
+        bits = reduce(or_, reached)
+        return [
+            row
+            for row, _ in self.rows
+            if row[2] & good
+            and bits & bad & ~row[0]
+            and all(bits & field.whole & ~row[0] for field in self.fields)
+        ]
+
     def _after(self, state: int) -> Iterator[tuple[int, int]]:
-        for forbidden, keep, put, cost in self.rows:
-            if not state & forbidden:
-                yield state & keep | put, cost
+        for (forbidden, keep, put, *_), cost in self.rows:
+            if not state & forbidden & self.whole:
+                yield state & keep | put & self.whole, cost
         for known, width in self.strips:
             if held := state & known:
                 yield state ^ held | held << width, 0
@@ -55,28 +73,28 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landmark:
-    """Something that must be so at some time: that a block has no bit of `bad`.
+    """Something that must be so at some time: that variables of a block have no bad bit.
 
-    While it is not, what brings it about is yet to come, and before that what is needed `first`.
+    While one is set, what clears it is yet to come. `ahead` remembers, for states of the block,
+    what that costs it at the least, and which landmarks come before.
     """
 
-    number: int
     block: Block
+    fields: tuple[Field, ...]
     bad: int
-    first: list["Landmark"] = default(default_factory=list)
+    whole: int
     costs: dict[int, float] = default(default_factory=dict)
+    ahead: dict[int, tuple[float, tuple["Landmark", ...]]] = default(default_factory=dict)
 
     def cost(self, state: int) -> float:
-        """What it costs the block at the least to get there."""
-        state &= self.block.whole
+        """What it costs the block at the least to get there from one of its states."""
         if state not in self.costs:
-            if state not in self.block.before:
-                self.block.explore(state)
+            self.block.explore(state)
+            self.costs.update(dict.fromkeys(self.block.before, UNREACHED))
             self._spread()
         return self.costs[state]
 
     def _spread(self) -> None:
-        self.costs.update(dict.fromkeys(self.block.before, UNREACHED))
         queue = [(0, state) for state in self.block.before if not state & self.bad]
         while queue:
             cost, state = heappop(queue)
@@ -86,7 +104,6 @@ class Landmark:
                     heappush(queue, (cost + more, before))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """What the goal costs at the least from a state; UNREACHED where nothing leads to it.
 
@@ -94,89 +111,83 @@ class Estimate:
     counts. A move never lowers it by more than its own cost.
     """
 
-    ends: tuple[Landmark, ...]
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._grounds = {one.variable: one for one in scope.grounds}
+        self._blocks = {field: block for block in _blocks(scope) for field in block.fields}
+        self._marks: dict[int, Landmark] = {}
+        ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
+        ends += [(field,) for field in scope.fields]
+        marks = (self._mark(fields, _whole(fields) & ~scope.allowed) for fields in ends)
+        self._ends = tuple(dict.fromkeys(mark for mark in marks if mark.bad))
 
     def __call__(self, state: int) -> float:
         farthest: dict[int, float] = {}
-        minded = 0
-        marks = list(self.ends)
+        marks = [mark for mark in self._ends if state & mark.bad]
+        minded = set(marks)
         for mark in marks:  # It grows on the way.
-            if not state & mark.bad or minded >> mark.number & 1:
-                continue
-            minded |= 1 << mark.number
-            whole, cost = mark.block.whole, mark.cost(state)
+            whole = mark.whole
+            cost, first = mark.ahead.get(state & whole) or self._look_ahead(mark, state & whole)
             if cost > farthest.get(whole, 0):
                 farthest[whole] = cost
-            marks += mark.first
+            for one in first:
+                if state & one.bad and one not in minded:
+                    minded.add(one)
+                    marks.append(one)
         return sum(farthest.values())
 
+    def _mark(self, fields: tuple[Field, ...], bad: int) -> Landmark:
+        block = self._blocks[fields[0]]
+        return self._marks.setdefault(bad, Landmark(block, fields, bad, block.whole))
 
-def estimate_of(scope: Scope) -> Estimate:
-    """The landmarks of a goal: its own values, what must be so with them, and before them."""
-    blocks = {field.name: block for block, fields in _blocks(scope) for field in fields}
-    marks: dict[int, Landmark] = {}
-    for block in dict.fromkeys(blocks.values()):
-        _mark(marks, block, block.whole & ~scope.allowed)
-    fields = [(field, field.whole & ~scope.allowed) for field in scope.fields]
-    ends = [(field, bad) for field, bad in fields if bad]
-    for field, bad in ends:
-        _mark(marks, blocks[field.name], bad)
-    estimate = Estimate(tuple(marks.values()))
-    for field, bad in ends:  # It grows on the way.
-        for other, missing in _first(scope, field, bad):
-            if missing not in marks and len(marks) < LANDMARKS_MAX:
-                _mark(marks, blocks[other.name], missing)
-                ends.append((other, missing))
-            if missing in marks:
-                marks[bad].first.append(marks[missing])
-    return estimate
+    def _look_ahead(self, mark: Landmark, state: int) -> tuple[float, tuple[Landmark, ...]]:
+        first = []
+        if len(mark.fields) == 1 and len(self._marks) < LANDMARKS_MAX:
+            first = [self._mark((one,), bad) for one, bad in self._first(mark, state)]
+        ahead = mark.ahead[state] = mark.cost(state), tuple(dict.fromkeys(first))
+        return ahead
 
+    def _first(self, mark: Landmark, state: int) -> Iterator[tuple[Field, int]]:
+        """Bits of other variables that must be gone by the time that the mark is met.
 
-def _mark(marks: dict[int, Landmark], block: Block, bad: int) -> None:
-    if bad and bad not in marks:
-        marks[bad] = Landmark(len(marks), block, bad)
-
-
-def _first(scope: Scope, field: Field, bad: int) -> Iterator[tuple[Field, int]]:
-    """Of other fields, the bits that none has when this one loses its bad bits.
-
-    They must be gone either just before, for the moves that do it, or just after, for its value
-    to stay known.
-    """
-    good = field.whole & ~bad
-    grounds = [one for one in scope.grounds if one.variable == field.name]
-    if grounds and good & field.remembered:
-        return  # Strip can bring it about.
-    rows = [row for row in scope.rows if row[2] & good and bad & ~row[0]]
-    before = reduce(or_, (~row[0] for row in rows), 0)
-    after = grounds[0].reading(good) if grounds and not good & ~field.known else -1
-    for other in scope.fields if rows else ():
-        for reach in (before, after):
-            if other is not field and (missing := other.whole & ~reach):
-                yield other, missing
+        Either just before, for the moves that can meet it, or just after, for its value to stay
+        known.
+        """
+        (field,) = mark.fields
+        good = field.whole & ~mark.bad
+        grounds = self._grounds.get(field.name)
+        rows = mark.block.leading(state, good, mark.bad)
+        if not rows or (grounds and grounds.loose and good & field.remembered):
+            return  # Nothing can bring it about, or strip can.
+        before = reduce(or_, (~forbidden for forbidden, *_ in rows))
+        after = grounds.reading(good) if grounds and not good & field.unknown else -1
+        for other in self._scope.fields:
+            for reach in (before, after):
+                if other is not field and (missing := other.whole & ~reach):
+                    yield other, missing
 
 
-def _blocks(scope: Scope) -> Iterator[tuple[Block, list[Field]]]:
+def _whole(fields: tuple[Field, ...]) -> int:
+    return reduce(or_, (field.whole for field in fields))
+
+
+def _blocks(scope: Scope) -> Iterator[Block]:
     """Variables that are changed together; each alone where these have too many states."""
-    groups: list[list[Field]] = [[field] for field in scope.fields]
-    for *_, move in scope.rows:
-        touched = [group for group in groups if any(one.whole & move.touches for one in group)]
-        if len(touched) > 1:
-            groups = [group for group in groups if group not in touched]
-            groups.append([field for group in touched for field in group])
+    spans = [field.whole for field in scope.fields]
+    spans += [row[-1].touches for row in scope.rows]
     paid: set[Row] = set()
-    for group in groups:
-        states = prod((2 * field.width + 1) for field in group)
-        for fields in [group] if states <= BLOCK_STATES_MAX else [[field] for field in group]:
-            yield _block(scope, fields, paid), fields
+    for group in joined(spans):
+        fields = tuple(field for field in scope.fields if field.whole & group)
+        states = prod(2 * field.width + 1 for field in fields)
+        for some in [fields] if states <= BLOCK_STATES_MAX else [(field,) for field in fields]:
+            yield _block(scope, some, paid)
 
 
-def _block(scope: Scope, fields: Iterable[Field], paid: set[Row]) -> Block:
-    """The block of these; what a row costs is paid by the first block that it changes."""
-    fields = list(fields)
-    whole = sum(field.span for field in fields) & scope.within
+def _block(scope: Scope, fields: tuple[Field, ...], paid: set[Row]) -> Block:
+    """What moves several blocks is paid by the first of them."""
+    whole = reduce(or_, (field.span for field in fields)) & scope.within
     rows = [row for row in scope.rows if row[-1].touches & whole]
-    local = [(row[0] & whole, row[1], row[2] & whole, 0 if row in paid else row[3]) for row in rows]
+    costs = [0 if row in paid else row[3] for row in rows]
     paid.update(rows)
-    strips = [(one.known, one.width) for one in scope.grounds if one.known & whole]
-    return Block(whole, tuple(dict.fromkeys(local)), tuple(strips))
+    strips = ((one.loose, one.width) for one in scope.grounds if one.loose & whole)
+    return Block(fields, whole, tuple(zip(rows, costs, strict=True)), tuple(strips))

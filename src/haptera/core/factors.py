@@ -6,7 +6,7 @@ from functools import lru_cache
 from heapq import merge
 from typing import Final
 
-from haptera.core.estimate import Estimate, estimate_of
+from haptera.core.estimate import Estimate
 from haptera.core.knowledge import Domain
 from haptera.core.scope import Memory, Scope, apart, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
@@ -24,14 +24,14 @@ class Factor:
     estimate: Estimate
 
     def search(self, start: int, *, budget: int, barred: frozenset[str] = frozenset()) -> Found:
-        return search(self.scope, start, budget=budget, bound=self.estimate, barred=barred)
+        return search(self.scope, start, self.estimate, budget=budget, barred=barred)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
     """A goal as a whole, and its parts."""
 
-    whole: Factor
+    whole: Scope
     parts: tuple[Factor, ...]
 
     def search(self, start: int, *, budget: int, barred: frozenset[str] = frozenset()) -> Found:
@@ -47,27 +47,26 @@ class Factors:
         routes = [one for one in found if isinstance(one, Route)]
         if len(routes) < len(found):
             return Spent(expanded)
-        cost = sum(one.cost for one in routes)
-        moves = self._together([one.moves for one in routes], barred)
+        moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
-            return self.whole.search(start, budget=budget, barred=barred)
-        return Route(moves, cost, expanded)
+            whole = Factor(self.whole, Estimate(self.whole))
+            return whole.search(start, budget=budget, barred=barred)
+        return Route(moves, sum(one.cost for one in routes), expanded)
 
     def _together(
         self, chains: list[tuple[Move, ...]], barred: frozenset[str]
     ) -> tuple[Move, ...] | None:
-        """Always the first in order of what comes next; None where only barred parts can lead."""
-        order = {move: number for number, (*_, move) in enumerate(self.whole.scope.rows)}
-        heads = [one for one in chains if one]
-        leads = [one for one in heads if one[0].part.path not in barred]
-        if heads and not leads:
+        """One chain of all: of the moves that come next, always the first in order.
+
+        The first of all is not barred; None where each part begins with one that is.
+        """
+        order = {move: number for number, (*_, move) in enumerate(self.whole.rows)}
+        leads = [one for one in chains if one[0].part.path not in barred]
+        if chains and not leads:
             return None
-        rest = heads
-        lead: tuple[Move, ...] = ()
-        if barred and leads:
-            first = min(leads, key=lambda one: order[one[0]])
-            lead, rest = first[:1], [one[1:] if one is first else one for one in heads]
-        return (*lead, *merge(*rest, key=order.__getitem__))
+        lead = min(leads, key=lambda one: order[one[0]], default=())
+        rest = [one[1:] if one is lead else one for one in chains]
+        return (*lead[:1], *merge(*rest, key=order.__getitem__))
 
 
 def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
@@ -77,9 +76,5 @@ def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Facto
 
 @lru_cache(FACTORS_CACHED_MAX)
 def _factors(domain: Domain, goal: tuple[tuple[str, str], ...], memory: Memory) -> Factors:
-    whole = _factor(scope_of(domain, dict(goal), memory))
-    return Factors(whole, tuple(_factor(one) for one in apart(domain, dict(goal), memory)))
-
-
-def _factor(scope: Scope) -> Factor:
-    return Factor(scope, estimate_of(scope))
+    parts = (Factor(one, Estimate(one)) for one in apart(domain, dict(goal), memory))
+    return Factors(scope_of(domain, dict(goal), memory), tuple(parts))

@@ -21,7 +21,7 @@ class Domain:
     """What a class of entities can know and do. States are words, always stripped.
 
     `grounds` are in dependency order, all parts and moves in the order of their paths. `doubts`
-    are the moves of looks that do not trust a memory.
+    are the moves of looks that do not trust a memory. `by_look` has both for the path of a look.
     """
 
     problem: Problem
@@ -31,6 +31,7 @@ class Domain:
     steps: tuple[Step, ...]
     moves: tuple[Move, ...]
     doubts: tuple[Move, ...]
+    by_look: Mapping[str, tuple[Move, ...]]
 
     def start(self, observed: Mapping[str, str], remembered: Mapping[str, str]) -> int:
         """The state of these values; observed ones win, and an observed unknown says nothing.
@@ -96,7 +97,10 @@ def compile_class(problem: Problem) -> Domain:
     moves += [_step_move(step, fields, grounds) for step in steps]
     moves.sort(key=lambda move: move.part.path)
     doubts = tuple(move for look in looks for move in _doubts(look, fields))
-    return Domain(problem, fields, grounds, looks, steps, tuple(moves), doubts)
+    by_look = {
+        look.path: tuple(one for one in (*moves, *doubts) if one.part is look) for look in looks
+    }
+    return Domain(problem, fields, grounds, looks, steps, tuple(moves), doubts, by_look)
 
 
 def excluding_attribute(problem: Problem, part: Part) -> Condition | None:

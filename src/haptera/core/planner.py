@@ -35,7 +35,7 @@ def plan(
     # A machine may have been swapped: once more, with less trust in memory (SEMANTICS, Doubt).
     doubting = trusting & ~domain.memories(start)
     doubtful = factors_of(domain, goal, Memory.DOUBTED)
-    if (trusting ^ doubting) & doubtful.whole.scope.within:
+    if (trusting ^ doubting) & doubtful.whole.within:
         second = doubtful.search(doubting, budget=budget, barred=barred)
         if not isinstance(second, Walled):
             return _answer(domain, doubting, second, after=expanded)
@@ -56,12 +56,23 @@ def _answer(domain: Domain, root: int, found: Route | Spent, *, after: int = 0) 
     states = [domain.known(state)]
     for move in found.moves:
         links.append(_link(domain, state, move))
-        state = domain.strip(state & move.keep | move.put)
-        states.append(domain.known(state))
+        before, state = state, domain.strip(state & move.keep | move.put)
+        states.append(_known(domain, states[-1], before ^ state, state))
     doubts = root & domain.touched != domain.touched
     return Chain(
         tuple(links), tuple(states), found.cost, optimal=True, doubts=doubts, expanded=expanded
     )
+
+
+def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> dict[str, str]:
+    """What is known, where it differs from the last state only by the changed bits."""
+    known = dict(last)
+    for name, field in domain.fields.items():
+        if changed & field.whole:
+            value = field.value(state)
+            known.pop(name, None)
+            known |= {} if value is None else {name: value}
+    return known
 
 
 def _link(domain: Domain, state: int, move: Move) -> Link:
@@ -71,7 +82,8 @@ def _link(domain: Domain, state: int, move: Move) -> Link:
     look = move.link.look
     could = {
         one.link.expect
-        for one in (*domain.moves, *domain.doubts)
-        if isinstance(one.link, Find) and one.link.look is look and not state & one.forbidden
+        for one in domain.by_look[look.path]
+        if isinstance(one.link, Find) and not state & one.forbidden
     }
-    return replace(move.link, hoped=could != {domain.remembered(state).get(look.at)})
+    memory = domain.fields[look.at].memory(state)
+    return replace(move.link, hoped=could != {memory})

@@ -8,7 +8,7 @@ from haptera.core.blocked import blocked
 from haptera.core.factors import Factors
 from haptera.core.knowledge import Domain, excluding_attribute
 from haptera.core.problem import subjects
-from haptera.core.search import Route, Walled, search
+from haptera.core.search import Route, Search, Walled
 from haptera.core.word import Grounds
 from haptera.model.chain import Chain, Find, Reason, ReasonKind
 from haptera.model.parts import Look, Part
@@ -131,7 +131,7 @@ def _waits(domain: Domain, start: int, factors: Factors, budget: int) -> Reason 
 
     Of several such values those with the cheapest chain, as far as the budget allows to look.
     """
-    within = factors.whole.scope.within
+    within = factors.whole.within
     borrowed = [name for name in domain.problem.borrowed if domain.fields[name].whole & within]
     for count in range(1, len(borrowed) + 1):
         chains: list[tuple[int, Values]] = []
@@ -152,7 +152,7 @@ def _blocked(domain: Domain, start: int, factors: Factors, budget: int) -> Reaso
     """What stands in the way of the part of the goal that has no chain."""
     parts = (one for one in factors.parts if isinstance(one.search(start, budget=budget), Walled))
     scope = next(parts).scope
-    found = search(scope, start, budget=budget)
+    found = Search(scope, start).best(budget)
     if isinstance(found, Walled):
         return blocked(domain, scope.goal, found.reached)
     text = f"no way to {_listed(scope.goal.items())}, whatever else is done"

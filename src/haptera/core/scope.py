@@ -63,17 +63,26 @@ def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scop
     """
     whole = scope_of(domain, goal, memory)
     vary = _varying(whole)
-    joined: list[int] = []
-    for bits in _together(whole):
-        apart = [one for one in joined if not one & bits & vary]
-        joined = [*apart, reduce(or_, (one for one in joined if one & bits & vary), bits & vary)]
+    groups = joined(bits & vary for bits in _together(whole))
     names: dict[int, list[str]] = {}
     for name in sorted(goal):
-        field = domain.fields[name]
-        mine = next((one for one in joined if one & field.whole), field.whole)
+        bits = domain.fields[name].whole
+        mine = next((one for one in groups if one & bits), bits)
         names.setdefault(mine, []).append(name)
+    if len(names) == 1:
+        return (whole,)
     goals = ({name: goal[name] for name in some} for some in names.values())
     return tuple(scope_of(domain, one, memory) for one in goals)
+
+
+def joined(spans: Iterable[int]) -> list[int]:
+    """The bits of spans, those that overlap put together."""
+    groups: list[int] = []
+    for span in spans:
+        overlapping = [one for one in groups if one & span]
+        groups = [one for one in groups if not one & span]
+        groups.append(reduce(or_, overlapping, span))
+    return groups
 
 
 def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> int:

@@ -1,16 +1,22 @@
 """The cheapest way from a state to a goal: always go on from where it seems shortest."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from haptera.core.estimate import UNREACHED
+from haptera.core.knowledge import Domain
 from haptera.core.scope import Row, Scope
 from haptera.core.word import Move, strip
 
-# States that one search goes on from before it gives up.
+# States that one search goes on from before it gives up, where nothing waits for it.
 EXPANSIONS_MAX: Final = 4_000
+# In the core others wait: so many times may one search try a move and think of a variable. It is
+# some 8 ms, whatever the machine; a search that needs more is rare.
+WORK_MAX: Final = 160_000
+# States that a first try, which trusts the bound, may find to lead nowhere.
+DEAD_ENDS_MAX: Final = 16
 
 # What is left to pay from a state, at the least.
 Bound = Callable[[int], float]
@@ -43,92 +49,109 @@ class Spent:
 Found = Route | Walled | Spent
 
 
+def affordable(domain: Domain) -> int:
+    """How many states a search may go on from where the core must not be held up."""
+    each = max(1, len(domain.moves) * len(domain.fields))
+    return min(EXPANSIONS_MAX, WORK_MAX // each)
+
+
 def unbounded(_: int) -> float:
     """The bound that rules out nothing."""
     return 0
 
 
 def search(
-    scope: Scope,
-    start: int,
-    *,
-    budget: int,
-    bound: Bound = unbounded,
-    barred: frozenset[str] = frozenset(),
+    scope: Scope, start: int, bound: Bound, *, budget: int, barred: frozenset[str] = frozenset()
 ) -> Found:
     """The cheapest route from a state; no barred part is its first.
 
     Of several, the one whose first move comes first in the scope, then its second, and so on. It
     is the same whatever the bound, and what is left of it is the route from where it has come to.
     """
-    opening = tuple(row for row in scope.rows if row[-1].part.path not in barred)
-    return _Search(scope, opening, start & scope.within, bound).run(budget)
+    begun = Search(scope, start, bound, barred)
+    return begun.straight() or begun.best(budget)
 
 
-@dataclass(slots=True)
-class _Search:
+class Search:
     """What is found out on the way: what states cost to come to, and cost from there at least."""
 
-    scope: Scope
-    opening: tuple[Row, ...]
-    root: int
-    bound: Bound
-    costs: dict[int, int] = field(default_factory=dict)
-    bounds: dict[int, float] = field(default_factory=dict)
+    def __init__(
+        self,
+        scope: Scope,
+        start: int,
+        bound: Bound = unbounded,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
+        self._scope = scope
+        self._root = start & scope.within
+        self._bound = bound
+        self._opening = tuple(row for row in scope.rows if row[-1].part.path not in barred)
+        self._costs: dict[int, int] = {self._root: 0}
+        self._bounds: dict[int, float] = {}
+        self._expanded = 0
 
-    def run(self, budget: int) -> Found:
-        self.costs[self.root] = 0
-        queue = [(self._left(self.root), 0, self.root)]
-        expanded = 0
+    def straight(self) -> Route | None:
+        """The route that costs no more than the bound says, if it is found at once."""
+        least = self._left(self._root)
+        moves = self._first(int(least), DEAD_ENDS_MAX) if least < UNREACHED else None
+        return None if moves is None else Route(moves, int(least), self._expanded)
+
+    def best(self, budget: int) -> Found:
+        """Always go on from the state that promises most."""
+        queue = [(self._left(self._root), 0, self._root)]
         while queue and queue[0][0] < UNREACHED:
             _, paid, state = heappop(queue)
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
-            if cost > self.costs[state]:
+            if cost > self._costs[state]:
                 continue
-            if expanded == budget:
-                return Spent(expanded)
-            expanded += 1
+            if self._expanded >= budget:
+                return Spent(self._expanded)
+            self._expanded += 1
             if self._met(state):
                 moves = self._first(cost, budget)
-                return Spent(expanded) if moves is None else Route(moves, cost, expanded)
-            for after, more, _ in _after(state, self.scope.rows if cost else self.opening):
-                if cost + more < self.costs.get(after, UNREACHED):
-                    self.costs[after] = cost + more
+                if moves is None:
+                    return Spent(self._expanded)
+                return Route(moves, cost, self._expanded)
+            for after, more, _ in _after(state, self._scope.rows if cost else self._opening):
+                if cost + more < self._costs.get(after, UNREACHED):
+                    self._costs[after] = cost + more
                     heappush(queue, (cost + more + self._left(after), -cost - more, after))
-        return Walled(tuple(self.costs), expanded)
+        return Walled(tuple(self._costs), self._expanded)
 
-    def _first(self, cost: int, budget: int) -> tuple[Move, ...] | None:
-        """The first route of this cost, the lowest; None where it takes more than the budget.
+    def _first(self, cost: int, dead_ends_max: int) -> tuple[Move, ...] | None:
+        """The first of the routes of this cost, where none costs less and there is one.
 
         Goes down from the root by the first row that may do, and back up where none does.
         """
         vain: dict[int, int] = {}  # From these states it costs more than this.
         moves: list[Move] = []
-        trail = [(self.root, cost, _after(self.root, self.opening))]
-        while not self._met(trail[-1][0]):
+        trail = [(self._root, cost, _after(self._root, self._opening))]
+        while trail and len(vain) <= dead_ends_max:
             state, left, afters = trail[-1]
+            if self._met(state):
+                self._expanded += len(moves)
+                return tuple(moves)
             for after, more, move in afters:
                 rest = left - more
-                on_time = cost - rest <= self.costs.get(after, UNREACHED)
-                if on_time and self._left(after) <= rest > vain.get(after, -1):
+                in_time = cost - rest <= self._costs.get(after, UNREACHED)
+                if in_time and self._left(after) <= rest > vain.get(after, -1):
                     moves.append(move)
-                    trail.append((after, rest, _after(after, self.scope.rows)))
+                    trail.append((after, rest, _after(after, self._scope.rows)))
                     break
             else:
                 vain[state] = left
-                if len(vain) > budget:
-                    return None
                 trail.pop()
-                moves.pop()
-        return tuple(moves)
+                del moves[-1:]
+        self._expanded += len(vain)
+        return None
 
     def _met(self, state: int) -> bool:
-        return state & self.scope.wanted == self.scope.wanted
+        return state & self._scope.wanted == self._scope.wanted
 
     def _left(self, state: int) -> float:
-        if state not in self.bounds:
-            self.bounds[state] = self.bound(state)
-        return self.bounds[state]
+        if state not in self._bounds:
+            self._bounds[state] = self._bound(state)
+        return self._bounds[state]
 
 
 def _after(state: int, rows: Iterable[Row]) -> Iterator[tuple[int, int, Move]]:

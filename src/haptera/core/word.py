@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 
 from haptera.model.chain import Find, Link
 from haptera.model.parts import Part
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Field:
     """Where a variable of k known values stands: k bits known, k remembered, one for unknown.
 
@@ -22,28 +22,28 @@ class Field:
     lowest: int
     touched: int
 
-    @property
+    @cached_property
     def width(self) -> int:
         """How far a value's remembered bit lies above its known one."""
         return len(self.values) - 1
 
-    @property
+    @cached_property
     def known(self) -> int:
         return (self.lowest << self.width) - self.lowest
 
-    @property
+    @cached_property
     def remembered(self) -> int:
         return self.known << self.width
 
-    @property
+    @cached_property
     def unknown(self) -> int:
         return self.lowest << 2 * self.width
 
-    @property
+    @cached_property
     def whole(self) -> int:
         return self.known | self.remembered | self.unknown
 
-    @property
+    @cached_property
     def span(self) -> int:
         """All bits of the variable, `touched` too."""
         return self.whole | self.touched
@@ -88,6 +88,11 @@ class Grounds:
     width: int
     looks: tuple[tuple[int, int], ...]
     reads: int
+
+    @property
+    def loose(self) -> int:
+        """The known values that can lose their grounds: each look at them requires something."""
+        return self.known & ~reduce(or_, (yields for yields, closed in self.looks if not closed), 0)
 
     def reading(self, values: int) -> int:
         """The bits that a state may have in which one of these values (known bits) has grounds."""

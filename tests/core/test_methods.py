@@ -1,0 +1,197 @@
+"""Each way to search, forced alone, finds the same route; and what is left of it is found again."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from haptera.core.estimate import UNREACHED, Estimate
+from haptera.core.factors import factors_of
+from haptera.core.knowledge import Domain, compile_class
+from haptera.core.planner import plan
+from haptera.core.scope import Memory, Scope, scope_of
+from haptera.core.search import EXPANSIONS_MAX, Found, Route, Search, Walled
+from haptera.model.chain import Chain, Do, Find
+from tests.core.planner_model import Model, freeze, meets
+from tests.core.strategies import Question, questions
+from tests.core.test_planner import ask, from_memory, start_of
+from tests.core.twins import side_by_side
+
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
+
+SHARES_EXAMPLES = 300
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question compiled, with the root that trusts memory or the one that doubts it."""
+
+    domain: Domain
+    question: Question
+    memory: Memory
+    root: int
+
+    @property
+    def scope(self) -> Scope:
+        return scope_of(self.domain, self.question.desired, self.memory)
+
+
+def case(question: Question, memory: Memory) -> Case:
+    domain = compile_class(question.problem)
+    start = domain.start(question.observed, question.remembered)
+    doubted = domain.memories(start) if memory is Memory.DOUBTED else 0
+    return Case(domain, question, memory, (start | domain.touched) & ~doubted)
+
+
+def blind(case: Case) -> Found:
+    return Search(case.scope, case.root).best(EXPANSIONS_MAX)
+
+
+def bounded(case: Case) -> Found:
+    return Search(case.scope, case.root, Estimate(case.scope)).best(EXPANSIONS_MAX)
+
+
+def straight(case: Case) -> Found | None:
+    return Search(case.scope, case.root, Estimate(case.scope)).straight()
+
+
+def in_parts(case: Case) -> Found:
+    factors = factors_of(case.domain, case.question.desired, case.memory)
+    return factors.search(case.root, budget=EXPANSIONS_MAX)
+
+
+def verdict(found: Found) -> object:
+    """What all methods must agree on: the very moves, or that there are none."""
+    if isinstance(found, Route):
+        return found.cost, [move.link for move in found.moves]
+    return type(found)
+
+
+def model_cost(case: Case) -> int | None:
+    model, start = Model(case.question.problem), start_of(case.question)
+    doubted = model.remembered(start) if case.memory is Memory.DOUBTED else ()
+    return model.cheapest(start, case.question.desired, doubted=doubted)
+
+
+@pytest.mark.parametrize("method", [blind, bounded, in_parts])
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_each_method_alone_finds_what_the_plain_model_finds(
+    method: Callable[[Case], Found], question: Question, memory: Memory
+) -> None:
+    one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
+    found = method(one)
+    assert isinstance(found, Route | Walled)
+    assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
+    assert verdict(found) == verdict(blind(one))
+
+
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_a_straight_route_is_the_first_of_the_cheapest(question: Question, memory: Memory) -> None:
+    one = case(question, memory)
+    found = straight(one)
+    if found is not None:
+        assert verdict(found) == verdict(blind(one))
+
+
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_the_bound_never_promises_more_than_there_is(question: Question, memory: Memory) -> None:
+    """Held against the true cost of every state within reach, and from each to the next."""
+    one = case(question, memory)
+    model, start = Model(question.problem), start_of(question)
+    doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
+    estimate, place = Estimate(one.scope), (freeze(start), doubted)
+    for frozen, doubts in model.costs(place):
+        state = word(one.domain, model, dict(frozen), doubts)
+        bound = estimate(state & one.scope.within)
+        cost = model.cheapest(dict(frozen), question.desired, doubted=doubts)
+        assert bound <= (UNREACHED if cost is None else cost)
+
+
+@given(questions())
+def test_what_is_left_of_a_chain_is_planned_again_from_each_of_its_states(
+    question: Question,
+) -> None:
+    domain = compile_class(question.problem)
+    state = domain.start(question.observed, question.remembered)
+    answer = plan(domain, state, question.desired)
+    if not isinstance(answer, Chain) or answer.doubts:
+        return  # A hope that was fulfilled is no longer in doubt: what is left is another search.
+    for number, link in enumerate(answer.links, start=1):
+        state = domain.strip(after(domain, state, link))
+        rest = plan(domain, state, question.desired)
+        assert isinstance(rest, Chain)
+        assert rest.links == answer.links[number:]
+        assert rest.states == answer.states[number:]
+
+
+@given(questions(), questions())
+def test_two_problems_side_by_side_have_the_chains_of_each(one: Question, two: Question) -> None:
+    both = ask(side_by_side(one, two))
+    apart = (ask(one), ask(two))
+    if all(isinstance(answer, Chain) and not answer.doubts for answer in apart):
+        assert isinstance(both, Chain)
+        assert both.cost == sum(answer.cost for answer in apart if isinstance(answer, Chain))
+        assert both.optimal
+    elif not isinstance(both, Chain):
+        assert not all(isinstance(answer, Chain) for answer in apart)
+
+
+@pytest.mark.slow
+def test_each_method_decides_some_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    decided: Counter[str] = Counter()
+
+    @seed(1)
+    @settings(
+        max_examples=SHARES_EXAMPLES,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(questions())
+    def count(question: Question) -> None:
+        decided.update(methods(case(question, Memory.TRUSTED)))
+
+    count()
+    with capsys.disabled():
+        total = sum(decided.values())
+        shares = (f"{name} {number / total:.0%}" for name, number in decided.most_common())
+        print("\ngoals and parts of goals decided by:", ", ".join(shares))  # noqa: T201
+    assert set(decided) == {"straight", "bound alone", "search"}
+
+
+def methods(one: Case) -> list[str]:
+    """Which method decides each part of a goal, as the planner goes about it."""
+    names = []
+    for part in factors_of(one.domain, one.question.desired, one.memory).parts:
+        begun = Search(part.scope, one.root, part.estimate)
+        if begun.straight() is not None:
+            names.append("straight")
+        else:
+            names.append("search" if begun.best(EXPANSIONS_MAX).expanded else "bound alone")
+    return names
+
+
+def after(domain: Domain, state: int, link: Find | Do) -> int:
+    """The state with what a link sets, not yet stripped."""
+    if isinstance(link, Find):
+        field = domain.fields[link.look.at]
+        return state & ~field.whole | field.holding((link.expect,))
+    for change in link.step.changes:
+        field = domain.fields[change.variable]
+        bit = field.holding((change.target,))
+        state = state & ~field.whole | (bit << field.width if change.expected else bit)
+    return state
+
+
+def word(domain: Domain, model: Model, status: dict[str, str], doubted: frozenset[str]) -> int:
+    """A state of the plain model as a word."""
+    known = {name: one for name, one in status.items() if model.is_known(name, one)}
+    memory = {name: one.removesuffix("?") for name, one in status.items() if one.endswith("?")}
+    trusted = (field.touched for name, field in domain.fields.items() if name not in doubted)
+    state = domain.start(known, memory)
+    assert meets(domain.known(state), known)
+    return state | sum(trusted)
