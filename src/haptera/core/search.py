@@ -129,7 +129,7 @@ class Search:
         while trail and len(vain) <= dead_ends_max:
             state, left, afters = trail[-1]
             if self._met(state):
-                self._expanded += len(moves)
+                self._expanded += len(trail)
                 return tuple(moves)
             for after, more, move in afters:
                 rest = left - more
