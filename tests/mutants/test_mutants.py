@@ -52,10 +52,11 @@ def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
     found_by = patch.read_text().splitlines()[1].removeprefix("Found by: ")
     first = found_by.removeprefix(BY_SEEDS)
     hunt = (TEST, found_by) if first == found_by else (HUNT, f"{first}+{SEEDS_MAX}")
+    path = f"{tmp_path / 'src'}{os.pathsep}{ROOT}"
     ended = subprocess.run(
         [sys.executable, "-c", hunt[0], str(tmp_path), hunt[1]],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'src'}{os.pathsep}{ROOT}"},
+        env={**os.environ, "HYPOTHESIS_PROFILE": "hunt", "PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=FIND_WITHIN_S,

@@ -14,7 +14,7 @@ from haptera.core.word import Field
 
 # States of variables that are changed together, up to which they are looked at together.
 BLOCK_STATES_MAX: Final = 512
-# Things that must be so at some time for the goal to be met: so many are minded.
+# Things that must be so at some time for the goal to be met: so many are minded in a state.
 LANDMARKS_MAX: Final = 256
 
 UNREACHED: Final = float("inf")
@@ -131,7 +131,7 @@ class Estimate:
             if cost > farthest.get(whole, 0):
                 farthest[whole] = cost
             for one in first:
-                if state & one.bad and one not in minded:
+                if state & one.bad and one not in minded and len(marks) < LANDMARKS_MAX:
                     minded.add(one)
                     marks.append(one)
         return sum(farthest.values())
@@ -142,7 +142,7 @@ class Estimate:
 
     def _look_ahead(self, mark: Landmark, state: int) -> tuple[float, tuple[Landmark, ...]]:
         first = []
-        if len(mark.fields) == 1 and len(self._marks) < LANDMARKS_MAX:
+        if len(mark.fields) == 1:
             first = [self._mark((one,), bad) for one, bad in self._first(mark, state)]
         ahead = mark.ahead[state] = mark.cost(state), tuple(dict.fromkeys(first))
         return ahead
@@ -160,7 +160,7 @@ class Estimate:
         if not rows or (grounds and grounds.loose and good & field.remembered):
             return  # Nothing can bring it about, or strip can.
         before = reduce(or_, (~forbidden for forbidden, *_ in rows))
-        after = grounds.reading(good) if grounds and not good & field.unknown else -1
+        after = grounds.reading(good) if grounds and not good & ~field.known else -1
         for other in self._scope.fields:
             for reach in (before, after):
                 if other is not field and (missing := other.whole & ~reach):

@@ -92,9 +92,6 @@ def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> 
         for move in moves:
             if move.touches & within:
                 within |= move.reads
-        for one in domain.grounds:
-            if one.known & within:
-                within |= one.reads
     return within
 
 
@@ -128,7 +125,8 @@ def _varying(scope: Scope) -> int:
 
 
 def _together(scope: Scope) -> list[int]:
-    """For each field, move and look, the bits of all variables that it joins."""
-    joins = [field.span for field in scope.fields]
-    joins += [one.known | one.reads for one in scope.grounds]
-    return joins + [move.reads | move.touches for *_, move in scope.rows]
+    """For each variable and move, the bits of all variables that it joins.
+
+    What strip joins, looks join: their moves read what they require.
+    """
+    return [field.span for field in scope.fields] + [move.reads for *_, move in scope.rows]
