@@ -3,9 +3,9 @@
     python -m benchmarks.planner [ROUNDS]
 
 All answer the same problems in this one run; of several rounds the fastest counts, for others may
-work on the machine, and only ratios are worth comparing. The classical planner is pyperplan, where it is installed: it is handed
-its task ready made, so that neither parsing nor grounding counts against it.
-The original's own figures, printed beside, are from another machine of the same size.
+work on the machine, and only ratios are worth comparing. The classical planner is pyperplan, where
+it is installed: it is handed its task ready made, so that neither parsing nor grounding counts
+against it. The original's own figures, printed beside, are from another machine of the same size.
 """
 
 import os
