@@ -31,7 +31,10 @@ class Catalog:
 
     def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
         self.kinds = kinds
-        self._compile({one.name: one for one in (*_own(kinds), *manifests)})
+        self._parts: dict[str, list[Part]] = {}
+        self._domains: dict[tuple[str, Goal], Domain] = {}
+        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
+        self._declare({one.name: one for one in (*_own(kinds), *manifests)})
 
     def replace(self, manifest: Manifest) -> None:
         """Plan with this in place of what the module declared so far.
@@ -46,7 +49,7 @@ class Catalog:
             raise HapteraError(
                 "is a gate, or is none, as it was not before", do="start haptera anew"
             )
-        self._compile({**self.manifests, manifest.name: manifest})
+        self._declare({**self.manifests, manifest.name: manifest})
 
     def parts(self) -> list[Part]:
         """All declared parts."""
@@ -110,7 +113,8 @@ class Catalog:
             )
         return found
 
-    def _compile(self, manifests: dict[str, Manifest]) -> None:
+    def _declare(self, manifests: dict[str, Manifest]) -> None:
+        """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
         by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
         for manifest in manifests.values():
             for part in manifest.parts:
@@ -122,11 +126,12 @@ class Catalog:
                 by_kind[part.kind].append(part)
         for name, parts in by_kind.items():
             check(problem_of(self.kinds[name], parts, {}))
+        kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
+        self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
+        self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
         self.manifests, self._parts = manifests, by_kind
         self.sums = sums_of(manifests.values())
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
-        self._domains: dict[tuple[str, Goal], Domain] = {}
-        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
 
     def _class(self, row: Row, node: Row | None) -> tuple[str, Goal]:
         values = attributes(row, node)

@@ -1,0 +1,44 @@
+"""A module that changes what it declares concerns the classes of its own kinds, and no other."""
+
+from dataclasses import replace
+
+from haptera.core.catalog import Catalog
+from haptera.core.rows.row import Row
+from haptera.kinds import KINDS
+from haptera.model.entity import EntityId, node_id
+from haptera.model.parts import Change, Context, Look, Manifest, Step
+
+NODE = Row(node_id("n01"), KINDS["node"])
+WEB = Row(EntityId("service", "web", "n01"), KINDS["service"])
+
+POWER = Look("bmc", "look_power", "node", "power", ("off", "on"))
+RUN = Look("keeper", "look_run", "service", "run", ("stopped", "running"))
+START = Step("keeper", "start", "service", (Change("run", ("stopped",), "running"),))
+
+
+def manifest(module: str, *looks: Look, steps: tuple[Step, ...] = ()) -> Manifest:
+    return Manifest(module, "1", Context.PARENT, looks, steps)
+
+
+def test_only_classes_of_kinds_whose_parts_change_are_compiled_anew() -> None:
+    catalog = Catalog(KINDS, [manifest("bmc", POWER), manifest("keeper", RUN)])
+    node, service = catalog.domain(NODE, NODE), catalog.domain(WEB, NODE)
+
+    catalog.replace(manifest("keeper", RUN, steps=(START,)))
+
+    assert catalog.domain(NODE, NODE) is node
+    assert catalog.domain(WEB, NODE) is not service
+    assert catalog.domain(WEB, NODE).steps == (START,)
+
+
+def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
+    catalog = Catalog(KINDS, [manifest("bmc", POWER), manifest("keeper", RUN)])
+    start = catalog.domain(WEB, NODE).start({"run": "stopped"}, {})
+    goal = {"run": "running"}
+    before = catalog.plan(WEB, NODE, start, goal, frozenset())
+
+    catalog.replace(replace(manifest("keeper", RUN), version="2"))
+    assert catalog.plan(WEB, NODE, start, goal, frozenset()) is before
+
+    catalog.replace(manifest("keeper", RUN, steps=(START,)))
+    assert catalog.plan(WEB, NODE, start, goal, frozenset()) != before
