@@ -134,6 +134,19 @@ def test_where_no_gate_is_nothing_is_permitted_unless_the_node_is_never_busy() -
     assert quiet.said == (Permit("a1-1", granted=True),)
 
 
+def test_a_gate_whose_module_is_left_alone_refuses_and_says_so() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    for process in range(1, 7):
+        agent.tell(Exited("jobs", "was killed", process))
+        agent.tell(Ticked(), after_s=60)
+    agent.hear(OFF)
+    assert agent.said == (
+        Permit("a1-1", False, "module jobs has failed: was killed; it died 6 times within 10 min"),
+    )
+
+
 def test_a_permit_is_withdrawn_while_its_gate_is_opened_closed_or_gone() -> None:
     agent = Agent(JOBS)
     agent.hear(OFF)

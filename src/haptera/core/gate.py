@@ -147,8 +147,10 @@ class Gate:
                 "nothing here can tell whether the node is busy: run module jobs,"
                 " or give the node `jobs: none`"
             )
-        refused = [leaf.refusal for leaf in self._leaves.values() if leaf.refusal is not None]
-        return refused[0] if refused else None
+        refused = [leaf.refusal for leaf in self._leaves.values()]
+        # Who closed its gate, and then was disabled, opens it to nobody.
+        rest = [self._supervisor.at_rest(n) for n, leaf in self._leaves.items() if not leaf.closed]
+        return next((text for text in (*refused, *rest) if text is not None), None)
 
     def _forgive(self) -> None:
         """Something else is asked: what refused before is asked again."""

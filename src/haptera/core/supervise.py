@@ -95,6 +95,13 @@ class Supervisor:
         one = self._modules.get(name)
         return one is not None and one.serving is None and self._given_up(self._row(one))
 
+    def at_rest(self, name: str) -> str | None:
+        """Why no process of this module serves or is to: it is disabled, or left alone."""
+        one = self._modules[name]
+        row = self._row(one)
+        resting = one.serving is None and (_disabled(row) or self._given_up(row))
+        return self.blocked(name) if resting else None
+
     def blocked(self, name: str) -> str | None:
         """Why no part of this module can be taken now."""
         one = self._modules[name]
