@@ -16,7 +16,7 @@ from haptera.model.changes import (
     StoredEntity,
     Undeclare,
 )
-from haptera.model.effects import Reply, Work, Write
+from haptera.model.effects import Call, Reply, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Exited, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.facts import Fact, Method
@@ -255,3 +255,16 @@ def test_policies_that_are_impossible_together_are_refused_whatever_brings_them_
     assert refusal(engine, new_node, Undeclare(high.entity)) is not None
     assert refusal(engine, new_node, Undeclare(high.entity), Undeclare(long.entity)) is None
     assert refusal(engine_with(long), new_node, Undeclare(OTHER)) is None
+
+
+def test_a_look_that_failed_meanwhile_does_not_take_away_why_the_step_is_left_alone() -> None:
+    engine = engine_with(policy("slow", backoff_ms=600_000, backoff_ms_max=600_000))
+    assert failed_once(engine) == "bmc.switch_on: fuse"
+    looks = [one for one in told(engine, 12 * S, Ticked()) if isinstance(one, Call)]
+    told(engine, 12 * S, Failed(looks[0].id, "no route to host"))
+    again = [one for one in told(engine, 30 * S, Ticked()) if isinstance(one, Call)]
+    told(engine, 30 * S, Answered(again[0].id, "off", 30 * S))
+
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.STUCK, "bmc.switch_on: fuse")

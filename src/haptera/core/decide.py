@@ -200,7 +200,7 @@ class Decisions:
             self._timers.soonest(("decide", row.id), again_at)
             row.plan = self._plan(place, frozenset())
             if isinstance(row.plan, Chain):
-                return Condition.STUCK, row.error or "the next part failed"
+                return Condition.STUCK, row.error or _last_words(row)
         return Condition.STUCK, answer.reason.text
 
     def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
@@ -318,3 +318,10 @@ def _doing(row: Row) -> str:
     }
     step = row.stepping.step
     return f"{step.path}: {words[row.stepping.phase]}{row.notes(step)}"
+
+
+def _last_words(row: Row) -> str:
+    """What came of the last step that failed: a look has failed since, and works again."""
+    failed = (one for one in reversed(row.tried) if not one.worked)
+    last = next(failed, None)
+    return "the next part failed" if last is None else f"{last.path}: {last.outcome}"
