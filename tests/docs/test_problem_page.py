@@ -65,6 +65,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     for module, limit in (
         (problem_line, "PROBLEM_BYTES_MAX"),
         (problem_line, "EXPANSIONS_PROBLEM_MAX"),
+        (problem_line, "TRIES_MAX"),
         (problem_json, "VALUES_MAX"),
         (problem_json, "MOVES_MAX"),
         (problem_json, "COST_MAX"),

@@ -16,8 +16,10 @@ from haptera.core.problem_json import (
 from haptera.model.errors import HapteraError
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
-# More than a daemon affords: whoever asks here waits, and nothing else does.
+# More than a daemon affords: whoever asks here waits, and nothing else does. Each state that a search
+# goes on from tries all moves, so that where there are many of these it gives up sooner.
 EXPANSIONS_PROBLEM_MAX: Final = 20_000
+TRIES_MAX: Final = 4_000_000
 
 
 class Outcome(StrEnum):
@@ -41,7 +43,8 @@ def answer_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
         return Outcome.MALFORMED, error_to_json(error)
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    answer = answer_to_json(plan(domain, start, question.desired, budget=EXPANSIONS_PROBLEM_MAX))
+    budget = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
+    answer = answer_to_json(plan(domain, start, question.desired, budget=budget))
     return Outcome(answer["verdict"]), answer
 
 
