@@ -16,8 +16,8 @@ from haptera.core.problem_json import (
 from haptera.model.errors import HapteraError
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
-# More than a daemon affords: whoever asks here waits, and nothing else does. Each state that a search
-# goes on from tries all moves, so that where there are many of these it gives up sooner.
+# More than a daemon affords: whoever asks here waits, and nothing else does. A search tries all
+# moves in each state that it goes on from: where there are many, it gives up sooner.
 EXPANSIONS_PROBLEM_MAX: Final = 20_000
 TRIES_MAX: Final = 4_000_000
 
