@@ -194,3 +194,17 @@ def test_whatever_breaks_no_command_ends_a_job_and_jobs_are_let_in_again(seed: i
     assert calm, [(one.name, one.power, one.gate) for one in machines]
     assert workload.started > 0
     assert sum(map(offs, machines)) > 0
+
+
+def test_a_permit_is_asked_for_again_as_soon_as_the_node_is_free() -> None:
+    world = cluster(3, CALM)
+    assert all_open(world, within_s=30)
+    assert world.settle(10)
+    machine = world.machines["n01"]
+    assert machine.start_job()
+    wish_off(world, "n01")
+    world.run(20)
+    assert offs(machine) == 0
+    machine.end_job()
+    world.run(2)
+    assert offs(machine) == 1

@@ -19,7 +19,7 @@ from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
 from haptera.kinds import budget
-from haptera.kinds.node import Power, fault_group, if_lost, power, rack
+from haptera.kinds.node import Busy, Power, busy, fault_group, if_lost, power, rack
 from haptera.model.budget import Budget, Per
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId, node_id
@@ -83,7 +83,7 @@ class Safety:
         needed = not self._harmless(node, turn.now)
         absent = (
             self._held_up(row, turn.now)
-            or self._refused_lately(row, turn.now)
+            or self._refused_lately(row, node, turn.now)
             or contested(row)
             or (self._silent(row, node, turn.now) if needed else None)
         )
@@ -184,8 +184,13 @@ class Safety:
                 return f"{look.path} looks at {look.at} first"
         return None
 
-    def _refused_lately(self, row: Row, now: int) -> str | None:
+    def _refused_lately(self, row: Row, node: Row, now: int) -> str | None:
+        """A node that refused is left alone for a while, unless it has become free since."""
         again_at, text = self._refused.get(row.id, (0, ""))
+        fact = node.known.get(busy.name)
+        free = fact is not None and fact.value == Busy.FREE
+        if free and node.found_at[busy.name] > again_at - PERMIT_AGAIN_NS:
+            again_at = now
         if again_at <= now:
             self._refused.pop(row.id, None)
             return None
