@@ -196,14 +196,15 @@ def test_whatever_breaks_no_command_ends_a_job_and_jobs_are_let_in_again(seed: i
     assert sum(map(offs, machines)) > 0
 
 
-def test_a_permit_is_asked_for_again_as_soon_as_the_node_is_free() -> None:
+@pytest.mark.parametrize("busy_s", [20, 21, 22, 23, 24])
+def test_a_permit_is_asked_for_again_as_soon_as_the_node_is_free(busy_s: int) -> None:
     world = cluster(3, CALM)
     assert all_open(world, within_s=30)
     assert world.settle(10)
     machine = world.machines["n01"]
     assert machine.start_job()
     wish_off(world, "n01")
-    world.run(20)
+    world.run(busy_s)
     assert offs(machine) == 0
     machine.end_job()
     world.run(2)
