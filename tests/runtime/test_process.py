@@ -58,6 +58,7 @@ class Rig:
     """Module processes over a real zygote."""
 
     def __init__(self, run_dir: Path, limits: Limits = LIMITS) -> None:
+        self.there_before = set(descendants(os.getpid()))
         self.heard = Heard()
         self.zygotes: list[ZygoteClient] = []
         self.loop_zygote = LoopZygote(self._start)
@@ -164,7 +165,7 @@ def test_what_was_held_is_held_though_the_module_is_killed(tmp_path: Path) -> No
         assert refused == Failed(1, f"1 job runs (locked by {os.getpid()})", refused=True)
         os.close(job)
         assert await ask(Work.HOLD) == Ended(1)
-        os.kill(module_pid("jobs"), signal.SIGKILL)
+        os.kill(module_pid(rig, "jobs"), signal.SIGKILL)
         assert await rig.heard.until(1) == [Exited("jobs", "killed by SIGKILL", 1)]
         await rig.ready("jobs", load("jobs").manifest())
 
@@ -204,7 +205,7 @@ def test_a_call_to_a_module_that_does_not_run_has_no_effect(tmp_path: Path) -> N
 def test_a_killed_module_is_reported_and_can_be_started_again(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
         await rig.ready()
-        os.kill(module_pid(), signal.SIGKILL)
+        os.kill(module_pid(rig), signal.SIGKILL)
 
         assert await rig.heard.until(1) == [Exited("trial", "killed by SIGKILL")]
         await rig.ready()
@@ -258,10 +259,12 @@ def test_a_log_that_cannot_be_opened_is_the_reason_why_nothing_runs(tmp_path: Pa
     run(scenario, tmp_path)
 
 
-def module_pid(module: str = "trial") -> int:
-    """The one process below us that calls itself the module."""
-    # Each once: a process that is adopted while we look is a child of two.
-    below = set(descendants(os.getpid()))
+def module_pid(rig: Rig, module: str = "trial") -> int:
+    """The one process below us that calls itself the module, and was not there before the rig.
+
+    For what earlier tests have let go of takes its time to end.
+    """
+    below = set(descendants(os.getpid())) - rig.there_before
     (pid,) = (pid for pid in below if named(pid) == f"module {module}")
     return pid
 
