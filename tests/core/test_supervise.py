@@ -40,6 +40,7 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
+from haptera.model.policy import STEPPING
 from haptera.model.views import Condition
 from tests.core.test_engine import BMC, LOOK, NODE, ON, SIDE, call, parent, stored, told
 
@@ -88,6 +89,21 @@ def die(engine: Engine, now: int, process: int) -> None:
     """The process dies as soon as it serves."""
     told(engine, now, Ready("bmc", process))
     told(engine, now, Exited("bmc", "killed by SIGSEGV", process))
+
+
+def refuse(engine: Engine, now: int, effects: list[object]) -> list[int]:
+    """Find the power off and refuse to switch it on; returns the tickets of what was written."""
+    tickets = []
+    for effect in (waiting := list(effects)):  # It grows on the way.
+        match effect:
+            case Write(ticket):
+                tickets.append(ticket)
+                waiting += told(engine, now, Written(ticket, 4))
+            case Call(id=number, work=Work.LOOK):
+                waiting += told(engine, now, Answered(number, "off", now))
+            case Call(id=number):
+                waiting += told(engine, now, Failed(number, "jammed", refused=True))
+    return tickets
 
 
 def dead(engine: Engine) -> int:
@@ -222,7 +238,7 @@ def test_a_module_that_dies_too_often_is_left_alone_and_no_node_is_blamed() -> N
     assert standing(engine) == (Condition.CONVERGED, None)
 
 
-def test_a_step_over_which_its_module_died_is_no_failure_of_the_node() -> None:
+def test_a_step_over_which_its_module_died_is_an_attempt_in_the_module_s_words() -> None:
     engine = parent(stored(desired={"power": "on"}))
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "off", S))
@@ -236,7 +252,7 @@ def test_a_step_over_which_its_module_died_is_no_failure_of_the_node() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     assert row.error == "bmc.switch_on: module bmc killed by SIGKILL"
-    assert failures(engine) == {}
+    assert failures(engine) == {"bmc.switch_on": 1}
 
 
 def test_a_step_whose_module_died_while_its_intent_was_written_is_not_begun() -> None:
@@ -320,6 +336,19 @@ def test_a_step_in_flight_ends_once_with_the_process_that_it_was_given_to() -> N
         Stop("bmc", 1),
         replace_process(call(3, Work.LOOK, "look", 3 * S), 2),
     ]
+
+
+def test_what_was_given_up_is_tried_at_once_when_another_process_takes_over() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    now, tickets = S, refuse(engine, S, told(engine, S, Ready("bmc")))
+    while failures(engine) != {"bmc.switch_on": STEPPING.attempts}:
+        now += STEPPING.backoff_ms_max * MS
+        tickets += refuse(engine, now, told(engine, now, Ticked()))
+
+    desire(engine, now, tickets[-1] + 1, settings="{}")
+    effects = told(engine, now, Ready("bmc", 2))
+    assert failures(engine) == {}
+    assert [type(one) for one in effects] == [Stop, Write]
 
 
 def test_a_new_process_of_another_version_than_is_desired_does_not_take_over() -> None:

@@ -200,12 +200,6 @@ class Acts:
             row.forget(change.variable, turn.now)
         self._read_from_now(turn, row, stepping, stepping.settled_at)
 
-    def lost(self, turn: Turn, row: Row, text: str) -> None:
-        """The module died over the step, and is to blame for that; the device is not."""
-        assert row.stepping is not None
-        row.stepping.lost = True
-        self.failed(turn, row, text, refused=False)
-
     def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""
         step, terms = pending.part, self._policies.terms(row.id, pending.part)
@@ -283,9 +277,6 @@ class Acts:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.stepping is not None
         step = row.stepping.step
-        if row.stepping.lost:
-            self._put_off(turn, row, error)
-            return
         policy = self._policies.terms(row.id, step).policy
         failures = row.fail(step.path, error, policy)
         if start is not None:
@@ -297,7 +288,7 @@ class Acts:
         return intent.began_at + (within_ms + step.late_ms) * MS
 
     def _put_off(self, turn: Turn, row: Row, error: str) -> None:
-        """The disk or the module, not the step, is at fault: that says nothing of the device."""
+        """The disk, not the step, is at fault: that says nothing of the device."""
         stepping = row.stepping
         assert stepping is not None
         row.failing, row.error = stepping.step.path, error

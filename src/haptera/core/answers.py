@@ -97,7 +97,7 @@ class Answers:
             if pending is None or row is None:
                 continue
             if pending.work is Work.STEP:
-                self._acts.lost(turn, row, f"module {module} {text}")
+                self._acts.failed(turn, row, f"module {module} {text}", refused=False)
             elif pending.work not in GATE_WORK:
                 self._looks.lost(row, pending)
             turn.dirty.add(row.id)

@@ -101,7 +101,7 @@ class Engine:
         usual = self.looks.usual
         self.agents = Agents(side, near, self.decisions, self.contests, self.safety, usual)
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, supervisor, self.answers, self.links, here)
+        self.takeover = Takeover(side, catalog, table, supervisor, self.answers, self.links, here)
         self._begin = Turn(now)
         self._load(stored, now)
 

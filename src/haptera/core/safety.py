@@ -85,6 +85,7 @@ class Safety:
             self._held_up(row, turn.now)
             or self._refused_lately(row, node, turn.now)
             or contested(row)
+            or contested(node)
             or (self._silent(row, node, turn.now) if needed else None)
         )
         if absent is not None:

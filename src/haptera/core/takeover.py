@@ -2,6 +2,7 @@
 
 from haptera.core.answers import Answers
 from haptera.core.catalog import Catalog
+from haptera.core.rows.table import Table
 from haptera.core.side import Side
 from haptera.core.supervise import Supervisor
 from haptera.core.sync.links import Links
@@ -19,6 +20,7 @@ class Takeover:
         self,
         side: Side,
         catalog: Catalog,
+        table: Table,
         supervisor: Supervisor,
         answers: Answers,
         links: Links,
@@ -26,6 +28,7 @@ class Takeover:
     ) -> None:
         self._side = side
         self._catalog = catalog
+        self._table = table
         self._supervisor = supervisor
         self._answers = answers
         self._links = links
@@ -42,6 +45,8 @@ class Takeover:
         replaced = self._supervisor.serves(turn, event)
         if replaced is not None:
             self._answers.move_watches(turn, event.module, replaced)
+            for row in self._table:
+                row.reconsider(event.module)
 
     def _replan(self, manifest: Manifest | None) -> str | None:
         """Plan with what a module declares now, or say why that cannot be.

@@ -58,7 +58,7 @@ class Stepping:
     `settled_at` is when its longest late effect has passed, so that any reading counts.
     `seen_ns` is over how long what it starts from had been read, the same each time, when it was
     begun; `enrolled` says that the node may have enrolled since; `usual_ns` how long the step
-    usually took until then; `lost` that its module died over it.
+    usually took until then.
     """
 
     intent: Intent
@@ -70,7 +70,6 @@ class Stepping:
     error: str | None = None
     enrolled: bool = False
     seen_ns: int = 0
-    lost: bool = False
     usual_ns: int | None = None
 
     @property
@@ -313,6 +312,18 @@ class Row:
         """What was done until now no longer counts as going round in circles."""
         self.oscillation = None
         self.forgiven_at = self.tried[-1].at if self.tried else 0
+
+    def reconsider(self, module: str) -> None:
+        """A module is another than the one whose parts failed here: they may be tried at once."""
+        self.forgive()
+        own = f"{module}."
+        self.failures = {
+            path: count for path, count in self.failures.items() if not path.startswith(own)
+        }
+        self.barred = {key: at for key, at in self.barred.items() if not key[1].startswith(own)}
+        for path, looking in self.looks.items():
+            if path.startswith(own):
+                looking.failed_until = 0
 
     def relent(self) -> None:
         """A person asks, or something else is desired: whatever failed may be tried at once."""
