@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 from tests.lab.rig import WAIT_S_MAX, wait_for
 
+# A lab of a hundred nodes takes so long to end, where others work on the machine.
+LAB_ENDS_S_MAX = 60
 ADDRESS, OTHER = "127.99.41.1", "127.99.41.2"
 SITE = """\
 cluster: small
@@ -70,6 +72,25 @@ def served(home, *options, address=ADDRESS):
         process.send_signal(signal.SIGINT)
         code = process.wait(WAIT_S_MAX)
     assert (code, "Traceback" in log.read_text()) == (0, False)
+
+
+@contextmanager
+def lab(folder):
+    """A lab of the site file there; interrupted, it says that all is well."""
+    with subprocess.Popen(
+        command("lab", "--dir", folder, "--site", "site.yaml"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=LAB_ENDS_S_MAX)
+    assert (process.returncode, errors) == (0, "")
 
 
 def desired(home):

@@ -8,12 +8,11 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.cli.rig import client_of, command, environment, typed
+from tests.cli.rig import client_of, lab, typed
 from tests.lab.rig import wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -40,25 +39,6 @@ BUSY = ("rack01n03", "rack02n04", "rack07n07")
 OFF = [name for name in NODES if name < "rack02n06"]
 # By default: a quarter of a rack of ten, 5 % of 100 nodes.
 RACK_MAX, PARENT_MAX = 2, 5
-
-
-@contextmanager
-def lab(folder):
-    (folder / "site.yaml").write_text(SITE + UP)
-    with subprocess.Popen(
-        command("lab", "--dir", folder, "--site", "site.yaml"),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
 
 
 def rows(folder, node):
@@ -113,6 +93,7 @@ def under_way_most(folder, nodes):
 
 
 def test_a_hundred_nodes_come_up_keep_their_jobs_and_go_off_within_their_budgets(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE + UP)
     with lab(tmp_path), ExitStack() as jobs:
         wait_long(lambda: settled(tmp_path) or None)
         assert [len(commands(tmp_path, node, "on")) for node in NODES] == [1] * 100

@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import command, environment, typed
-from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
+from tests.cli.rig import lab, typed
+from tests.lab.rig import ROOT, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -35,11 +34,11 @@ def owners(folder):
     return {held["owner"] for one in views(folder).values() for held in one["desired"].values()}
 
 
-def process_of_the_controller(lab):
-    """Its pid, among all that descends from this lab."""
+def process_of_the_controller(cluster):
+    """Its pid, among all that descends from the lab of this cluster."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
         try:
-            ours = f"HAPTERA_LAB={lab}".encode() in (comm.parent / "environ").read_bytes()
+            ours = f"HAPTERA_LAB={cluster}".encode() in (comm.parent / "environ").read_bytes()
             if comm.read_text() == "control keep-on\n" and ours:
                 return int(comm.parent.name)
         except OSError:
@@ -50,28 +49,16 @@ def process_of_the_controller(lab):
 def test_a_node_whose_bmc_refuses_is_replaced_by_a_spare(tmp_path):
     for name in ("site.yaml", "keep_on.py"):
         shutil.copy(ROOT / "examples" / "keep_on" / name, tmp_path)
-    with subprocess.Popen(
-        command("lab", "--dir", tmp_path, "--site", "site.yaml"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            wait_for(lambda: wanted(tmp_path) == ["n1", "n3", "n4"])
-            wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
-            assert powered(tmp_path) == ["n1", "n3", "n4"]
-            assert owners(tmp_path) == {"controller:keep-on"}
+    with lab(tmp_path):
+        wait_for(lambda: wanted(tmp_path) == ["n1", "n3", "n4"])
+        wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
+        assert powered(tmp_path) == ["n1", "n3", "n4"]
+        assert owners(tmp_path) == {"controller:keep-on"}
 
-            # Killed, it is there again, and changes nothing of what is so.
-            lab = (tmp_path / ".haptera" / "lab" / "cluster").read_text().strip()
-            first = wait_for(lambda: process_of_the_controller(lab))
-            os.kill(first, signal.SIGKILL)
-            wait_for(lambda: process_of_the_controller(lab) not in (None, first))
-            wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
-            assert powered(tmp_path) == wanted(tmp_path) == ["n1", "n3", "n4"]
-        finally:
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=WAIT_S_MAX)
-    assert (process.returncode, errors) == (0, "")
+        # Killed, it is there again, and changes nothing of what is so.
+        cluster = (tmp_path / ".haptera" / "lab" / "cluster").read_text().strip()
+        first = wait_for(lambda: process_of_the_controller(cluster))
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: process_of_the_controller(cluster) not in (None, first))
+        wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
+        assert powered(tmp_path) == wanted(tmp_path) == ["n1", "n3", "n4"]

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from haptera.lab.layout import octet
-from tests.cli.rig import command, environment, held, told, typed
+from tests.cli.rig import command, environment, held, lab, told, typed
 from tests.lab.rig import WAIT_S_MAX, wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -34,30 +34,19 @@ def folder(tmp_path):
     return tmp_path
 
 
-def lab(folder, site="site.yaml"):
+def started(folder, site="site.yaml"):
     return typed("lab", "--dir", folder, "--site", site, folder=folder)
 
 
 @contextmanager
 def running(folder):
-    """A lab that has converged; interrupted, it says that all is well and leaves nothing."""
-    with subprocess.Popen(
-        command("lab", "--dir", folder, "--site", "site.yaml"),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            page = process.stdout.readline()
-            wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=WAIT_S_MAX)
+    """A lab that has converged; interrupted, it leaves nothing."""
+    with lab(folder) as process:
+        page = process.stdout.readline()
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+        yield process
     assert page.startswith(f"status page: http://127.{octet(cluster(folder))}.0.1:4270/#token=")
-    assert (process.returncode, errors, marked(folder)) == (0, "", [])
+    assert marked(folder) == []
 
 
 def cluster(folder):
@@ -95,7 +84,7 @@ def test_a_second_lab_in_the_same_directory_is_refused_and_disturbs_nothing(fold
             folder / ".haptera" / "lab" / "lab",
             "stop that process, or use another directory",
         )
-        assert lab(folder) == (1, "", errors)
+        assert started(folder) == (1, "", errors)
         assert (folder / ".haptera" / "client.json").read_bytes() == client
         assert typed("status", "--check", folder=folder)[0] == 0
 
@@ -104,7 +93,7 @@ def test_a_site_file_of_another_cluster_is_refused(folder):
     with running(folder):
         pass
     (folder / "other.yaml").write_text(SITE.replace("tiny", "other"))
-    assert lab(folder, "other.yaml") == (
+    assert started(folder, "other.yaml") == (
         1,
         "",
         told(
@@ -116,7 +105,7 @@ def test_a_site_file_of_another_cluster_is_refused(folder):
 
 
 def test_a_site_file_that_is_not_there_leaves_no_trace(folder):
-    assert lab(folder, "none.yaml") == (
+    assert started(folder, "none.yaml") == (
         1,
         "",
         told("cannot be read: No such file or directory", "none.yaml", "name a site file"),
@@ -143,13 +132,13 @@ def test_a_check_cut_short_has_not_passed(folder):
 @pytest.fixture
 def drawn(folder):
     """A directory with a cluster drawn, and its octet; no lab has run there."""
-    assert lab(folder, os.devnull)[0] == 1  # an empty site file is refused once it is drawn
+    assert started(folder, os.devnull)[0] == 1  # an empty site file is refused once it is drawn
     return octet(cluster(folder))
 
 
 def test_a_bmcs_port_in_use_is_named(folder, drawn):
     with held(f"127.{drawn}.2.2", 4280):
-        code, out, errors = lab(folder)
+        code, out, errors = started(folder)
     assert (code, out) == (1, "")
     assert errors.startswith("error: cannot listen: Address already in use")
     assert errors.endswith(
@@ -160,7 +149,7 @@ def test_a_bmcs_port_in_use_is_named(folder, drawn):
 
 def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
     with held(f"127.{drawn}.0.1", 4270):
-        code, out, errors = lab(folder)
+        code, out, errors = started(folder)
     assert (code, out, marked(folder)) == (1, "", [])
     what, where, do = errors.splitlines()
     assert what.startswith("error: the parent does not come up: ")

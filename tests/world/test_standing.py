@@ -1,0 +1,36 @@
+"""What an agent says of its own is what its parent answers, a second later at the most."""
+
+from haptera.core.limits import S
+from haptera.core.query import view
+from haptera.testing.world import Process
+from tests.world.history import CALM, cluster, web
+
+SERVICE = web("n01")
+SAMPLES_A_SECOND = 20
+
+
+def said(process: Process, now: int) -> tuple[str, str | None]:
+    """How the service stands, by this process."""
+    assert process.engine is not None
+    row = process.engine.table.get(SERVICE)
+    assert row is not None
+    seen = view(row, now)
+    return seen.condition, seen.why
+
+
+def test_the_parent_answers_in_the_agent_s_words_within_a_second() -> None:
+    world = cluster(3, CALM)
+    assert world.settle(30)
+    agent = world.agents["n01"]
+    lately = [said(agent, world.clock.now)] * SAMPLES_A_SECOND
+    steady: set[tuple[str, str | None]] = set()
+    for sample in range(60 * SAMPLES_A_SECOND):
+        if sample % (3 * SAMPLES_A_SECOND) == 0:
+            world.machines["n01"].services.clear()
+            agent.lose_module("service")
+        world.run(1 / SAMPLES_A_SECOND)
+        lately = [*lately[1:], said(agent, world.clock.now)]
+        if len(set(lately)) == 1:
+            steady.add(lately[0])
+            assert said(world.parent, world.clock.now) == lately[0], f"{world.clock.now / S:.2f} s"
+    assert {condition for condition, _ in steady} == {"converged", "stuck", "waiting"}
