@@ -8,6 +8,7 @@ from collections import Counter
 import msgspec
 
 from haptera.core.bus import Bus
+from haptera.core.figures import Figures
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -84,6 +85,9 @@ class FakeBackend:
         if entity not in self.logs:
             raise HapteraError(f"{entity} has written nothing yet")
         return self.logs[entity]
+
+    def figures(self):
+        return Figures(self.summary().counts)
 
     def summary(self):
         counts = {}

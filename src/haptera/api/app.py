@@ -17,6 +17,8 @@ from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
+from haptera.api.meters import Meters
+from haptera.api.metrics import Counted, MetricsRoute, Tallies
 from haptera.api.page import page_endpoints
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.stream import StreamRoute
@@ -30,14 +32,24 @@ def make_app(
     *,
     cluster: str,
     hosts: Collection[str] = (),
+    tallies: Tallies | None = None,
+    meters: Meters | None = None,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Starlette:
-    """The application; `hosts` are the names, besides addresses, under which it may be asked."""
+    """The application; `hosts` are the names, besides addresses, under which it may be asked.
+
+    What `tallies` counts and `meters` measured is told to Prometheus.
+    """
     streams = StreamRoute(backend, cluster)
+    meters = meters or Meters()
+    meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
     app = Starlette(
         routes=[
-            ScopedRoute(endpoint, backend.check_token)
-            for endpoint in endpoints(backend, streams, site_changes, cluster, wall_s)
+            ScopedRoute(endpoint, backend.check_token, meters)
+            for endpoint in (
+                *endpoints(backend, streams, site_changes, cluster, wall_s),
+                *MetricsRoute(meters).endpoints(),
+            )
         ],
         middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from haptera.core.bus import Bus
+from haptera.core.figures import Figures
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
@@ -34,6 +35,8 @@ class Backend(Protocol):
         """
 
     def summary(self) -> Summary: ...
+
+    def figures(self) -> Figures: ...
 
     def stored(self) -> Sequence[StoredEntity]:
         """The desired layer; handed to another thread, so nothing in it may change later."""

@@ -8,8 +8,12 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Message, Receive, Send
+from starlette.types import Scope as Connection
 
+from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
+from haptera.runtime.clock import now_ns
 from haptera.runtime.tokens import Scope
 
 CheckToken = Callable[[str], tuple[str, Scope] | None]
@@ -39,13 +43,24 @@ class Endpoint:
 
 
 class ScopedRoute(Route):
-    """A route that is answered only to whom its endpoint's scope allows."""
+    """A route that is answered only to whom its endpoint's scope allows, and is measured."""
 
-    def __init__(self, endpoint: Endpoint, check_token: CheckToken) -> None:
+    def __init__(self, endpoint: Endpoint, check_token: CheckToken, meters: Meters) -> None:
         async def guarded(request: Request) -> Response:
             return await endpoint.answer(request, _admit(request, endpoint, check_token))
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
+        self._meters = meters
+
+    async def handle(self, scope: Connection, receive: Receive, send: Send) -> None:
+        began_at = now_ns()
+
+        async def measured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._meters.answered(scope["method"], self.path, message["status"], began_at)
+            await send(message)
+
+        await super().handle(scope, receive, measured)
 
 
 def check_scopes(routes: Iterable[BaseRoute]) -> None:

@@ -1,5 +1,6 @@
 """Steps under way: an intent before the effect, one at a time, and its outcome read after it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -48,6 +49,8 @@ class Acts:
         # With the time at which each is settled.
         self._left: dict[EntityId, tuple[Intent, Step, int]] = {}
         self._count = 0
+        # How steps have ended: their path, and whether they worked.
+        self.outcomes: Counter[tuple[str, bool]] = Counter()
 
     def next_id(self) -> str:
         """An id that no other intent has."""
@@ -175,7 +178,7 @@ class Acts:
         """The intent could not be made durable, so there is no effect either."""
         assert row.stepping is not None
         self._put_off(turn, row, text)
-        row.tried.append(Tried(row.stepping.step.path, turn.now, text))
+        self._note(row, Tried(row.stepping.step.path, turn.now, text))
         row.stepping = None
         turn.touch(row.id)
 
@@ -222,7 +225,7 @@ class Acts:
             self._looks.usual.took(stepping.step.path, turn.now - stepping.intent.began_at)
             row.error = row.failing = None
             row.succeed(stepping.step.path)
-            row.tried.append(Tried(stepping.step.path, turn.now, "done", worked=True))
+            self._note(row, Tried(stepping.step.path, turn.now, "done", worked=True))
             if stepping.error is not None:
                 # It was so before, perhaps: what did not return may still be on its way.
                 row.unsettled = stepping.step.path, stepping.settled_at
@@ -283,6 +286,10 @@ class Acts:
             wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
             row.bar(start, step.path, turn.now + wait_ns, turn.now)
 
+    def _note(self, row: Row, tried: Tried) -> None:
+        row.tried.append(tried)
+        self.outcomes[tried.path, tried.worked] += 1
+
     def _settled_at(self, intent: Intent, step: Step) -> int:
         within_ms = self._policies.terms(intent.entity, step).within_ms
         return intent.began_at + (within_ms + step.late_ms) * MS
@@ -297,7 +304,7 @@ class Acts:
 
     def _close(self, turn: Turn, row: Row, outcome: str) -> None:
         assert row.stepping is not None
-        row.tried.append(Tried(row.stepping.step.path, turn.now, outcome))
+        self._note(row, Tried(row.stepping.step.path, turn.now, outcome))
         self._drop(turn, row)
 
     def _drop(self, turn: Turn, row: Row) -> None:

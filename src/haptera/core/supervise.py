@@ -85,6 +85,10 @@ class Supervisor:
     def ready(self, name: str) -> bool:
         return self._serving(name) is not None
 
+    def started(self, name: str) -> int:
+        """How many of its processes were started so far."""
+        return self._modules[name].count
+
     def process(self, name: str) -> int:
         """The process that new calls of this module go to; 0 where there is none."""
         serving = self._serving(name)

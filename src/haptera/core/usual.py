@@ -1,6 +1,7 @@
 """How long parts usually take, so that people see which one takes long now."""
 
 from collections import deque
+from collections.abc import Iterator
 from statistics import median
 from typing import Final
 
@@ -17,6 +18,10 @@ class Usual:
     def took(self, path: str, took_ns: int) -> None:
         """A part came to its end: a step's outcome was read, or a look was answered."""
         self._took_ns.setdefault(path, deque(maxlen=LAST_MAX)).append(took_ns)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Each part, and how long it usually takes, in ns."""
+        return ((path, int(median(took))) for path, took in self._took_ns.items())
 
     def of(self, path: str) -> int | None:
         """How long it usually takes, in ns; None where it never came to its end yet."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from haptera.core.bus import Bus
 from haptera.core.engine import Engine
+from haptera.core.figures import Figures, figures
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
 from haptera.daemon.logs import Logs
@@ -114,6 +115,9 @@ class EngineBackend:
 
     def summary(self) -> Summary:
         return summary(self._engine.table)
+
+    def figures(self) -> Figures:
+        return figures(self._engine, now_ns())
 
     def stored(self) -> Sequence[StoredEntity]:
         return self._engine.table.stored()

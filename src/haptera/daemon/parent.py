@@ -16,6 +16,8 @@ from uuid import UUID
 import msgspec
 
 from haptera.api.app import make_app
+from haptera.api.meters import Meters
+from haptera.api.metrics import Tallies
 from haptera.api.server import Server, listen
 from haptera.config.changes import site_changes
 from haptera.config.site import load_site, read_text
@@ -172,6 +174,7 @@ class _Parent:
         self._zygote = zygote
         self._home = Path(settings.directory)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1
+        self._meters = Meters()
         self._deliver: Callable[[Iterable[Event]], None]
 
     async def run(self) -> None:
@@ -212,7 +215,7 @@ class _Parent:
             secrets.SystemRandom().random,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
-        self._driver = Driver(engine, self._perform)
+        self._driver = Driver(engine, self._perform, self._meters.turned)
         self._deliver = self._driver.deliver
         self._channel = ParentChannel(
             self._authority, engine, self._codec, self._deliver, clock.wall_s
@@ -236,8 +239,15 @@ class _Parent:
         self._sessions = {saved.peer: saved for saved in self._store.sessions()}
         for saved in self._sessions.values():
             self._listen_to(saved)
-        app = make_app(self._backend, site_changes, cluster=settings.name)
-        enrolment = self._enrolment()
+        requests = Counter[str]()
+        enrolment = self._enrolment(requests)
+        app = make_app(
+            self._backend,
+            site_changes,
+            cluster=settings.name,
+            tallies=Tallies(self._udp.counts, enrolment.counts, requests),
+            meters=self._meters,
+        )
         url = f"http://{settings.address}:{settings.api_port}"
         write_client(Path(settings.client), url, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
@@ -256,7 +266,7 @@ class _Parent:
         if wrong is not None:
             raise wrong
 
-    def _enrolment(self) -> EnrolServer:
+    def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
         settings = self._settings
         server = EnrolServer(
@@ -264,7 +274,7 @@ class _Parent:
             self._store,
             Offer(self._udp.port, settings.hello_ms, settings.modules),
             self._enrolled,
-            RequestServer(self._channel.admit, self._channel.answer, Counter()).converse,
+            RequestServer(self._channel.admit, self._channel.answer, requests).converse,
             wall_s=clock.wall_s,
         )
         self._channel.call_as(server.identity, settings.address)

@@ -18,11 +18,20 @@ WAIT_S_MAX = 1.0
 
 
 class Driver:
-    """One engine, its inbox and its clock. All of it is used from one thread, the loop's."""
+    """One engine, its inbox and its clock. All of it is used from one thread, the loop's.
 
-    def __init__(self, engine: Engine, perform: Callable[[list[Effect]], None]) -> None:
+    `turned` is told of each turn how many events it handled, and when it began.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        perform: Callable[[list[Effect]], None],
+        turned: Callable[[int, int], None] | None = None,
+    ) -> None:
         self._engine = engine
         self._perform = perform
+        self._turned = turned
         self._inbox: deque[Event] = deque()
         self._arrived = asyncio.Event()
         self._clocked_ns: int | None = None
@@ -45,7 +54,11 @@ class Driver:
     def _turn(self) -> None:
         self._look_at_clock()
         batch = [self._inbox.popleft() for _ in range(min(len(self._inbox), BATCH_MAX))]
-        self._perform(self._engine.handle(batch or [Ticked()], now_ns()))
+        began_at = now_ns()
+        effects = self._engine.handle(batch or [Ticked()], began_at)
+        if self._turned is not None:
+            self._turned(len(batch), began_at)
+        self._perform(effects)
 
     def _look_at_clock(self) -> None:
         offset_ns = wall_offset_ns()

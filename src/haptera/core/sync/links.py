@@ -1,6 +1,6 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import assert_never
 
 from haptera.core.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
@@ -45,6 +45,9 @@ class Links:
         self.schema = schema
         self._lists = Lists(timers, incoming)
         self._peers: dict[str, Peer] = {}
+
+    def __iter__(self) -> Iterator[Peer]:
+        return iter(self._peers.values())
 
     def get(self, peer: str) -> Peer | None:
         return self._peers.get(peer)

@@ -1,0 +1,49 @@
+"""What is counted in an engine: how all stands, who is heard, and what came of steps."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from haptera.core.engine import Engine
+from haptera.core.query import summary
+from haptera.core.sync.peers import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFigures:
+    """How many processes of a module were started so far, and whether one serves now."""
+
+    started: int
+    serves: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Numbers since the process began, and as they are now.
+
+    `entities` are by kind and condition; `steps` by path and whether they worked; `usual_ns` is
+    what parts usually take.
+    """
+
+    entities: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    children: Mapping[Tier, int] = field(default_factory=dict)
+    steps: Mapping[tuple[str, bool], int] = field(default_factory=dict)
+    usual_ns: Mapping[str, int] = field(default_factory=dict)
+    modules: Mapping[str, ModuleFigures] = field(default_factory=dict)
+    brakes: bool = False
+
+
+def figures(engine: Engine, now: int) -> Figures:
+    """All of an engine's figures."""
+    heard = Counter(peer.tier for peer in engine.links)
+    return Figures(
+        summary(engine.table).counts,
+        {tier: heard[tier] for tier in Tier},
+        dict(engine.acts.outcomes),
+        dict(engine.looks.usual),
+        {
+            name: ModuleFigures(engine.supervisor.started(name), engine.supervisor.ready(name))
+            for name in engine.catalog.modules(engine.side.context)
+        },
+        engine.safety.brake(now).why is not None,
+    )

@@ -1,0 +1,113 @@
+"""What Prometheus reads: figures with names, units and labels as its own tools want them."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from haptera.api.app import make_app
+from haptera.api.meters import Meters
+from haptera.api.metrics import Tallies
+from haptera.config import site_changes
+from haptera.core.figures import Figures, ModuleFigures
+from haptera.core.sync.peers import Tier
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+
+FIGURES = Figures(
+    entities={"node": {"converged": 3, "stuck": 1}},
+    children={Tier.FRESH: 3, Tier.SUSPECT: 0, Tier.LOST: 1},
+    steps={("labnode.switch_on", True): 4, ("labnode.switch_on", False): 2},
+    usual_ns={"labnode.switch_on": 1_500_000_000},
+    modules={"labnode": ModuleFigures(started=2, serves=True)},
+    brakes=True,
+)
+TALLIES = Tallies({"replay": 5}, {"enrolled": 4}, {"LogAsked": 1})
+COUNTED = """\
+haptera_info{cluster="quick",version="0.1.0"} 1.0
+haptera_entities{condition="converged",kind="node"} 3.0
+haptera_entities{condition="stuck",kind="node"} 1.0
+haptera_children{tier="fresh"} 3.0
+haptera_children{tier="suspect"} 0.0
+haptera_children{tier="lost"} 1.0
+haptera_brake_engaged 1.0
+haptera_steps_total{outcome="worked",step="labnode.switch_on"} 4.0
+haptera_steps_total{outcome="failed",step="labnode.switch_on"} 2.0
+haptera_part_usual_duration_seconds{part="labnode.switch_on"} 1.5
+haptera_module_processes_started_total{module="labnode"} 2.0
+haptera_module_serves{module="labnode"} 1.0
+haptera_datagrams_refused_total{reason="replay"} 5.0
+haptera_enrolments_total{outcome="enrolled"} 4.0
+haptera_requests_total{request="LogAsked"} 1.0
+"""
+
+
+@pytest.fixture
+def app():
+    backend = FakeBackend()
+    backend.figures = lambda: FIGURES
+    return make_app(backend, site_changes, cluster="quick", tallies=TALLIES, meters=Meters())
+
+
+def metrics(app, token="read-token", **headers):
+    return ask(app, "GET", "/metrics", token=token, headers=headers)
+
+
+def lines(app, start):
+    """All samples that begin so, in order."""
+    text = metrics(app).body.decode()
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_what_is_counted_is_told_with_its_labels(app):
+    text = metrics(app).body.decode()
+    told = text[text.index("# HELP haptera_info ") :].splitlines()
+    assert [line for line in told if not line.startswith("#")] == COUNTED.splitlines()
+
+
+def test_requests_are_measured_by_route_and_status_and_not_by_what_they_name(app):
+    ask(app, "GET", "/v1/entities/node:n1", token="read-token")
+    ask(app, "GET", "/v1/entities/node:n2", token="read-token")
+    ask(app, "GET", "/v1/entities/node:n2")
+    counted = "haptera_api_request_duration_seconds_count"
+    route = 'method="GET",route="/v1/entities/{entity}"'
+    assert lines(app, counted) == [
+        f'{counted}{{code="404",{route}}} 2.0',
+        f'{counted}{{code="401",{route}}} 1.0',
+    ]
+
+
+def test_turns_are_measured(app):
+    meters = Meters()
+    meters.turned(3, 0)
+    meters.turned(0, 0)
+    backend = FakeBackend()
+    app = make_app(backend, site_changes, cluster="quick", meters=meters)
+    assert lines(app, "haptera_turn_duration_seconds_count") == [
+        "haptera_turn_duration_seconds_count 2.0"
+    ]
+    assert lines(app, "haptera_events_total") == ["haptera_events_total 3.0"]
+
+
+def test_who_may_not_read_is_told_nothing(app):
+    assert (metrics(app, token=None).status, metrics(app, token="none").status) == (401, 401)
+
+
+def test_the_format_is_the_one_that_is_asked_for(app):
+    assert metrics(app).headers["content-type"].startswith("text/plain; version=0.0.4")
+    openmetrics = metrics(app, accept="application/openmetrics-text; version=1.0.0")
+    assert openmetrics.headers["content-type"].startswith("application/openmetrics-text")
+    assert openmetrics.body.endswith(b"# EOF\n")
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_finds_nothing_to_say(app):
+    ask(app, "GET", "/v1/summary", token="read-token")
+    told = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=metrics(app).body,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")
