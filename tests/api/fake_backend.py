@@ -19,8 +19,10 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Reply
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
+from haptera.model.past import Changed, Deed, Page
 from haptera.model.views import (
     BrakeView,
     Condition,
@@ -49,6 +51,8 @@ class FakeBackend:
         self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
+        self.history = []
+        self.noted = []
         self.asked = []
         self.braked = BrakeView(None, 0)
         self.agents = {}  # what agents say of entities
@@ -95,7 +99,7 @@ class FakeBackend:
             counts.setdefault(view.kind, Counter())[view.condition.value] += 1
         return Summary({kind: dict(one) for kind, one in counts.items()})
 
-    async def propose(self, changes, if_revision):
+    async def propose(self, changes, if_revision, author):
         await asyncio.sleep(0)
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
@@ -104,7 +108,7 @@ class FakeBackend:
             return Reply(1, None, self.refusals.pop(0), Cause.STORAGE)
         if if_revision is not None and if_revision != self._revision:
             return Reply(1, None, "what is desired changed", Cause.STALE)
-        self.write(*changes)
+        self.write(*changes, author=author)
         return Reply(1, self._revision)
 
     async def preview(self, changes):
@@ -125,10 +129,38 @@ class FakeBackend:
     def check_token(self, text):
         return TOKENS.get(text)
 
-    def write(self, *changes):
+    def past(self, chosen, *, before, count_max):
+        some = [
+            (number, one)
+            for number, (_, one) in enumerate(self.history, 1)
+            if chosen(parse_entity(one.entity)) and (before is None or number < before)
+        ][::-1]
+        whole = len(some) < count_max
+        return Page([one for _, one in some[:count_max]], None if whole else some[count_max - 1][0])
+
+    def written(self, revision):
+        last = min((one.revision for _, one in self.history if one.revision >= revision), default=0)
+        rows = [(made, one) for made, one in self.history if one.revision == last]
+        known = any(made <= revision for made, _ in rows)
+        return [one for _, one in rows[::-1]] if known else []
+
+    def deeds(self, count_max):
+        return self.noted[::-1][:count_max]
+
+    def note(self, who, what):
+        self.noted.append(Deed(1000.0, who, what))
+
+    def write(self, *changes, author=None):
+        written = self._revision + len(changes)
         for change in changes:
             self._revision += 1
+            before = self._held(change.entity)
             self._apply(change)
+            self._remember(change, before, self._held(change.entity), written, author)
+        count = sum(one.revision == written for _, one in self.history)
+        if author is not None and count:
+            what = f"{count} change{'' if count == 1 else 's'}"
+            self.noted.append(Deed(1000.0, author.who, what, written, author.why))
         for entity in dict.fromkeys(change.entity for change in changes):
             self.publish(entity, News.DESIRED if entity in self.store else News.GONE)
 
@@ -139,6 +171,25 @@ class FakeBackend:
         """Have an entity look otherwise."""
         self.extra[entity] = self.extra.get(entity, {}) | parts
         self.publish(entity)
+
+    def _held(self, entity):
+        """All that is stored of an entity, by name; under None its attributes."""
+        one = self.store.get(entity)
+        if one is None:
+            return {}
+        attributes = msgspec.json.encode(one.attributes, order="sorted").decode()
+        values = {name: (held.value, held.owner) for name, held in sorted(one.desired.items())}
+        return {**values, None: (attributes, one.owner)}
+
+    def _remember(self, change, before, after, written, author):
+        nothing = (None, None)
+        for name in before | after:
+            was, now = before.get(name, nothing), after.get(name, nothing)
+            if was != now:
+                owner = was[1] if now == nothing else now[1]
+                values = (str(change.entity), name, was[0], now[0], owner, was[1])
+                by = (None, None) if author is None else (author.who, author.why)
+                self.history.append((self._revision, Changed(written, 1000.0, *values, *by)))
 
     def _apply(self, change):
         match change:

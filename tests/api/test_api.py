@@ -68,6 +68,10 @@ ROUTES = [
     ("GET", "/v1/events", Scope.READ),
     ("GET", "/v1/brake", Scope.READ),
     ("DELETE", "/v1/brake", Scope.WRITE),
+    ("GET", "/v1/history", Scope.READ),
+    ("GET", "/v1/audit", Scope.READ),
+    ("POST", "/v1/revert/1", Scope.WRITE),
+    ("POST", "/v1/revert/1?dry_run=1", Scope.READ),
     ("GET", "/v1/freezes", Scope.READ),
     ("POST", "/v1/freezes", Scope.WRITE),
     ("DELETE", "/v1/freezes?selector=n1", Scope.WRITE),
@@ -104,7 +108,7 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
-        (one.method, one.path.replace("{entity}", "node:n1"))
+        (one.method, one.path.format(entity="node:n1", revision=1))
         for one in endpoints(backend, StreamRoute(backend, "quick"), site_changes, "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}

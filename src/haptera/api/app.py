@@ -17,6 +17,7 @@ from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
+from haptera.api.history import HistoryRoutes
 from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
 from haptera.api.page import page_endpoints
@@ -76,6 +77,7 @@ def endpoints(
     yield from ApplyRoute(backend, site_changes, cluster).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()
+    yield from HistoryRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

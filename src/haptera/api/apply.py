@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, dry_run
+from haptera.api.endpoint import Caller, Endpoint, author, dry_run
 from haptera.api.shapes import Applied, ChangeView, SiteBody
 from haptera.model.changes import (
     Change,
@@ -39,7 +39,7 @@ class ApplyRoute:
     def endpoints(self) -> Iterator[Endpoint]:
         yield Endpoint("POST", "/v1/apply", Scope.WRITE, self.apply, dry_scope=Scope.READ)
 
-    async def apply(self, request: Request, _caller: Caller) -> Response:
+    async def apply(self, request: Request, caller: Caller) -> Response:
         body = await read_body(request, SiteBody)
 
         async def make() -> tuple[Change, ...]:
@@ -58,12 +58,14 @@ class ApplyRoute:
             changes = await make()
             views = await self.backend.preview(changes)
         else:
-            revision, changes = await write(self.backend, make, body.if_revision)
+            by = author(request, caller)
+            revision, changes = await write(self.backend, make, by, body.if_revision)
             views = []
-        return as_json(Applied(revision, [_view(change) for change in changes], views))
+        return as_json(Applied(revision, [change_view(change) for change in changes], views))
 
 
-def _view(change: Change) -> ChangeView:
+def change_view(change: Change) -> ChangeView:
+    """One change as it is told."""
     match change:
         case Declare(entity):
             return ChangeView("declare", str(entity))
@@ -74,4 +76,4 @@ def _view(change: Change) -> ChangeView:
         case UnsetDesired(entity, name):
             return ChangeView("unset", str(entity), name)
         case OpenIntent() | CloseIntent():
-            raise AssertionError("a site file holds no intents")
+            raise AssertionError("an intent is no change of what is desired")

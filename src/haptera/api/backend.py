@@ -5,9 +5,10 @@ from typing import Protocol
 
 from haptera.core.bus import Bus
 from haptera.core.figures import Figures
-from haptera.model.changes import Change, StoredEntity
+from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.past import Changed, Deed, Page
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.tokens import Scope
 
@@ -41,10 +42,29 @@ class Backend(Protocol):
     def stored(self) -> Sequence[StoredEntity]:
         """The desired layer; handed to another thread, so nothing in it may change later."""
 
-    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply: ...
+    async def propose(
+        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
+    ) -> Reply: ...
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
         """All entities as they would be with these changes; nothing is written."""
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        """What is stored of it."""
+
+    def past(
+        self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
+    ) -> Page:
+        """What was changed, latest first; takes a while, and may be asked in another thread."""
+
+    def written(self, revision: int) -> list[Changed]:
+        """As `past`: all changes of the write that made a revision; none if it is not known."""
+
+    def deeds(self, count_max: int) -> list[Deed]:
+        """As `past`: the last that people and programs have asked for, latest first."""
+
+    def note(self, who: str, what: str) -> None:
+        """Write down that somebody asked for something that changes nothing desired."""
 
     def brake(self) -> BrakeView: ...
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, author
 from haptera.runtime.tokens import Scope
 
 
@@ -23,8 +23,9 @@ class BrakeRoutes:
     async def get(self, _request: Request, _caller: Caller) -> Response:
         return as_json(self.backend.brake())
 
-    async def release(self, _request: Request, _caller: Caller) -> Response:
+    async def release(self, request: Request, caller: Caller) -> Response:
         """Disruptive steps go on at once; the answer is how it stood before."""
         before = self.backend.brake()
+        self.backend.note(author(request, caller).who, "release the brake")
         self.backend.release()
         return as_json(before)

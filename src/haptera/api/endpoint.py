@@ -13,10 +13,14 @@ from starlette.types import Scope as Connection
 
 from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
+from haptera.model.changes import Author
 from haptera.runtime.clock import now_ns
 from haptera.runtime.tokens import Scope
 
 CheckToken = Callable[[str], tuple[str, Scope] | None]
+
+# Characters of the reason that is given for a change.
+WHY_CHARS_MAX: Final = 500
 
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
@@ -82,6 +86,37 @@ def flag(request: Request, name: str) -> bool:
             HTTPStatus.BAD_REQUEST, f"{name}={value!r}", where="the query", do="write 1 or 0"
         )
     return value == "1"
+
+
+def number(
+    request: Request, name: str, default: int | None, *, least: int, most: int = 1 << 62
+) -> int | None:
+    """The whole number that the query has under this name."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        bounds = f"from {least} to {most}" if most < 1 << 62 else f"from {least}"
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            f"{name}={text!r}",
+            where="the query",
+            do=f"write a whole number {bounds}",
+        )
+    return int(text)
+
+
+def author(request: Request, caller: Caller) -> Author:
+    """Who asks for a change, and why, where the query says so."""
+    why = request.query_params.get("why")
+    if why is not None and len(why) > WHY_CHARS_MAX:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            f"the reason has {len(why)} characters",
+            where="why in the query",
+            do=f"say it in {WHY_CHARS_MAX}",
+        )
+    return Author(f"user:{caller.name}", why or None)
 
 
 def _admit(request: Request, endpoint: Endpoint, check_token: CheckToken) -> Caller:

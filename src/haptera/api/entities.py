@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, flag
+from haptera.api.endpoint import Caller, Endpoint, author, flag
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
@@ -105,13 +105,14 @@ class EntityRoutes:
             kind = KINDS[entity.kind]
             return tuple(desire(kind, entity, view.desired, patch, f"user:{caller.name}"))
 
-        await write(self.backend, make)
+        await write(self.backend, make, author(request, caller))
         view = self._view(entity)
         return as_json(view, headers={"ETag": self._tag(view)})
 
-    async def retry(self, request: Request, _caller: Caller) -> Response:
+    async def retry(self, request: Request, caller: Caller) -> Response:
         entity = _entity_of(request)
         self._view(entity)
+        self.backend.note(author(request, caller).who, f"retry {entity}")
         self.backend.ask(entity)
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 

@@ -11,12 +11,13 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, author
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.core.thaw import Thaw, thaw
 from haptera.kinds import KINDS, check_kind, freeze
 from haptera.model.changes import (
+    Author,
     Change,
     Declare,
     SetDesired,
@@ -65,7 +66,7 @@ class FreezeRoutes:
             held = next((one for one in mine if _of(one) == body.selector), None)
             return tuple(_freezing(held, wanted, owner))
 
-        await write(self.backend, make)
+        await write(self.backend, make, Author(owner, body.reason))
         views = [one for one in self._views() if one.owner == owner]
         view = next((one for one in views if one.selector == body.selector), None)
         if view is None:
@@ -84,7 +85,7 @@ class FreezeRoutes:
             thawed[:] = self._thawed(by)
             return tuple(_thawing(one, left, f"user:{caller.name}") for one, left in thawed)
 
-        revision, _ = await write(self.backend, make)
+        revision, _ = await write(self.backend, make, author(request, caller))
         after = set(self._held())
         free = [str(one) for one in before if one not in after]
         told = [ThawView(_of(one), one.owner, left.thawed, left.rest) for one, left in thawed]

@@ -3,6 +3,7 @@
 import msgspec
 
 from haptera.model.news import News
+from haptera.model.past import Deed
 from haptera.model.views import EntityView
 
 
@@ -77,6 +78,12 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     what: str
     where: str | None = None
     do: str | None = None
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """What was asked for, latest first."""
+
+    deeds: list[Deed]
 
 
 class Retried(msgspec.Struct, frozen=True):

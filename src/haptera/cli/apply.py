@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -20,19 +21,21 @@ from haptera.config.tree import SITE_BYTES_MAX
 @click.command()
 @click.argument("file")
 @click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@click.option("-m", "--why", help="Why, for whoever reads the history.")
 @output_option
 @click.pass_context
-def apply(ctx: click.Context, file: str, dry_run: bool, output: str) -> None:
+def apply(ctx: click.Context, file: str, dry_run: bool, why: str | None, output: str) -> None:
     """Make a site file what the cluster should be.
 
     FILE is its path, or - for standard input.
     """
-    answer = _send(the_client(ctx), file, dry_run=dry_run)
+    query = {"dry_run": "1"} if dry_run else {} if why is None else {"why": why}
+    answer = _send(the_client(ctx), file, query)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return
     would = "would be " if dry_run else ""
-    click.echo(f"{_counted(answer)} {would}written (revision {answer.revision})")
+    click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
         for change in answer.changes:
             value = "" if change.name is None else f" {change.name}"
@@ -62,31 +65,36 @@ def plan(ctx: click.Context, file: str | None, problem: str | None, output: str)
 
 
 def _plan_site(ctx: click.Context, file: str, output: str) -> int:
-    answer = _send(the_client(ctx), file, dry_run=True)
+    answer = _send(the_client(ctx), file, {"dry_run": "1"})
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return 0
-    click.echo(f"{_counted(answer)} at revision {answer.revision}")
+    print_planned(answer)
+    return 0
+
+
+def print_planned(answer: Applied) -> None:
+    """What would be changed, and what would run then."""
+    click.echo(f"{counted(answer)} at revision {answer.revision}")
     groups = planned(answer.entities)
     for group in groups:
         _print_group(group)
     if not groups:
         click.echo("nothing would run: all is as it would be desired")
-    return 0
 
 
-def _send(client: Client, file: str, *, dry_run: bool) -> Applied:
+def _send(client: Client, file: str, query: Mapping[str, str]) -> Applied:
     path = Path(file)
     text = sys.stdin.read(SITE_BYTES_MAX + 1) if file == "-" else read_text(path)
     folder = Path.cwd() if file == "-" else path.resolve().parent
     constants = {"python": sys.executable, "site": str(folder), **client.constants}
     name = "standard input" if file == "-" else file
-    query = {"dry_run": "1"} if dry_run else None
     body = SiteBody(text, name, constants)
     return client.ask("POST", "/v1/apply", Applied, query=query, body=body)
 
 
-def _counted(answer: Applied) -> str:
+def counted(answer: Applied) -> str:
+    """How many changes, of which sort."""
     counts = Counter(change.does for change in answer.changes)
     each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))
     total = len(answer.changes)

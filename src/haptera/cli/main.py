@@ -30,6 +30,8 @@ _COMMANDS: Final = {
     "logs": "haptera.cli.explaining:logs",
     "get": "haptera.cli.asking:get",
     "retry": "haptera.cli.asking:retry",
+    "history": "haptera.cli.past:history",
+    "revert": "haptera.cli.past:revert",
     "brake": "haptera.cli.brake:brake",
     "freeze": "haptera.cli.freezing:freeze",
     "thaw": "haptera.cli.freezing:thaw",

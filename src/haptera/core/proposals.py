@@ -7,7 +7,15 @@ from itertools import count
 from haptera.core.policies import Policies
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
-from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.changes import (
+    Author,
+    Cause,
+    Change,
+    Declare,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.desirable import check_desired
 from haptera.model.effects import Reply, Write
 from haptera.model.entity import EntityId, node_id
@@ -53,7 +61,7 @@ class Proposals:
             turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
             return
         changes = self._declared(event.changes)
-        self._write(turn, _Writing(changes, event.ticket), event.if_revision)
+        self._write(turn, _Writing(changes, event.ticket), event.if_revision, event.author)
 
     def problem(self, changes: tuple[Change, ...]) -> str | None:
         """Why these cannot be meant; None where they can."""
@@ -61,7 +69,7 @@ class Proposals:
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
-        self._write(turn, _Writing(changes, None), self._table.revision)
+        self._write(turn, _Writing(changes, None), self._table.revision, None)
 
     def written(self, turn: Turn, ticket: int, revision: int) -> list[tuple[EntityId, int]]:
         """It is durable: take it over; returns the changed entities with their revisions."""
@@ -82,10 +90,12 @@ class Proposals:
         if writing is not None and writing.asker is not None:
             turn.effects.append(Reply(writing.asker, None, refused.text, refused.cause))
 
-    def _write(self, turn: Turn, writing: _Writing, if_revision: int | None) -> None:
+    def _write(
+        self, turn: Turn, writing: _Writing, if_revision: int | None, author: Author | None
+    ) -> None:
         ticket = self.ticket(None)
         self._writing[ticket] = writing
-        turn.effects.append(Write(ticket, writing.changes, if_revision))
+        turn.effects.append(Write(ticket, writing.changes, if_revision, author))
 
     def _declared(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """The changes, each resident that something is desired of for the first time declared."""

@@ -12,11 +12,12 @@ from haptera.core.figures import Figures, figures
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
 from haptera.daemon.logs import Logs
-from haptera.model.changes import Cause, Change, StoredEntity
+from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event, Proposed, Released
+from haptera.model.past import Changed, Deed, Page
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.requests import (
@@ -122,11 +123,27 @@ class EngineBackend:
     def stored(self) -> Sequence[StoredEntity]:
         return self._engine.table.stored()
 
-    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply:
+    def past(
+        self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
+    ) -> Page:
+        return self._store.past(chosen, before=before, count_max=count_max)
+
+    def written(self, revision: int) -> list[Changed]:
+        return self._store.written(revision)
+
+    def deeds(self, count_max: int) -> list[Deed]:
+        return self._store.deeds(count_max)
+
+    def note(self, who: str, what: str) -> None:
+        self._store.note(who, what)
+
+    async def propose(
+        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
+    ) -> Reply:
         ticket = next(self._tickets)
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._replies[ticket] = reply
-        self._deliver([Proposed(ticket, changes, if_revision)])
+        self._deliver([Proposed(ticket, changes, if_revision, author)])
         try:
             async with asyncio.timeout(PROPOSAL_WITHIN_S):
                 return await reply

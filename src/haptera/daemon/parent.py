@@ -30,6 +30,7 @@ from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cl
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
+from haptera.model.changes import Author
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -295,7 +296,7 @@ class _Parent:
             )
         except HapteraError as error:
             return error
-        reply = await self._backend.propose(changes, None)
+        reply = await self._backend.propose(changes, None, Author("site", f"{site} at the start"))
         return None if reply.refusal is None else HapteraError(reply.refusal, where=str(site))
 
     def _close(self) -> None:

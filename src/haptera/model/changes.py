@@ -57,6 +57,13 @@ class Cause(StrEnum):
     STORAGE = "storage"  # it could not be made durable: a full disk
 
 
+class Author(msgspec.Struct, frozen=True, gc=False):
+    """Who asked for changes (`user:NAME`, `controller:NAME`, `site`), and why, in their words."""
+
+    who: str
+    why: str | None = None
+
+
 Change = Declare | Undeclare | SetDesired | UnsetDesired | OpenIntent | CloseIntent
 
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from haptera.model.changes import Cause, Change, StoredEntity
+from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.news import Types
@@ -59,6 +59,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     changes: tuple[Change, ...]
     if_revision: int | None = None
+    author: Author | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from haptera.model.changes import Cause, Change
+from haptera.model.changes import Author, Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Manifest
@@ -15,6 +15,7 @@ class Proposed(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     changes: tuple[Change, ...]
     if_revision: int | None = None
+    author: Author | None = None
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):

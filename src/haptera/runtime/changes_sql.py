@@ -26,9 +26,17 @@ from haptera.model.intent import Intent
 from haptera.runtime.tokens import TOKEN_TTL_S, mint
 from haptera.runtime.writer import RefusalError, StaleError
 
+# What is remembered of each: changes, writes, deeds. None of them for longer than this.
 HISTORY_ROWS_MAX: Final = 100_000
+HISTORY_KEPT_S: Final = 400 * 86_400
+# What is too old goes a little with each write, so that none of them takes long.
+FORGOTTEN_AT_ONCE: Final = 1_000
 # Longer than any budget counts back, should the wall clock be set meanwhile.
 DISRUPTIONS_KEPT_S: Final = 2 * 3_600
+
+
+# A value with its owner; None where there is nothing.
+Owned = tuple[str | int, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +58,56 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
             f"made for revision {expected}, but what is desired changed since, at"
             f" {desired_revision}; read it again"
         )
-    turn = _Turn(connection, wall_s, revision, desired_revision)
+    written = revision + len(write.changes)
+    turn = _Turn(connection, wall_s, revision, desired_revision, written)
     for change in write.changes:
         turn.apply(change)
+    if write.author is not None and turn.desired_revision != desired_revision:
+        author = write.author
+        connection.execute(
+            "INSERT INTO writes VALUES (?, ?, ?, ?)", (written, wall_s, author.who, author.why)
+        )
     connection.execute(
         "UPDATE store SET revision = ?, desired_revision = ?",
         (turn.revision, turn.desired_revision),
     )
-    connection.execute(
-        "DELETE FROM history WHERE id <= (SELECT max(id) FROM history) - ?", (HISTORY_ROWS_MAX,)
-    )
+    forget(connection, wall_s)
     return Applied(turn.revision, turn.minted)
+
+
+def forget(connection: sqlite3.Connection, wall_s: float) -> None:
+    """Keep the last changes, writes and deeds, and none that is too old."""
+    for table, key in (("history", "id"), ("writes", "revision"), ("deeds", "id")):
+        connection.execute(
+            f"DELETE FROM {table} WHERE {key} <= (SELECT max({key}) FROM {table}) - ?",
+            (HISTORY_ROWS_MAX,),
+        )
+        connection.execute(
+            f"DELETE FROM {table} WHERE {key} < (SELECT min({key}) FROM {table}) + ? AND at_s < ?",
+            (FORGOTTEN_AT_ONCE, wall_s - HISTORY_KEPT_S),
+        )
+
+
+def note(connection: sqlite3.Connection, *, who: str, what: str, wall_s: float) -> None:
+    """Remember what somebody asked for that changes nothing of what is desired."""
+    connection.execute("INSERT INTO deeds (at_s, who, what) VALUES (?, ?, ?)", (wall_s, who, what))
+    forget(connection, wall_s)
 
 
 class _Turn:
     """One write under way: each of its changes has the next revision."""
 
     def __init__(
-        self, connection: sqlite3.Connection, wall_s: float, revision: int, desired_revision: int
+        self,
+        connection: sqlite3.Connection,
+        wall_s: float,
+        revision: int,
+        desired_revision: int,
+        written: int,
     ) -> None:
         self._sql = connection.execute
         self._wall_s = wall_s
+        self._written = written
         self.revision = revision
         self.desired_revision = desired_revision
         self.minted: dict[str, str] = {}
@@ -108,24 +145,24 @@ class _Turn:
                 (change.entity.name, str(uuid.uuid4())),
             )
         attributes = msgspec.json.encode(change.attributes, order="sorted").decode()
-        before = self._sql("SELECT attributes FROM entities WHERE id = ?", (key,)).fetchone()
+        before = self._sql("SELECT attributes, owner FROM entities WHERE id = ?", (key,)).fetchone()
         self._sql(
             "INSERT INTO entities VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE"
             " SET attributes = ?2, owner = ?3, revision = ?4",
             (key, attributes, change.owner, self.revision),
         )
-        self._remember(key, None, change.owner, before and before[0], attributes)
+        self._remember(key, None, before, (attributes, change.owner))
 
     def _undeclare(self, key: str) -> None:
         for name, value, owner in self._sql(
             "SELECT name, value, owner FROM desired WHERE entity = ?", (key,)
         ).fetchall():
-            self._remember(key, name, owner, value, None)
+            self._remember(key, name, (value, owner), None)
         row = self._sql(
             "DELETE FROM entities WHERE id = ? RETURNING attributes, owner", (key,)
         ).fetchone()
         if row is not None:
-            self._remember(key, None, row[1], row[0], None)
+            self._remember(key, None, row, None)
 
     def _set(self, change: SetDesired) -> None:
         key = str(change.entity)
@@ -136,12 +173,12 @@ class _Turn:
             "INSERT OR REPLACE INTO desired VALUES (?, ?, ?, ?, ?, ?)",
             (key, change.name, change.value, change.owner, self._wall_s, self.revision),
         )
-        self._remember(key, change.name, change.owner, before and before[0], change.value)
+        self._remember(key, change.name, before, (change.value, change.owner))
 
     def _unset(self, key: str, name: str) -> None:
         if (before := self._value(key, name)) is not None:
             self._sql("DELETE FROM desired WHERE entity = ? AND name = ?", (key, name))
-            self._remember(key, name, before[1], before[0], None)
+            self._remember(key, name, before, None)
         self._touch(key)
 
     def _open(self, intent: Intent) -> None:
@@ -184,8 +221,8 @@ class _Turn:
         )
         return token.text
 
-    def _value(self, key: str, name: str) -> tuple[str | int, str] | None:
-        row: tuple[str | int, str] | None = self._sql(
+    def _value(self, key: str, name: str) -> Owned:
+        row: Owned = self._sql(
             "SELECT value, owner FROM desired WHERE entity = ? AND name = ?", (key, name)
         ).fetchone()
         return row
@@ -195,20 +232,28 @@ class _Turn:
         done = self._sql("UPDATE entities SET revision = ? WHERE id = ?", (self.revision, key))
         return done.rowcount == 1
 
-    def _remember(
-        self,
-        key: str,
-        name: str | None,
-        owner: str,
-        before: str | int | None,
-        after: str | int | None,
-    ) -> None:
-        if before != after:
-            self._sql(
-                "INSERT INTO history (revision, at_s, entity, name, owner, before, after)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (self.revision, self._wall_s, key, name, owner, before, after),
-            )
+    def _remember(self, key: str, name: str | None, before: Owned, after: Owned) -> None:
+        """Note a change; before and after are values with their owners."""
+        if before == after:
+            return
+        value_before, owner_before = before or (None, None)
+        value, owner = after or (None, owner_before)
+        self._sql(
+            "INSERT INTO history"
+            " (revision, at_s, entity, name, owner, before, after, owner_before, written)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.revision,
+                self._wall_s,
+                key,
+                name,
+                owner,
+                value_before,
+                value,
+                owner_before,
+                self._written,
+            ),
+        )
 
 
 def load(connection: sqlite3.Connection) -> Stored:

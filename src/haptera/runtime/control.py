@@ -8,7 +8,7 @@ from typing import Final, Protocol, assert_never
 from haptera.core.bus import Bus, Listener, told
 from haptera.core.owned import declare, desire, undeclare
 from haptera.kinds import KINDS
-from haptera.model.changes import Cause, Change, Desired, StoredEntity
+from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
@@ -55,7 +55,9 @@ class Source(Protocol):
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """What is stored of it."""
 
-    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply: ...
+    async def propose(
+        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
+    ) -> Reply: ...
 
 
 class _Watch:
@@ -143,7 +145,9 @@ class Control:
                 async def make() -> tuple[Change, ...]:
                     return tuple(self._changes(request))
 
-                revision, _ = await write(self._source, make, request.if_revision)
+                revision, _ = await write(
+                    self._source, make, Author(self._owner), request.if_revision
+                )
                 self._say(control.Written(request.id, revision))
             case _:
                 assert_never(request)

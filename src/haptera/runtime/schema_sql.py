@@ -9,7 +9,7 @@ from typing import Final
 from haptera.model.errors import HapteraError
 from haptera.runtime.private import sync
 
-VERSION: Final = 2
+VERSION: Final = 3
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -48,9 +48,11 @@ CREATE TABLE history (
     at_s REAL NOT NULL,
     entity TEXT NOT NULL,
     name TEXT,  -- NULL: the entity itself, with its attributes as values
-    owner TEXT NOT NULL,
+    owner TEXT NOT NULL,  -- of what is after, or, where that is nothing, of what was before
     before,
-    after
+    after,
+    owner_before TEXT,
+    written INTEGER  -- the last revision of the write
 );
 CREATE TABLE intents (
     id TEXT PRIMARY KEY,
@@ -100,9 +102,26 @@ CREATE TABLE disruptions (  -- of the last hour, for the budgets
     at_s REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_WRITES: Final = """
+CREATE TABLE writes (  -- who wrote what is in the history, and why
+    revision INTEGER PRIMARY KEY,  -- the last of the write
+    at_s REAL NOT NULL,
+    who TEXT NOT NULL,
+    why TEXT
+);
+CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is kept
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_s REAL NOT NULL,
+    who TEXT NOT NULL,
+    what TEXT NOT NULL
+);
+CREATE INDEX history_of_entity ON history (entity, id);
+"""
 # What makes a file of each earlier version one of the next.
 _MIGRATIONS: Final = {
     1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
+    2: "ALTER TABLE history ADD COLUMN owner_before TEXT;"
+    "ALTER TABLE history ADD COLUMN written INTEGER;" + _WRITES,
 }
 
 
@@ -137,7 +156,9 @@ def _make(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS)
+        connection.executescript(
+            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES
+        )
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -10,10 +10,13 @@ from uuid import UUID
 
 from haptera.model.changes import CloseIntent, Stored
 from haptera.model.effects import Write
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
+from haptera.model.past import Changed, Deed, Page
 from haptera.runtime import changes_sql, sessions_sql
 from haptera.runtime.changes_sql import Applied
+from haptera.runtime.history_sql import read_changes, read_deeds, read_write
 from haptera.runtime.lock import Lock, take
 from haptera.runtime.private import private_directory
 from haptera.runtime.schema_sql import open_database
@@ -54,7 +57,7 @@ class Store:
         private_directory(path.parent)
         held = take(path)
         try:
-            return cls(open_database(path, pages_max=pages_max), path.name, held, deliver, wall_s)
+            return cls(open_database(path, pages_max=pages_max), path, held, deliver, wall_s)
         except BaseException:
             held.release()
             raise
@@ -62,17 +65,18 @@ class Store:
     def __init__(
         self,
         connection: Connection,
-        name: str,
+        path: Path,
         held: Lock,
         deliver: Deliver,
         wall_s: Callable[[], float],
     ) -> None:
+        self._path = path
         self._lock = held
         self._deliver = deliver
         self._wall_s = wall_s
         self._minted: dict[str, str] = {}
         self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
-        self._writer = Writer(connection, name)
+        self._writer = Writer(connection, path.name)
         self.sessions_unsaved = 0
 
     def close(self) -> None:
@@ -89,6 +93,29 @@ class Store:
         refusal = self._writer.put(Job(work, partial(self._submitted, write)))
         if refusal is not None:
             self._deliver(Unwritten(write.ticket, refusal.text, refusal.cause))
+
+    def past(
+        self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
+    ) -> Page:
+        """What was changed of what is chosen, read from the file: it may take a while.
+
+        Raises:
+            HapteraError: it cannot be read.
+        """
+        return read_changes(self._path, chosen, before=before, count_max=count_max)
+
+    def written(self, revision: int) -> list[Changed]:
+        """As `past`: all changes of the write that made this revision; none if it is not known."""
+        return read_write(self._path, revision)
+
+    def deeds(self, count_max: int) -> list[Deed]:
+        """As `past`: the last that people and programs have asked for, latest first."""
+        return read_deeds(self._path, count_max=count_max)
+
+    def note(self, author: str, what: str) -> None:
+        """Write down some time that somebody asked for something that changes no desired state."""
+        job = Job(partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()), _done)
+        self._writer.put(job)
 
     def token_for(self, intent_id: str) -> str | None:
         """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
@@ -167,3 +194,7 @@ class Store:
         if isinstance(answer, Failure):
             raise HapteraError(answer.text, do="see to the disk, then try again")
         return answer
+
+
+def _done(_: Failure | None) -> None:
+    """Nobody waits for it."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from haptera.model.changes import Cause, Change
+from haptera.model.changes import Author, Cause, Change
 from haptera.model.effects import Reply
 from haptera.model.errors import HapteraError
 
@@ -17,7 +17,9 @@ class Proposing(Protocol):
 
     def revision(self) -> int: ...
 
-    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply: ...
+    async def propose(
+        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
+    ) -> Reply: ...
 
 
 class WriteError(HapteraError):
@@ -37,6 +39,7 @@ def refused(why: str | None, cause: Cause = Cause.INVALID) -> WriteError:
 async def write(
     to: Proposing,
     make: Callable[[], Awaitable[tuple[Change, ...]]],
+    author: Author,
     if_revision: int | None = None,
 ) -> tuple[int, tuple[Change, ...]]:
     """Write what `make` makes of the present state; returns the revision that holds it.
@@ -51,7 +54,7 @@ async def write(
         changes = await make()
         if not changes:
             return seen, ()
-        reply = await _propose(to, changes, seen)
+        reply = await _propose(to, changes, seen, author)
         if reply.revision is not None:
             return reply.revision, changes
         if reply.cause is not Cause.STALE:
@@ -65,10 +68,10 @@ async def write(
     )
 
 
-async def _propose(to: Proposing, changes: tuple[Change, ...], seen: int) -> Reply:
+async def _propose(to: Proposing, changes: tuple[Change, ...], seen: int, author: Author) -> Reply:
     try:
         async with asyncio.timeout(WRITTEN_WITHIN_S):
-            return await to.propose(changes, seen)
+            return await to.propose(changes, seen, author)
     except TimeoutError:
         raise WriteError(
             Cause.STORAGE,

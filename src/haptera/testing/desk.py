@@ -9,7 +9,7 @@ from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.query import detail
-from haptera.model.changes import Change, StoredEntity
+from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.views import EntityView
@@ -59,7 +59,9 @@ class Desk(Generic[Settings]):
 
     def propose(self, *changes: Change) -> Reply:
         """Write as somebody else, and let time pass until that is answered."""
-        return self._loop.run_until_complete(self._source.propose(changes, None))
+        return self._loop.run_until_complete(
+            self._source.propose(changes, None, Author("user:else"))
+        )
 
     def entity(self, entity: EntityId) -> EntityView | None:
         """How it is now."""
@@ -125,7 +127,9 @@ class _Source:
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)
 
-    async def propose(self, changes: tuple[Change, ...], if_revision: int | None) -> Reply:
+    async def propose(
+        self, changes: tuple[Change, ...], if_revision: int | None, author: Author
+    ) -> Reply:
         ticket = self._world.propose(changes, if_revision)
         replies = self._world.parent.replies
         while (reply := replies.pop(ticket, None)) is None:  # noqa: ASYNC110  time is simulated

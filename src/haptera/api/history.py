@@ -1,0 +1,82 @@
+"""Routes of the past: who changed what, when and why, and undoing it."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.apply import change_view
+from haptera.api.backend import Backend
+from haptera.api.body import as_json
+from haptera.api.endpoint import Caller, Endpoint, author, dry_run, number
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import Applied, Audit
+from haptera.core.revert import revert
+from haptera.kinds import check_kind
+from haptera.model.changes import Author, Change
+from haptera.model.selector import ALL, parse_selector
+from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import write
+
+# Changes that one answer holds.
+LIMIT: Final = 100
+LIMIT_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoutes:
+    backend: Backend
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        yield Endpoint("GET", "/v1/history", Scope.READ, self.history)
+        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit)
+        yield Endpoint(
+            "POST", "/v1/revert/{revision}", Scope.WRITE, self.revert, dry_scope=Scope.READ
+        )
+
+    async def history(self, request: Request, _caller: Caller) -> Response:
+        """What was changed of what is selected, latest first; `before` is the next page."""
+        selector = check_kind(parse_selector(request.query_params.get("select", ALL)))
+        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
+        before = number(request, "before", None, least=1)
+        page = await asyncio.to_thread(
+            self.backend.past, selector.__contains__, before=before, count_max=limit or LIMIT
+        )
+        return as_json(page)
+
+    async def audit(self, request: Request, _caller: Caller) -> Response:
+        """What was asked for of all that changes anything, by whom, latest first."""
+        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
+        return as_json(Audit(await asyncio.to_thread(self.backend.deeds, limit or LIMIT)))
+
+    async def revert(self, request: Request, caller: Caller) -> Response:
+        """Undo the write that made a revision, unless something was changed since."""
+        text = request.path_params["revision"]
+        changed = await asyncio.to_thread(self.backend.written, int(text)) if _is(text) else []
+        if not changed:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND,
+                f"no change of revision {text} is known",
+                do="see which there are: haptera history, or GET /v1/history",
+            )
+
+        async def make() -> tuple[Change, ...]:
+            return revert(changed, self.backend.declared)
+
+        if dry_run(request):
+            revision, changes = self.backend.revision(), await make()
+            views = await self.backend.preview(changes)
+        else:
+            by = author(request, caller)
+            why = by.why or f"revert of {changed[0].revision}"
+            revision, changes = await write(self.backend, make, Author(by.who, why))
+            views = []
+        return as_json(Applied(revision, [change_view(one) for one in changes], views))
+
+
+def _is(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19

@@ -1,0 +1,119 @@
+"""`haptera history` and `revert`: who changed what, when and why, and undoing it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import click
+
+from haptera.api.shapes import Applied, Audit
+from haptera.cli.apply import counted, print_planned
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.words import printable
+from haptera.model.entity import parse_entity
+from haptera.model.nodeset import fold
+from haptera.model.past import Changed, Deed, Page
+from haptera.model.walltime import utc_text
+
+_SHOWN: Final = 100
+
+
+@click.command()
+@click.argument("selector", metavar="[ENTITY|SELECTOR]", required=False)
+@click.option("-n", "--limit", default=_SHOWN, show_default=True, help="So many changes at most.")
+@click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
+@output_option
+@click.pass_context
+def history(ctx: click.Context, selector: str | None, limit: int, audit: bool, output: str) -> None:
+    """Show what was changed of what is desired, the latest last: who, when, why, from what to what.
+
+    Of ENTITY, of what SELECTOR means, or of everything. Changes that are alike are told in one
+    line; the number at its beginning is what `haptera revert` takes.
+    """
+    client = the_client(ctx)
+    if audit:
+        if selector is not None:
+            raise click.UsageError("--audit is about everything: leave SELECTOR out")
+        deeds = client.get("/v1/audit", Audit, {"limit": str(limit)})
+        _print_rows(deeds, [_deed(one) for one in reversed(deeds.deeds)], output)
+        return
+    query = {"limit": str(limit), **({} if selector is None else {"select": selector})}
+    page = client.get("/v1/history", Page, query)
+    _print_rows(page, _lines(reversed(page.changes)), output)
+    if page.before is not None and Format(output) is Format.TABLE:
+        click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
+
+
+@click.command()
+@click.argument("revision", type=click.IntRange(1))
+@click.option("--dry-run", is_flag=True, help="Only show what would be changed and would run.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-m", "--why", help="Why, for whoever reads the history.")
+@output_option
+@click.pass_context
+def revert(
+    ctx: click.Context, revision: int, dry_run: bool, yes: bool, why: str | None, output: str
+) -> None:
+    """Undo the write that made REVISION, where nothing of it was changed since.
+
+    Each value becomes what it was before, and belongs to whom it did. What would run is shown
+    first.
+    """
+    client, path = the_client(ctx), f"/v1/revert/{revision}"
+    planned = client.ask("POST", path, Applied, query={"dry_run": "1"})
+    if dry_run and Format(output) is not Format.TABLE:
+        print_data(planned, output)
+        return
+    if Format(output) is Format.TABLE:
+        print_planned(planned)
+    if dry_run:
+        return
+    if not yes:
+        click.confirm("\nrevert it?", abort=True, err=True)
+    answer = client.ask("POST", path, Applied, query=None if why is None else {"why": why})
+    if Format(output) is Format.TABLE:
+        click.echo(f"{counted(answer)} written (revision {answer.revision})")
+    else:
+        print_data(answer, output)
+
+
+def _print_rows(data: object, rows: list[tuple[str, ...]], output: str) -> None:
+    if Format(output) is not Format.TABLE:
+        print_data(data, output)
+    elif rows:
+        print_table(rows)
+    else:
+        click.echo("nothing was changed")
+
+
+def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:
+    """One for all changes of a write that differ only in the node."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in changes:
+        entity = parse_entity(one.entity)
+        title = one.entity.partition("@")[0] if entity.kind != "node" else "node"
+        key = (
+            str(one.revision),
+            utc_text(int(one.at_s)),
+            one.who or f"for {one.owner}",
+            title,
+            _change(one),
+            "" if one.why is None else printable(one.why),
+        )
+        alike.setdefault(key, []).append(entity.node or "")
+    return [(*key[:4], fold(filter(None, nodes)), *key[4:]) for key, nodes in alike.items()]
+
+
+def _change(one: Changed) -> str:
+    if one.name is None:
+        attributes = "" if one.after in (None, "{}") else f" {one.after}"
+        does = "undeclared" if one.after is None else "declared"
+        return printable(does + attributes)
+    before = "nothing" if one.before is None else str(one.before)
+    after = "nothing" if one.after is None else str(one.after)
+    return printable(f"{one.name}: {before} -> {after}")
+
+
+def _deed(one: Deed) -> tuple[str, ...]:
+    revision = "-" if one.revision is None else str(one.revision)
+    return revision, utc_text(int(one.at_s)), one.who, printable(one.what), printable(one.why or "")

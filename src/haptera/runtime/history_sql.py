@@ -1,0 +1,88 @@
+"""Reading from `state.db` what was changed, beside the writer and never in its way."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.past import Changed, Deed, Page
+
+_ROWS: Final = (
+    "SELECT h.id, coalesce(h.written, h.revision), h.at_s, h.entity, h.name, h.before, h.after,"
+    " h.owner, h.owner_before, w.who, w.why"
+    " FROM history h LEFT JOIN writes w ON w.revision = h.written"
+)
+
+
+def read_changes(
+    path: Path, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
+) -> Page:
+    """The last changes of what is chosen, latest first, or those before an earlier page's end.
+
+    Raises:
+        HapteraError: the file cannot be read.
+    """
+    found: list[Changed] = []
+    with _reading(path) as connection:
+        rows = connection.execute(
+            f"{_ROWS} WHERE ?1 IS NULL OR h.id < ?1 ORDER BY h.id DESC", (before,)
+        )
+        for number, *row in rows:
+            one = Changed(*row)
+            if chosen(parse_entity(one.entity)):
+                found.append(one)
+                if len(found) == count_max:
+                    return Page(found, number)
+    return Page(found, None)
+
+
+def read_write(path: Path, revision: int) -> list[Changed]:
+    """All changes of the write that made this revision, latest first; none if it is not known.
+
+    Raises:
+        HapteraError: the file cannot be read.
+    """
+    with _reading(path) as connection:
+        rows = connection.execute(
+            f"{_ROWS} WHERE h.written = (SELECT min(written) FROM history WHERE written >= ?1)"
+            " AND (SELECT min(revision) FROM history WHERE written = h.written) <= ?1"
+            " ORDER BY h.id DESC",
+            (revision,),
+        ).fetchall()
+    return [Changed(*row) for _, *row in rows]
+
+
+def read_deeds(path: Path, *, count_max: int) -> list[Deed]:
+    """The last that people and programs have asked for, latest first.
+
+    Raises:
+        HapteraError: the file cannot be read.
+    """
+    with _reading(path) as connection:
+        rows = connection.execute(
+            "SELECT at_s, who, (SELECT count(*) FROM history h WHERE h.written = w.revision),"
+            " revision, why, rowid FROM writes w"
+            " UNION ALL SELECT at_s, who, what, NULL, NULL, id FROM deeds"
+            " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT ?",
+            (count_max,),
+        ).fetchall()
+    return [
+        Deed(at_s, who, _changes(what) if revision else what, revision, why)
+        for at_s, who, what, revision, why, _ in rows
+    ]
+
+
+def _changes(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'}"
+
+
+def _reading(path: Path) -> closing[sqlite3.Connection]:
+    try:
+        return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+    except sqlite3.Error as error:
+        raise HapteraError(
+            f"cannot be read: {error}", where=str(path), do="see to the disk"
+        ) from error

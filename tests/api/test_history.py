@@ -1,0 +1,141 @@
+"""The past over REST: what was changed, what was asked for, and undoing a write."""
+
+from haptera.api.app import make_app
+from haptera.config import site_changes
+from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
+from haptera.model.entity import EntityId, node_id
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+
+N1, N2 = node_id("n1"), node_id("n2")
+WEB = EntityId("service", "web", "n1")
+SITE, EVE = Author("user:ada", "first light"), Author("user:eve")
+
+
+def cluster():
+    """What a site file has written (1 to 3), then eve (4)."""
+    backend = FakeBackend()
+    backend.write(
+        Declare(N1, {}, "site"),
+        Declare(WEB, {}, "site"),
+        SetDesired(N1, "power", "on", "site"),
+        author=SITE,
+    )
+    backend.write(SetDesired(WEB, "port", 80, "user:eve"), author=EVE)
+    return backend, make_app(backend, site_changes, cluster="quick")
+
+
+def read(app, path):
+    return ask(app, "GET", path, token="read-token")
+
+
+def revert(app, revision, *, token="write-token", query=""):
+    return ask(app, "POST", f"/v1/revert/{revision}{query}", token=token)
+
+
+def test_each_change_is_told_with_who_made_it_and_why():
+    _, app = cluster()
+    page = read(app, "/v1/history?select=node:n1").json
+    site = {"revision": 3, "at_s": 1000.0, "entity": "node:n1", "before": None, "owner": "site"}
+    site |= {"owner_before": None, "who": "user:ada", "why": "first light"}
+    assert page == {
+        "changes": [
+            {**site, "name": "power", "after": "on"},
+            {**site, "name": None, "after": "{}"},
+        ],
+        "before": None,
+    }
+
+
+def test_pages_follow_one_another():
+    _, app = cluster()
+    first = read(app, "/v1/history?limit=3").json
+    second = read(app, f"/v1/history?limit=3&before={first['before']}").json
+    names = [(one["entity"], one["name"]) for one in first["changes"] + second["changes"]]
+    assert names == [
+        ("service:web@n1", "port"),
+        ("node:n1", "power"),
+        ("service:web@n1", None),
+        ("node:n1", None),
+    ]
+    assert second["before"] is None
+
+
+def test_what_is_no_number_is_refused_with_what_would_do():
+    _, app = cluster()
+    answers = [read(app, f"/v1/history?{query}") for query in ("limit=0", "limit=x", "before=-1")]
+    assert [(one.status, one.json["what"], one.json["do"]) for one in answers] == [
+        (400, "limit='0'", "write a whole number from 1 to 10000"),
+        (400, "limit='x'", "write a whole number from 1 to 10000"),
+        (400, "before='-1'", "write a whole number from 1"),
+    ]
+
+
+def test_a_write_is_undone_as_a_whole_and_that_is_history_too():
+    backend, app = cluster()
+    planned = revert(app, 4, token="read-token", query="?dry_run=1").json
+    assert planned["changes"] == [{"does": "unset", "entity": "service:web@n1", "name": "port"}]
+    assert backend.store[WEB].desired == {"port": Desired(80, "user:eve")}
+
+    assert revert(app, 4).json == {"revision": 5, "changes": planned["changes"], "entities": []}
+    assert backend.store[WEB].desired == {}
+    (last,) = read(app, "/v1/history?limit=1").json["changes"]
+    assert (last["who"], last["why"], last["before"], last["after"]) == (
+        "user:bob",
+        "revert of 4",
+        80,
+        None,
+    )
+    assert revert(app, 5).status == 200
+    assert backend.store[WEB].desired == {"port": Desired(80, "user:eve")}
+
+
+def test_what_was_changed_since_is_not_undone_and_all_of_it_is_named():
+    backend, app = cluster()
+    backend.write(SetDesired(N1, "power", "off", "site"))
+    answer = revert(app, 2)
+    assert answer.status == 409
+    assert [(one["where"], one["what"]) for one in answer.json["errors"]] == [
+        ("node:n1", "power is off now, but was made on then: it changed since"),
+        ("service:web@n1", "was given port since it was declared"),
+    ]
+    backend.write(UnsetDesired(WEB, "port"), SetDesired(N1, "power", "on", "site"))
+    assert revert(app, 2).status == 200
+    assert backend.store == {}
+
+
+def test_a_revision_that_nobody_knows_is_not_found():
+    _, app = cluster()
+    for revision in (0, 99, "x", "1" * 30):
+        answer = revert(app, revision)
+        assert (answer.status, answer.json["what"]) == (
+            404,
+            f"no change of revision {revision} is known",
+        )
+
+
+def test_the_audit_has_all_that_was_asked_for():
+    _, app = cluster()
+    ask(app, "POST", "/v1/entities/node:n1/retry", token="write-token")
+    ask(app, "DELETE", "/v1/brake", token="admin-token")
+    ask(
+        app,
+        "PATCH",
+        "/v1/entities/service:web@n1/desired?why=too%20slow",
+        token="admin-token",
+        body={"command": "web"},
+    )
+    deeds = read(app, "/v1/audit").json["deeds"]
+    assert [(one["who"], one["what"], one["revision"], one["why"]) for one in deeds] == [
+        ("user:ada", "1 change", 5, "too slow"),
+        ("user:ada", "release the brake", None, None),
+        ("user:bob", "retry node:n1", None, None),
+        ("user:eve", "1 change", 4, None),
+        ("user:ada", "3 changes", 3, "first light"),
+    ]
+
+
+def test_a_reason_is_no_novel():
+    _, app = cluster()
+    answer = ask(app, "POST", f"/v1/revert/4?why={'x' * 501}", token="write-token")
+    assert (answer.status, answer.json["what"]) == (400, "the reason has 501 characters")

@@ -1,0 +1,90 @@
+"""`haptera history` and `haptera revert` as a person types them."""
+
+import io
+
+import pytest
+
+from haptera.cli.main import INTERRUPTED, OK, REFUSED, USAGE
+from haptera.model.changes import Author, Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from tests.api.serving import serving
+from tests.cli.test_commands import point_at, typed
+
+pytestmark = pytest.mark.net
+NODES = [node_id(f"rack1n{number}") for number in (1, 2, 3)]
+WEB = EntityId("service", "web", "rack1n1")
+AT = "1970-01-01 00:16 UTC"
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    with serving() as one:
+        one.do(
+            one.backend.write,
+            *(Declare(node, {"rack": "1"}, "site") for node in NODES),
+            *(SetDesired(node, "power", "on", "site") for node in NODES),
+            Declare(WEB, {}, "site"),
+            author=Author("user:ada", "first light"),
+        )
+        port = SetDesired(WEB, "port", 80, "user:eve")
+        one.do(one.backend.write, port, author=Author("user:eve"))
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        yield one
+
+
+def test_what_changed_alike_on_many_nodes_is_one_line(cluster, capsys):
+    code, out, errors = typed(capsys, "history")
+    assert (code, errors) == (OK, "")
+    assert out.splitlines() == [
+        f'7  {AT}  user:ada  node         rack1n[1-3]  declared {{"rack":"1"}}  first light',
+        f"7  {AT}  user:ada  node         rack1n[1-3]  power: nothing -> on   first light",
+        f"7  {AT}  user:ada  service:web  rack1n1      declared               first light",
+        f"8  {AT}  user:eve  service:web  rack1n1      port: nothing -> 80",
+    ]
+
+
+def test_what_is_not_shown_is_said(cluster, capsys):
+    code, out, errors = typed(capsys, "history", "node:rack1n3", "-n", "1")
+    assert (code, out.split("  ")[2:5]) == (OK, ["user:ada", "node", "rack1n3"])
+    assert errors == "older ones are not shown: ask for more than 1 with --limit\n"
+    assert typed(capsys, "history", "rack9") == (OK, "nothing was changed\n", "")
+
+
+def test_the_audit_tells_who_asked_for_what(cluster, capsys):
+    typed(capsys, "retry", "node:rack1n1")
+    code, out, _ = typed(capsys, "history", "--audit")
+    assert (code, out.splitlines()) == (
+        OK,
+        [
+            f"7  {AT}  user:ada  7 changes           first light",
+            f"8  {AT}  user:eve  1 change",
+            f"-  {AT}  user:bob  retry node:rack1n1",
+        ],
+    )
+    assert typed(capsys, "history", "--audit", "rack1n1")[0] == USAGE
+
+
+def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, monkeypatch):
+    shown = "1 change (1 unset) at revision 8\nnothing would run: all is as it would be desired\n"
+    assert typed(capsys, "revert", "8", "--dry-run") == (OK, shown, "")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    code, out, _ = typed(capsys, "revert", "8")
+    assert (code, out) == (INTERRUPTED, shown)
+    assert "port" in cluster.backend.store[WEB].desired
+
+    code, out, _ = typed(capsys, "revert", "8", "--yes", "--why", "it was free")
+    assert (code, out) == (OK, f"{shown}1 change (1 unset) written (revision 9)\n")
+    assert "port" not in cluster.backend.store[WEB].desired
+    _, out, _ = typed(capsys, "history", "-n", "1")
+    assert out == f"9  {AT}  user:bob  service:web  rack1n1  port: 80 -> nothing  it was free\n"
+
+
+def test_what_cannot_be_undone_is_told_with_all_that_stands_against_it(cluster, capsys):
+    code, out, errors = typed(capsys, "revert", "7", "--yes")
+    assert (code, out) == (REFUSED, "")
+    assert errors.splitlines() == [
+        "error: was given port since it was declared",
+        "  service:web@rack1n1",
+        "  revert the later change first, or set it anew",
+    ]
+    assert typed(capsys, "revert", "99")[0] == REFUSED
