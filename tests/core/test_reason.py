@@ -1,5 +1,6 @@
 """Where there is no chain, the reason names the variable, the value and what stands in the way."""
 
+from random import Random
 from typing import Any
 
 from haptera.core.knowledge import compile_class
@@ -7,6 +8,8 @@ from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.parts import Change, Condition, Look, Step
+from tests.core.shapes import drawn, entangled
+from tests.core.shapes import problem as problem_of
 
 VALUES = ("unknown", "1", "2")
 VARIABLES = {"a": VALUES, "b": VALUES, "node.agent": ("unknown", "up"), "node.power": VALUES}
@@ -140,12 +143,10 @@ def test_with_every_way_tried_in_vain_there_is_no_progress() -> None:
 
 
 def test_a_search_over_its_budget_proves_nothing() -> None:
-    parts = (
-        step("a_up", "a", "1", "2", requires={"b": "1"}),
-        step("b_up", "b", "1", "2", requires={"a": "1"}),
-    )
-    domain = compile_class(Problem(VARIABLES, {}, (), parts))
-    start, goal = domain.start({"a": "1", "b": "1"}, {}), {"a": "2", "b": "2"}
-    assert plan(domain, start, goal, budget=1) == NoChain(
-        Reason(ReasonKind.BUDGET, None, "gave up after looking at 1 states"), 1
-    )
+    random = Random(0)
+    problem = problem_of(entangled(20, random))
+    domain = compile_class(problem)
+    start, goal = domain.start(drawn(problem, random), {}), drawn(problem, random)
+    answer = plan(domain, start, goal, budget=1)
+    text = f"gave up after looking at {answer.expanded} states"
+    assert answer == NoChain(Reason(ReasonKind.BUDGET, None, text), answer.expanded)

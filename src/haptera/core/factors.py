@@ -2,37 +2,77 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from heapq import merge
 from typing import Final
 
 from haptera.core.estimate import Estimate
 from haptera.core.knowledge import Domain
-from haptera.core.scope import Memory, Scope, apart, scope_of
+from haptera.core.scope import Memory, Row, Scope, apart, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
+from haptera.core.stages import End
+from haptera.core.tables import STATES_MAX, NextMoves, next_moves
 from haptera.core.word import Move
 
 # Goals of classes that are kept ready: fleets have few.
 FACTORS_CACHED_MAX: Final = 256
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Factor:
-    """A goal that is searched for in one, and what it costs at the least."""
+    """A goal that is searched for in one, where its tables do not tell."""
 
     scope: Scope
-    estimate: Estimate
+    states_max: int
 
-    def search(self, start: int, *, budget: int, barred: frozenset[str] = frozenset()) -> Found:
-        return search(self.scope, start, self.estimate, budget=budget, barred=barred)
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What the goal costs at the least."""
+        return Estimate(self.scope)
+
+    @cached_property
+    def tables(self) -> NextMoves:
+        return next_moves(self.scope, self.states_max)
+
+    def next(self, start: int, *, budget: int) -> Row | End:
+        """The first move, without the rest; UNKNOWN where it takes more than the budget."""
+        state = start & self.scope.within
+        row = self.tables.next(state)
+        if row is not End.UNKNOWN:
+            return row
+        self.tables.keep(state, search(self.scope, state, self.estimate, budget=budget))
+        return self.tables.next(state)
+
+    def search(self, start: int, *, budget: int) -> Found:
+        state = start & self.scope.within
+        known = self.tables.route(state)
+        if known is not None:
+            return known
+        found = search(self.scope, state, self.estimate, budget=budget)
+        self.tables.keep(state, found)
+        return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Factors:
     """A goal as a whole, and its parts."""
 
     whole: Scope
     parts: tuple[Factor, ...]
+
+    @cached_property
+    def order(self) -> Mapping[Move, int]:
+        """The place of each move among all."""
+        return {move: number for number, (*_, move) in enumerate(self.whole.rows)}
+
+    def next(self, start: int, *, budget: int) -> Move | End:
+        """The first move of what a search would find."""
+        each = [one.next(start, budget=budget) for one in self.parts]
+        for end in (End.WALLED, End.UNKNOWN):
+            if end in each:
+                return end
+        moves = [row[-1] for row in each if isinstance(row, tuple)]
+        return min(moves, key=self.order.__getitem__, default=End.MET)
 
     def search(self, start: int, *, budget: int, barred: frozenset[str] = frozenset()) -> Found:
         """What a search for the whole finds, put together from its parts.
@@ -49,8 +89,7 @@ class Factors:
             return Spent(expanded)
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
-            whole = Factor(self.whole, Estimate(self.whole))
-            return whole.search(start, budget=budget, barred=barred)
+            return search(self.whole, start, Estimate(self.whole), budget=budget, barred=barred)
         return Route(moves, sum(one.cost for one in routes), expanded)
 
     def _together(
@@ -60,7 +99,7 @@ class Factors:
 
         The first of all is not barred; None where each part begins with one that is.
         """
-        order = {move: number for number, (*_, move) in enumerate(self.whole.rows)}
+        order = self.order
         leads = [one for one in chains if one[0].part.path not in barred]
         if chains and not leads:
             return None
@@ -76,5 +115,6 @@ def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Facto
 
 @lru_cache(FACTORS_CACHED_MAX)
 def _factors(domain: Domain, goal: tuple[tuple[str, str], ...], memory: Memory) -> Factors:
-    parts = (Factor(one, Estimate(one)) for one in apart(domain, dict(goal), memory))
+    scopes = apart(domain, dict(goal), memory)
+    parts = (Factor(one, STATES_MAX // len(scopes)) for one in scopes)
     return Factors(scope_of(domain, dict(goal), memory), tuple(parts))

@@ -1,13 +1,14 @@
 """The chain from what is to what should be, or the reason why there is none (SEMANTICS, Chain)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from haptera.core.factors import factors_of
+from haptera.core.factors import Factors, factors_of
 from haptera.core.knowledge import Domain
 from haptera.core.reason import gave_up, no_progress, reason
 from haptera.core.scope import Memory
 from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled
+from haptera.core.stages import End
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 
@@ -25,30 +26,47 @@ def plan(
     Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
     `budget` bounds the states of each search.
     """
-    trusting = start | domain.touched
-    factors = factors_of(domain, goal, Memory.TRUSTED)
-    first = factors.search(trusting, budget=budget, barred=barred)
-    if not isinstance(first, Walled):
-        return _answer(domain, trusting, first)
-    expanded = first.expanded
-
-    # A machine may have been swapped: once more, with less trust in memory (SEMANTICS, Doubt).
-    doubting = trusting & ~domain.memories(start)
-    doubtful = factors_of(domain, goal, Memory.DOUBTED)
-    if (trusting ^ doubting) & doubtful.whole.within:
-        second = doubtful.search(doubting, budget=budget, barred=barred)
-        if not isinstance(second, Walled):
-            return _answer(domain, doubting, second, after=expanded)
-        expanded += second.expanded
-
+    expanded = 0
+    for root, factors in _roots(domain, start, goal):
+        found = factors.search(root, budget=budget, barred=barred)
+        expanded += found.expanded
+        if not isinstance(found, Walled):
+            return _answer(domain, root, found, expanded)
     if barred:
         freely = plan(domain, start, goal, budget=budget)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
-    return NoChain(reason(domain, start, goal, factors, budget), expanded)
+    trusted = factors_of(domain, goal, Memory.TRUSTED)
+    return NoChain(reason(domain, start, goal, trusted, budget), expanded)
 
 
-def _answer(domain: Domain, root: int, found: Route | Spent, *, after: int = 0) -> Chain | NoChain:
-    expanded = after + found.expanded
+def next_part(
+    domain: Domain, start: int, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX
+) -> Move | End:
+    """What the chain from here begins with, and nothing else of it.
+
+    WALLED where there is none, UNKNOWN where the budget does not tell.
+    """
+    for root, factors in _roots(domain, start, goal):
+        found = factors.next(root, budget=budget)
+        if found is not End.WALLED:
+            return found
+    return End.WALLED
+
+
+def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tuple[int, Factors]]:
+    """Where searches begin: first memory is trusted, then, if that led nowhere, less so.
+
+    For a machine may have been swapped (SEMANTICS, Doubt).
+    """
+    trusting = start | domain.touched
+    yield trusting, factors_of(domain, goal, Memory.TRUSTED)
+    doubting = trusting & ~domain.memories(start)
+    doubtful = factors_of(domain, goal, Memory.DOUBTED)
+    if (trusting ^ doubting) & doubtful.whole.within:
+        yield doubting, doubtful
+
+
+def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
     if isinstance(found, Spent):
         return NoChain(gave_up(expanded), expanded)
     state = root

@@ -44,6 +44,11 @@ class Field:
         return self.known | self.remembered | self.unknown
 
     @cached_property
+    def bits(self) -> tuple[int, ...]:
+        """All of these, one by one: the ways in which the variable can stand."""
+        return tuple(self.lowest << number for number in range(2 * self.width + 1))
+
+    @cached_property
     def span(self) -> int:
         """All bits of the variable, `touched` too."""
         return self.whole | self.touched

@@ -1,0 +1,167 @@
+"""A goal in stages, which can be done one after the other: from any state the next move at once.
+
+A stage is what moves change together. What it costs in a state is counted as though whatever its
+moves ask of other stages were so; all stages together never cost more than the goal. They cost
+just as much where each move that is cheapest so asks of another stage nothing, or exactly that it
+is done, and nothing that is known rests on a stage that is not: one of these waits for none, its
+moves take nothing from the others, and once all are done the goal is met. Then each cheapest move
+that can be made is the first of a cheapest route, and any other is not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import reduce
+from graphlib import CycleError, TopologicalSorter
+from itertools import product
+from math import prod
+from operator import or_
+
+from haptera.core.distances import UNREACHED, distances
+from haptera.core.scope import Row, Scope, joined
+from haptera.core.word import Field, is_grounded
+
+
+class End(Enum):
+    """Why no move is told of a state: it meets the goal, nothing leads on, or it is not known."""
+
+    MET = auto()
+    WALLED = auto()
+    UNKNOWN = auto()
+
+
+# Moves with their places in the order of all.
+Numbered = tuple[tuple[int, Row], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """What is next for some variables, by their states; it is done where no `missing` bit is set.
+
+    `rows` holds the cheapest moves from a state, in order: none of them where nothing leads on, no
+    entry where that depends on other stages. `resting` are the known bits of others that may rest
+    on it.
+    """
+
+    fields: tuple[Field, ...]
+    whole: int
+    missing: int
+    resting: int
+    rows: Mapping[int, Numbered]
+
+
+def next_row(stages: Sequence[Stage], state: int) -> Row | End:
+    """The first move from a state, where these are all stages of a goal."""
+    todo = [stage for stage in stages if state & stage.missing]
+    each = [stage.rows.get(state & stage.whole) for stage in todo]
+    if not todo:
+        return End.MET if stages else End.UNKNOWN
+    if () in each:
+        return End.WALLED
+    if None in each or any(state & stage.resting for stage in todo):
+        return End.UNKNOWN
+    _, row = min(one for rows in each if rows for one in rows if not state & one[1][0])
+    return row
+
+
+def stages_of(scope: Scope, states_max: int) -> tuple[Stage, ...]:
+    """The stages of a goal; none where they have too many states, or wait for each other."""
+    if any(field.touched & scope.within for field in scope.fields):
+        return ()  # Doubts are for searches.
+    spans = [field.whole for field in scope.fields]
+    spans = joined(spans + [row[-1].touches & scope.within for row in scope.rows])
+    drafts = [_Draft(scope, span, [one for one in spans if one != span]) for span in spans]
+    if sum(draft.count for draft in drafts) > states_max:
+        return ()
+    stages = tuple(draft.stage() for draft in drafts)
+    return () if _wait_for_each_other(stages) else stages
+
+
+def _wait_for_each_other(stages: tuple[Stage, ...]) -> bool:
+    asked = {
+        stage.whole: reduce(or_, (row[0] for rows in stage.rows.values() for _, row in rows), 0)
+        for stage in stages
+    }
+    waits = {
+        whole: [other for other in asked if other != whole and bits & other]
+        for whole, bits in asked.items()
+    }
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError:
+        return True
+    return False
+
+
+class _Draft:
+    """One stage as it is worked out; `others` are the bits of the other stages."""
+
+    def __init__(self, scope: Scope, whole: int, others: list[int]) -> None:
+        self._scope = scope
+        self._whole = whole
+        self._missing = whole & ~scope.allowed
+        self._others = others
+        self._fields = tuple(field for field in scope.fields if field.whole & whole)
+        self._rows = [one for one in enumerate(scope.rows) if one[1][-1].touches & whole]
+        self._grounds = [(one, one.loose) for one in scope.grounds if one.known & whole]
+        self.count = prod(2 * field.width + 1 for field in self._fields)
+
+    def stage(self) -> Stage:
+        resting = (one.loose for one in self._scope.grounds if one.reads & self._whole)
+        return Stage(
+            self._fields,
+            self._whole,
+            self._missing,
+            reduce(or_, resting, 0) & ~self._whole,
+            dict(self._cheapest()),
+        )
+
+    def _cheapest(self) -> Iterator[tuple[int, Numbered]]:
+        states = [sum(bits) for bits in product(*(field.bits for field in self._fields))]
+        before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
+        for state in states:
+            for after, cost in self._around(state):
+                before[after].append((state, cost))
+        sure = {state for state in states if not state & self._missing}
+        costs = distances(sure, before)
+        yield from ((state, ()) for state in states if state not in costs)
+        # The nearest first: a move is sure only if what comes after it is.
+        for state in sorted(costs.keys() - sure, key=lambda one: (costs[one], one)):
+            least = tuple(
+                (number, row)
+                for number, row in self._open(state)
+                if costs.get(_after(state, row), UNREACHED) + row[3] == costs[state]
+            )
+            afters = [(row, _after(state, row)) for _, row in least]
+            if afters and all(after in sure and self._lasts(row, after) for row, after in afters):
+                sure.add(state)
+                yield state, least
+
+    def _around(self, state: int) -> Iterator[tuple[int, int]]:
+        """Where moves lead if others are as they ask; what can be stripped is, for nothing."""
+        for _, row in self._open(state):
+            yield _after(state, row), row[3]
+        for one, loose in self._grounds:
+            if held := state & loose:
+                yield state ^ held | held << one.width, 0
+
+    def _open(self, state: int) -> Iterator[tuple[int, Row]]:
+        return (one for one in self._rows if not state & one[1][0] & self._whole)
+
+    def _lasts(self, row: Row, after: int) -> bool:
+        """Whether a move asks just for stages that are done, and these hold what it brings."""
+        forbidden = row[0]
+        asked = [one for one in self._others if one & forbidden]
+        if any(one & forbidden != one & ~self._scope.allowed for one in asked):
+            return False
+        settled = reduce(or_, asked, self._whole)
+        after |= self._scope.within & ~self._whole & ~forbidden  # Others may be any of these.
+        return all(
+            not (held := after & loose)
+            or (not one.reads & self._scope.within & ~settled and is_grounded(after, one, held))
+            for one, loose in self._grounds
+        )
+
+
+def _after(state: int, row: Row) -> int:
+    return state & row[1] | row[2]
