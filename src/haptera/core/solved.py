@@ -24,6 +24,7 @@ def solve(scope: Scope, states_max: int) -> Mapping[int, Row | End] | None:
     before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
     for state, afters in around.items():
         for after, row in afters:
+            assert after in before, "strip has left what cannot be known"
             before[after].append((state, row[3]))
     costs = distances((one for one in states if one & scope.wanted == scope.wanted), before)
     return {state: _first(around[state], costs, costs.get(state)) for state in states}
