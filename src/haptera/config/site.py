@@ -26,7 +26,8 @@ from haptera.kinds import KINDS, node, service
 from haptera.model.desirable import check_attribute, check_desired, check_plain, nearest
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.nodeset import Member, fold, members
+from haptera.model.names import Member
+from haptera.model.nodeset import fold, members
 from haptera.model.schema import Kind
 from haptera.runtime.controllers import ControllerPlace
 

@@ -1,0 +1,48 @@
+"""A text being read from left to right; what is wrong with it is told with its place."""
+
+import re
+from typing import Final
+
+from haptera.model.errors import HapteraError
+
+SHOWN_MAX: Final = 80
+_SPACES: Final = re.compile(r"\s*")
+
+
+class Reader:
+    """Stands before the character `at` of the text, which is `what` errors call it."""
+
+    def __init__(self, text: str, what: str) -> None:
+        self.text = text
+        self.at = 0
+        self._what = what
+
+    @property
+    def done(self) -> bool:
+        return self.at == len(self.text)
+
+    def skip_spaces(self) -> None:
+        self.take(_SPACES)
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Read what the pattern has here, if it has it here."""
+        found = pattern.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+        return found
+
+    def end(self, do: str) -> None:
+        """Nothing is left but spaces.
+
+        Raises:
+            HapteraError: something is; `do` is the advice.
+        """
+        self.skip_spaces()
+        if not self.done:
+            raise self.error(f"{self.text[self.at]!r} does not belong here", do)
+
+    def error(self, what: str, do: str, at: int | None = None) -> HapteraError:
+        """What is wrong at this character, or else where the reader stands."""
+        shown = self.text if len(self.text) <= SHOWN_MAX else f"{self.text[: SHOWN_MAX - 3]}..."
+        place = (self.at if at is None else at) + 1
+        return HapteraError(what, where=f"{self._what} {shown!r}, character {place}", do=do)
