@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.api.shapes import Applied, SiteBody
+from haptera.api.shapes import Applied, SiteBody, SiteFile
 from haptera.cli.client import Client, find_client
 from haptera.cli.lab import AGENT, HELLO_MS, PARENT
 from haptera.config.site import Site, parse_site
@@ -66,7 +66,7 @@ DELAYS: Final = (Delays("the demo's delays", 300, 1200), Delays("no delays", 0, 
 async def haptera_run(directory: Path, delays: Delays) -> Ran:
     """Apply the site to a parent that was told of the nodes, but of nothing desired."""
     text, constants, cluster = site_text(directory, delays)
-    site = parse_site(text, "site.yaml", constants)
+    site = parse_site([SiteFile("site.yaml", text)], constants)
     parent = {
         "name": site.cluster,
         "modules": list(site.modules),
@@ -90,7 +90,7 @@ async def haptera_run(directory: Path, delays: Delays) -> Ran:
 async def plain_run(directory: Path, delays: Delays) -> Ran:
     """Send each BMC its command at once; the node's init starts the web server itself."""
     text, constants, cluster = site_text(directory, delays)
-    nodes = nodes_of(parse_site(text, "site.yaml", constants))
+    nodes = nodes_of(parse_site([SiteFile("site.yaml", text)], constants))
     config = LabConfig(
         directory,
         cluster,
@@ -148,7 +148,9 @@ async def ready(places: Places) -> Client:
 
 
 def apply(client: Client, text: str, constants: dict[str, str]) -> None:
-    client.ask("POST", "/v1/apply", Applied, body=SiteBody(text, "site.yaml", constants))
+    client.ask(
+        "POST", "/v1/apply", Applied, body=SiteBody([SiteFile("site.yaml", text)], constants)
+    )
 
 
 async def power_on(node: LabNode) -> None:

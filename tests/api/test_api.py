@@ -48,7 +48,7 @@ def quick():
 
 
 def apply_body(text=SITE, **more):
-    return {"text": text, "name": "site.yaml", **more}
+    return {"files": [{"text": text, "name": "site.yaml"}], **more}
 
 
 # Every route, and the least scope that it answers to; None: anybody.
@@ -205,7 +205,7 @@ def test_a_bad_site_file_changes_nothing_and_each_error_is_told():
         {
             "what": "unknown key foo",
             "where": "site.yaml:7:1",
-            "do": "there are budgets, cluster, controllers, desired, lab, modules, nodes,"
+            "do": "there are budgets, cluster, controllers, desired, include, lab, modules, nodes,"
             " policies, services",
         },
     ]
@@ -306,8 +306,15 @@ def test_trying_again_is_asked_of_the_engine():
         ("POST", "/v1/apply?dry_run=yes", b"", 400, "dry_run='yes'"),
         ("POST", "/v1/apply", b"", 400, "Input data was truncated"),
         ("POST", "/v1/apply", b"[]", 400, "Expected `object`, got `array`"),
-        ("POST", "/v1/apply", b'{"text": "", "nam": ""}', 400, "Object contains unknown field"),
-        ("POST", "/v1/apply", b" " * 1_048_577, 413, "more than 1048576 bytes"),
+        (
+            "POST",
+            "/v1/apply",
+            b'{"files": [{"text": "", "nam": ""}]}',
+            400,
+            "Object contains unknown field",
+        ),
+        ("POST", "/v1/apply", b" " * 8_388_609, 413, "more than 8388608 bytes"),
+        ("POST", "/v1/freezes", b" " * 1_048_577, 413, "more than 1048576 bytes"),
         ("PATCH", "/v1/entities/node:n1/desired", b"\xff", 400, "JSON is malformed"),
         ("PATCH", "/v1/entities/node:n1/desired", b"[" * 9999, 400, "Expected `object`"),
         ("PATCH", "/v1/entities/node:n2/desired", b'{"powr":"on"}', 400, "a node has no variable"),
@@ -342,8 +349,8 @@ bodies = st.one_of(
     st.dictionaries(st.sampled_from(["power", "busy", "port", "x"]), json_values).map(
         lambda value: json.dumps(value).encode()
     ),
-    st.fixed_dictionaries({"text": st.text(), "name": st.text(), "constants": st.just({})}).map(
-        lambda value: json.dumps(value).encode()
+    st.lists(st.fixed_dictionaries({"text": st.text(), "name": st.text()})).map(
+        lambda files: json.dumps({"files": files, "constants": {}}).encode()
     ),
 )
 paths = st.sampled_from([path for _, path, _ in ROUTES if path != "/v1/events"])

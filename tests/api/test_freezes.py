@@ -172,7 +172,7 @@ def test_a_part_that_cannot_be_taken_out_is_refused_with_a_way_out():
 
 def test_a_site_file_prunes_no_freeze():
     backend, app = cluster((RACK, "n1", 0))
-    body = {"text": "cluster: quick\nnodes: {n1: {}}\n", "name": "site.yaml"}
+    body = {"files": [{"text": "cluster: quick\nnodes: {n1: {}}\n", "name": "site.yaml"}]}
     answer = ask(app, "POST", "/v1/apply", token="write-token", body=body)
 
     assert [one["entity"] for one in answer.json["changes"]] == [

@@ -44,7 +44,7 @@ def home(tmp_path_factory):
         pytest.param(
             'cluster: small\nnodes:\n  n1: {rack: "1"\ndesired: {}\n',
             told(
-                "while parsing a flow mapping (line 3): expected ',' or '}', but got '<scalar>'",
+                "while parsing a flow mapping (line 3): did not find expected ',' or '}'",
                 "site.yaml:4:1",
                 "mend the YAML",
             ),

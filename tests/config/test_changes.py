@@ -6,6 +6,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from haptera.api.shapes import SiteFile
 from haptera.config import Site, SiteEntity, changes, site_changes
 from haptera.model.changes import (
     Declare,
@@ -91,10 +92,10 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
 
 def test_a_site_file_of_another_cluster_changes_nothing():
     with pytest.raises(ConflictError, match="of cluster other; here is cluster quick"):
-        site_changes("cluster: other", "site.yaml", {}, [], "quick")
-    assert site_changes("cluster: quick\nnodes: {n1: }", "site.yaml", {}, [], "quick") == (
-        Declare(N1, {}, "site"),
-    )
+        site_changes([SiteFile("site.yaml", "cluster: other")], {}, [], "quick")
+    assert site_changes(
+        [SiteFile("site.yaml", "cluster: quick\nnodes: {n1: }")], {}, [], "quick"
+    ) == (Declare(N1, {}, "site"),)
 
 
 ENTITIES = [N1, N2, node_id("n3"), WEB1, EntityId("service", "web", "n2")]

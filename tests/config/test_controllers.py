@@ -2,6 +2,7 @@
 
 import pytest
 
+from haptera.api.shapes import SiteFile
 from haptera.config import parse_site
 from haptera.config.controllers import SETTINGS_BYTES_MAX
 from haptera.model.errors import InputError
@@ -18,7 +19,7 @@ controllers:
 
 
 def test_a_controller_has_a_place_settings_and_the_files_folder():
-    site = parse_site(GOOD, "site.yaml", {"site": "/etc/haptera"})
+    site = parse_site([SiteFile("site.yaml", GOOD)], {"site": "/etc/haptera"})
     settings = {"nodes": "n[1-5]", "count": 3, "quiet": True}
     assert site.controllers == (
         ControllerPlace("keep-on", "keep_on:controller", "/etc/haptera", settings),
@@ -41,7 +42,7 @@ def test_a_controller_has_a_place_settings_and_the_files_folder():
 )
 def test_what_is_wrong_is_told_with_its_place(given, what, where):
     with pytest.raises(InputError) as caught:
-        parse_site(f"cluster: c\ncontrollers:\n  {given}\n", "site.yaml", {})
+        parse_site([SiteFile("site.yaml", f"cluster: c\ncontrollers:\n  {given}\n")], {})
     assert [(one.what, one.where) for one in caught.value.errors] == [(what, f"site.yaml:{where}")]
     assert caught.value.do
 
@@ -49,4 +50,4 @@ def test_what_is_wrong_is_told_with_its_place(given, what, where):
 def test_settings_are_bounded():
     text = GOOD.replace("count: 3", f"text: {'x' * SETTINGS_BYTES_MAX}")
     with pytest.raises(InputError, match="settings take 16384 bytes at most"):
-        parse_site(text, "site.yaml", {})
+        parse_site([SiteFile("site.yaml", text)], {})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from haptera.api.shapes import SiteFile
 from haptera.config import changes, parse_site
 from haptera.model.changes import (
     Declare,
@@ -18,7 +19,7 @@ HEAD = "cluster: c\nnodes: {'n[1-2]': {}}\n"
 
 
 def rules(text):
-    site = parse_site(HEAD + text, "site.yaml", {})
+    site = parse_site([SiteFile("site.yaml", HEAD + text)], {})
     return {str(one.entity): one.desired for one in site.entities if one.entity.node is None}
 
 
@@ -121,11 +122,8 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
         StoredEntity(old, {}, "site", {"per": Desired("node", "site")}, 1),
         StoredEntity(EntityId("freeze", "f1", None), {}, "user:eve", {}, 1),
     ]
-    site = parse_site(
-        HEAD + "policies: {slow: {for: n2, attempts: 2}, fast: {for: n1, attempts: 2}}\n",
-        "site.yaml",
-        {},
-    )
+    text = HEAD + "policies: {slow: {for: n2, attempts: 2}, fast: {for: n1, attempts: 2}}\n"
+    site = parse_site([SiteFile("site.yaml", text)], {})
     fast = EntityId("policy", "fast", None)
 
     assert changes(site, current) == (

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from haptera.api.shapes import SiteFile
 from haptera.config import parse_site
 from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
@@ -17,7 +18,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/modules.md").read_
 
 def test_the_site_file_desires_what_the_page_says() -> None:
     (text,) = re.findall(r"```yaml site\n(.*?)```", PAGE, re.DOTALL)
-    site = parse_site(text, "site.yaml", {})
+    site = parse_site([SiteFile("site.yaml", text)], {})
 
     assert site.modules == ("labnode", "service", "jobs")
     wanted = {one.entity: one.desired for one in site.entities if one.entity.kind == "module"}

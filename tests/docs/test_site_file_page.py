@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from haptera.cli.printing import print_error
-from haptera.config import parse_site
+from haptera.api.shapes import SiteFile
+from haptera.cli.main import REFUSED, run
+from haptera.config import SiteEntity, load_site, parse_site
 from haptera.config.changes import CONFLICTS_MAX
 from haptera.config.modules import MODULES
 from haptera.config.rules import BUDGETS, POLICIES, Form
 from haptera.config.site import EXPANDED_MAX
-from haptera.config.tree import DEPTH_MAX, ERRORS_MAX, SITE_BYTES_MAX
+from haptera.config.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
+from haptera.config.tree import DEPTH_MAX, ERRORS_MAX
 from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS
 from haptera.kinds.policy import DURATION_MS_MAX
@@ -33,7 +35,7 @@ WORD = re.compile(r"`([^`]+)`")
 
 
 def test_the_example_is_read_and_says_what_the_page_says_of_it() -> None:
-    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    site = parse_site([SiteFile("site.yaml", block("yaml site"))], CONSTANTS)
     wanted = {one.entity: one for one in site.entities}
 
     assert wanted[node_id("rack2n01")].attributes == {
@@ -52,19 +54,32 @@ def test_the_example_is_read_and_says_what_the_page_says_of_it() -> None:
 
 
 def test_the_lab_takes_the_example() -> None:
-    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    site = parse_site([SiteFile("site.yaml", block("yaml site"))], CONSTANTS)
     nodes = {one.entity.name: one.attributes for one in site.entities if one.entity.kind == "node"}
 
     refusing = [one.name for one in lab_nodes(nodes, site.lab) if one.refuse is not None]
     assert refusing == ["rack1n02"]
 
 
-def test_the_errors_are_printed_as_the_page_has_them(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_site(block("yaml wrong"), "site.yaml", CONSTANTS)
-    print_error(caught.value)
+def test_the_errors_are_printed_as_the_page_has_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("site.yaml").write_text(block("yaml wrong"), encoding="utf-8")
 
+    assert run(["site", "check", "site.yaml"]) == REFUSED
     assert capsys.readouterr().err == block("text output")
+
+
+def test_the_site_of_several_files_is_read_from_its_first(tmp_path: Path) -> None:
+    for title, name in re.findall(r"^```((?:ya|to)ml (site/.*))$", PAGE, re.MULTILINE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(block(title), encoding="utf-8")
+
+    site = load_site(tmp_path / "site/cluster.yaml", {})
+    one = {"platform": "labnode"}, {"power": "on"}
+    assert site.entities == tuple(SiteEntity(node_id(f"n{n}"), *one) for n in (1, 2, 3))
+    assert (site.cluster, site.modules) == ("parts", ("labnode",))
 
 
 @pytest.mark.parametrize(("title", "kind"), [("Nodes", "node"), ("Services", "service")])
@@ -102,14 +117,18 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
 def test_the_keys_and_limits_are_those_of_the_code() -> None:
     keys = [WORD.findall(row[0])[0] for row in table("Keys")]
     with pytest.raises(InputError) as caught:
-        parse_site("cluster: c\nother: 1\n", "site.yaml", {})
+        parse_site([SiteFile("site.yaml", "cluster: c\nother: 1\n")], {})
 
     assert caught.value.do == f"there are {', '.join(sorted(keys))}"
     assert f"`[{', '.join(MODULES)}]`" in section("Keys")
-    assert f"{SITE_BYTES_MAX:,} bytes and {DEPTH_MAX} levels at most" in section("Keys")
+    assert f"{SITE_BYTES_MAX:,} bytes in all files and {DEPTH_MAX} levels at most" in section(
+        "Keys"
+    )
     assert f"at most {NODES_MAX:,} nodes, all sets of one file together {EXPANDED_MAX:,}" in PAGE
     assert f"told ({CONFLICTS_MAX} at most)" in section("Who owns what")
     assert f"{ERRORS_MAX} errors at most" in section("Errors")
+    assert f"however often it is named; {FILES_MAX} at most" in section("Several files")
+    assert [*SUFFIXES] == re.findall(r"`(\.\w+)`", section("Several files"))
 
 
 @pytest.mark.parametrize(("title", "form"), [("Policies", POLICIES), ("Budgets", BUDGETS)])
@@ -121,7 +140,7 @@ def test_the_tables_of_rules_have_all_their_keys(title: str, form: Form) -> None
 
 
 def test_the_rules_of_the_example_say_what_the_page_says_of_them() -> None:
-    site = parse_site(block("yaml site"), "site.yaml", CONSTANTS)
+    site = parse_site([SiteFile("site.yaml", block("yaml site"))], CONSTANTS)
     rules = {str(one.entity): one.desired for one in site.entities if one.entity.node is None}
 
     assert rules == {
@@ -171,7 +190,7 @@ def data(kind: Kind) -> dict[str, tuple[str, str]]:
 
 def block(title: str) -> str:
     """The one fenced block that begins so."""
-    (text,) = re.findall(rf"^```{title}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (text,) = re.findall(rf"^```{re.escape(title)}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert isinstance(text, str)
     return text
 

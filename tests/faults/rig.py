@@ -276,7 +276,7 @@ class Parent:
         )
 
     def apply(self, site: str) -> tuple[int, Any]:
-        return self.ask("POST", "/v1/apply", {"text": site, "name": "site.yaml"})
+        return self.ask("POST", "/v1/apply", {"files": [{"text": site, "name": "site.yaml"}]})
 
     def site(self, *nodes: str, crowd: str | None = None) -> str:
         """A cluster of these nodes, each with a BMC; n1 is meant to be on and to run web.

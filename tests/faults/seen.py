@@ -69,7 +69,7 @@ def applied(lab: Lab, site: str) -> None:
     """Apply this site file, as its owner would."""
     constants = json.loads((lab.root / "client.json").read_bytes())["constants"]
     with closing(lab.api()) as api:
-        body = {"text": site, "name": "site.yaml", "constants": constants}
+        body = {"files": [{"text": site, "name": "site.yaml"}], "constants": constants}
         answer = api.ask("POST", "/v1/apply", body)
     assert answer is not None
     assert answer[0] == 200, answer

@@ -52,7 +52,7 @@ def test_deleting_a_node_ends_nothing_but_the_node(served: Parent, child: Child)
         ("POST", "/v1/apply", b"{}"),
         ("POST", "/v1/apply", b""),
         ("POST", "/v1/apply", b"[" * 100_000),
-        ("POST", "/v1/apply", b'{"text": "", "name": ""}'),
+        ("POST", "/v1/apply", b'{"files": [{"text": "", "name": ""}]}'),
         ("PATCH", "/v1/entities/node:n1/desired", b'{"": null}'),
         ("PATCH", "/v1/entities/node:n1/desired", b'{"power": {}}'),
         ("PATCH", "/v1/entities/node:n1/desired", b'{"power": "\xff"}'),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Endpoint, author, dry_run
-from haptera.api.shapes import Applied, ChangeView, SiteBody
+from haptera.api.shapes import Applied, ChangeView, SiteBody, SiteFile
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -24,10 +25,12 @@ from haptera.model.changes import (
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
 
-# text, file name, constants, what is stored, the cluster's name: haptera.config.site_changes.
+# Files, constants, what is stored, the cluster's name: haptera.config.site_changes.
 SiteChanges = Callable[
-    [str, str, Mapping[str, str], Sequence[StoredEntity], str], tuple[Change, ...]
+    [Sequence[SiteFile], Mapping[str, str], Sequence[StoredEntity], str], tuple[Change, ...]
 ]
+# A site as large as it may be, with room for what JSON escapes.
+SITE_BODY_BYTES_MAX: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,13 @@ class ApplyRoute:
         yield Endpoint("POST", "/v1/apply", Scope.WRITE, self.apply, dry_scope=Scope.READ)
 
     async def apply(self, request: Request, caller: Caller) -> Response:
-        body = await read_body(request, SiteBody)
+        body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
 
         async def make() -> tuple[Change, ...]:
             # Many nodes take seconds to expand: not in the thread that keeps the cluster.
             return await asyncio.to_thread(
                 self.site_changes,
-                body.text,
-                body.name,
+                body.files,
                 body.constants,
                 self.backend.stored(),
                 self.cluster,

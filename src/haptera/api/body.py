@@ -16,13 +16,15 @@ BODY_WITHIN_S: Final = 10.0
 Shape = TypeVar("Shape")
 
 
-async def read_body(request: Request, shape: type[Shape]) -> Shape:
+async def read_body(
+    request: Request, shape: type[Shape], size_bytes_max: int = BODY_BYTES_MAX
+) -> Shape:
     """The request's body in this shape.
 
     Raises:
         ProblemError: it is too long, too slow, no JSON, or of another shape.
     """
-    body = await _read(request)
+    body = await _read(request, size_bytes_max)
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -43,16 +45,16 @@ def as_json(
     )
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, size_bytes_max: int) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_WITHIN_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > BODY_BYTES_MAX:
+                if len(body) > size_bytes_max:
                     raise ProblemError(
                         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                        f"more than {BODY_BYTES_MAX} bytes",
+                        f"more than {size_bytes_max} bytes",
                         where="the body",
                         do="send less at once",
                     )

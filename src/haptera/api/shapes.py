@@ -1,5 +1,7 @@
 """What goes over the API as JSON, for both ends: bodies, answers, events, problems."""
 
+from typing import Annotated
+
 import msgspec
 
 from haptera.model.news import News
@@ -31,14 +33,24 @@ class SummaryView(msgspec.Struct, frozen=True):
     counts: dict[str, dict[str, int]]
 
 
+class SiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One file of a site: `name` is what errors call it; ending in .toml, it says that it is TOML.
+
+    `included` says that what it includes is sent along.
+    """
+
+    name: str
+    text: str
+    included: bool = False
+
+
 class SiteBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A site file as sent: `name` is what errors call it, `constants` what templates know.
+    """A site as sent: all of its files, and in `constants` what their templates know.
 
     With `if_revision` it is applied only if nothing that is desired changed since.
     """
 
-    text: str
-    name: str
+    files: Annotated[list[SiteFile], msgspec.Meta(min_length=1)]
     constants: dict[str, str] = {}
     if_revision: int | None = None
 

@@ -1,36 +1,35 @@
 """`haptera apply` and `haptera plan`: a site file made so, or what would come of it."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
-from haptera.api.shapes import Applied, SiteBody
+from haptera.api.shapes import Applied
 from haptera.cli.client import Client
 from haptera.cli.groups import Group, planned
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.problems import answer_problems
+from haptera.cli.sites import files_argument, site_body
 from haptera.cli.words import chain_lines, printable
-from haptera.config.site import read_text
-from haptera.config.tree import SITE_BYTES_MAX
 
 
 @click.command()
-@click.argument("file")
+@files_argument
 @click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
 @click.option("-m", "--why", help="Why, for whoever reads the history.")
 @output_option
 @click.pass_context
-def apply(ctx: click.Context, file: str, dry_run: bool, why: str | None, output: str) -> None:
-    """Make a site file what the cluster should be.
+def apply(
+    ctx: click.Context, files: tuple[str, ...], dry_run: bool, why: str | None, output: str
+) -> None:
+    """Make a site's files what the cluster should be.
 
-    FILE is its path, or - for standard input.
+    FILE is a path, a folder of files, or - for standard input; several are one site.
     """
     query = {"dry_run": "1"} if dry_run else {} if why is None else {"why": why}
-    answer = _send(the_client(ctx), file, query)
+    answer = _send(the_client(ctx), files, query)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return
@@ -44,28 +43,28 @@ def apply(ctx: click.Context, file: str, dry_run: bool, why: str | None, output:
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
 @output_option
 @click.pass_context
-def plan(ctx: click.Context, file: str | None, problem: str | None, output: str) -> int:
-    """Show what would run if a site file were applied.
+def plan(ctx: click.Context, files: tuple[str, ...], problem: str | None, output: str) -> int:
+    """Show what would run if a site's files were applied.
 
-    FILE is its path, or - for standard input.
+    FILE is a path, a folder of files, or - for standard input; several are one site.
 
     With --problem nothing is asked of a parent: the planner answers the problems in that file
     (docs/reference/problem.md). Exit codes then: 0 all have a chain, 2 some have none, 3 for some
     it gave up, 64 some are malformed; where several fit, the greatest.
     """
-    if (file is None) == (problem is None):
+    if bool(files) == (problem is not None):
         raise click.UsageError("name either a site file or a file of problems (--problem)")
     if problem is not None:
         return answer_problems(problem, output)
-    return _plan_site(ctx, str(file), output)
+    return _plan_site(ctx, files, output)
 
 
-def _plan_site(ctx: click.Context, file: str, output: str) -> int:
-    answer = _send(the_client(ctx), file, {"dry_run": "1"})
+def _plan_site(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
+    answer = _send(the_client(ctx), files, {"dry_run": "1"})
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return 0
@@ -83,13 +82,8 @@ def print_planned(answer: Applied) -> None:
         click.echo("nothing would run: all is as it would be desired")
 
 
-def _send(client: Client, file: str, query: Mapping[str, str]) -> Applied:
-    path = Path(file)
-    text = sys.stdin.read(SITE_BYTES_MAX + 1) if file == "-" else read_text(path)
-    folder = Path.cwd() if file == "-" else path.resolve().parent
-    constants = {"python": sys.executable, "site": str(folder), **client.constants}
-    name = "standard input" if file == "-" else file
-    body = SiteBody(text, name, constants)
+def _send(client: Client, files: tuple[str, ...], query: Mapping[str, str]) -> Applied:
+    body = site_body(files, client.constants)
     return client.ask("POST", "/v1/apply", Applied, query=query, body=body)
 
 

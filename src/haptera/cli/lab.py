@@ -16,7 +16,8 @@ from haptera.cli import live
 from haptera.cli.client import Client, find_client
 from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.words import printable
-from haptera.config.site import Site, load_site, read_text
+from haptera.config.site import Site, load_site
+from haptera.config.sources import gather
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
@@ -41,7 +42,7 @@ def run(*, directory: Path, site: Path, once: bool) -> int:
     Raises:
         HapteraError: the site file is wrong, another lab runs here…; nothing was started.
     """
-    read_text(site)  # A name mistyped must leave nothing behind.
+    gather([site])  # A name mistyped must leave nothing behind.
     places = Places(directory.resolve())
     cluster = open_cluster(places)
     constants = {
@@ -153,7 +154,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def _apply(client: Client, site: Path) -> None:
-    body = SiteBody(read_text(site), str(site), dict(client.constants))
+    body = SiteBody([*gather([site])], dict(client.constants))
     client.ask("POST", "/v1/apply", Applied, body=body)
 
 

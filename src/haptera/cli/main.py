@@ -24,6 +24,7 @@ INTERRUPTED: Final = 130
 _COMMANDS: Final = {
     "apply": "haptera.cli.apply:apply",
     "plan": "haptera.cli.apply:plan",
+    "site": "haptera.cli.site:site",
     "status": "haptera.cli.asking:status",
     "why": "haptera.cli.explaining:why",
     "chain": "haptera.cli.explaining:chain",

@@ -1,6 +1,15 @@
-"""What people write down: the site file, and the changes that it asks for."""
+"""What people write down: site files, and the changes that they ask for."""
 
 from haptera.config.changes import changes, site_changes
 from haptera.config.site import Site, SiteEntity, load_site, parse_site
+from haptera.config.sources import gather
 
-__all__ = ["Site", "SiteEntity", "changes", "load_site", "parse_site", "site_changes"]
+__all__ = [
+    "Site",
+    "SiteEntity",
+    "changes",
+    "gather",
+    "load_site",
+    "parse_site",
+    "site_changes",
+]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from haptera.api.shapes import SiteFile
 from haptera.config.site import Site, SiteEntity, parse_site
 from haptera.model.changes import (
     Change,
@@ -20,22 +21,21 @@ CONFLICTS_MAX = 20
 
 
 def site_changes(
-    text: str,
-    file: str,
+    sources: Sequence[SiteFile],
     constants: Mapping[str, str],
     current: Sequence[StoredEntity],
     cluster: str,
 ) -> tuple[Change, ...]:
-    """What the text of a site file changes in this cluster.
+    """What the files of a site change in this cluster.
 
     Raises:
-        HapteraError: the text is wrong, for another cluster, or in another owner's way.
+        HapteraError: they are wrong, for another cluster, or in another owner's way.
     """
-    site = parse_site(text, file, constants)
+    site = parse_site(sources, constants)
     if site.cluster != cluster:
         raise ConflictError(
             f"this is a site file of cluster {site.cluster}; here is cluster {cluster}",
-            where=file,
+            where=sources[0].name,
             do="apply it to its own cluster, or correct its name",
         )
     return changes(site, current)

@@ -1,27 +1,20 @@
-"""The site file: which nodes and services there are, and what they should be.
+"""What a site's files say: which nodes and services there are, and what they should be.
 
-Nothing of a file holds unless all of it can be read; what is wrong is told together.
+Nothing of them holds unless all of it can be read; what is wrong is told together.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from haptera.api.shapes import SiteFile
 from haptera.config.controllers import read_controllers
 from haptera.config.modules import module_entities, read_modules
 from haptera.config.rules import BUDGETS, POLICIES, read_rules
+from haptera.config.sources import gather
 from haptera.config.template import fill
-from haptera.config.tree import (
-    SITE_BYTES_MAX,
-    Branch,
-    Errors,
-    Leaf,
-    Place,
-    Tree,
-    leaf,
-    plain_data,
-    read_tree,
-)
+from haptera.config.tree import Branch, Errors, Leaf, Place, Tree, leaf, plain_data
+from haptera.config.whole import read_whole
 from haptera.kinds import KINDS, node, service
 from haptera.model.desirable import check_attribute, check_desired, check_plain, nearest
 from haptera.model.entity import EntityId, check_name, node_id
@@ -61,45 +54,23 @@ class Site:
 
 
 def load_site(path: Path, constants: Mapping[str, str]) -> Site:
-    """Read a site file; `constants` are known to its templates besides what each node has.
+    """Read the site of a file with what it includes, or of a folder.
 
     Raises:
-        HapteraError: it cannot be read, or is wrong (InputError: with all that is).
+        InputError: some of it cannot be read, or is wrong; all of that is told.
     """
-    return parse_site(read_text(path), str(path), constants)
+    return parse_site(gather([path]), constants)
 
 
-def read_text(path: Path) -> str:
-    """The text of a site file.
-
-    Raises:
-        HapteraError: there is none, or it is no text.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(SITE_BYTES_MAX + 1)
-        return data.decode()
-    except OSError as error:
-        what = f"cannot be read: {error.strerror}"
-        raise HapteraError(what, where=str(path), do="name a site file") from None
-    except UnicodeDecodeError as error:
-        what = f"byte {error.start + 1} is not UTF-8"
-        raise HapteraError(what, where=str(path), do="write it as UTF-8 text") from None
-
-
-def parse_site(text: str, file: str, constants: Mapping[str, str]) -> Site:
-    """Read the text of a site file.
+def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Site:
+    """Read a site; `constants` are known to its templates besides what each node has.
 
     Raises:
-        HapteraError: the text is no site file (InputError: with all that is wrong).
+        InputError: the texts are no site files; all that is wrong is told.
     """
     errors = Errors()
-    tree = read_tree(text, file, errors)
-    if not isinstance(tree, Branch):
-        raise HapteraError(
-            "a site file is a mapping", where=str(tree.place), do="begin with `cluster: NAME`"
-        )
-    parts = _Parts(errors, _top(tree, errors), tree.place)
+    top = read_whole(sources, _KEYS, errors)
+    parts = _Parts(errors, top, Place(sources[0].name, 1, 1))
     nodes = parts.nodes(constants)
     services = parts.services()
     desired = parts.desired(nodes, services)
@@ -285,13 +256,6 @@ class _Parts:
         if not (isinstance(tree, Leaf) and tree.empty):
             self._errors.add("a mapping is due here", tree.place, "write `NAME: VALUE` below")
         return ()
-
-
-def _top(tree: Branch, errors: Errors) -> Mapping[str, Tree]:
-    for key, _ in tree.entries:
-        if key.text not in _KEYS:
-            errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
-    return {key.text: value for key, value in tree.entries}
 
 
 def _selector(text: str) -> tuple[Kind, str | None, str]:

@@ -1,17 +1,15 @@
-"""YAML as a tree of texts that know their place; nothing in it is taken for a number or a yes."""
+"""A site file as a tree of texts that know their place; nothing in it is taken for a yes or no."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import yaml
+from typing import Final
 
 from haptera.model.errors import HapteraError, InputError
 
-SITE_BYTES_MAX = 262_144
-DEPTH_MAX = 16
-ERRORS_MAX = 20
+DEPTH_MAX: Final = 16
+ERRORS_MAX: Final = 100
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _FRACTION = re.compile(r"-?[0-9]{1,17}\.[0-9]{1,17}")
@@ -22,9 +20,9 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 class Place:
     """Where something stands, as people count: from 1."""
 
+    file: str
     line: int
     column: int
-    file: str
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -61,7 +59,7 @@ Tree = Leaf | Branch | Series
 
 
 class Errors:
-    """What is wrong with one file: the first error of each place, ERRORS_MAX in all."""
+    """What is wrong with a site: the first error of each place, ERRORS_MAX in all."""
 
     def __init__(self) -> None:
         self._found: dict[Place, HapteraError] = {}
@@ -97,37 +95,6 @@ class Errors:
             raise InputError([error for _, error in sorted(self._found.items())])
 
 
-def read_tree(text: str, file: str, errors: Errors) -> Tree:
-    """The tree of one YAML document.
-
-    Raises:
-        HapteraError: the text is too long, no YAML, empty, or uses what no site file needs.
-    """
-    if len(text.encode(errors="replace")) > SITE_BYTES_MAX:
-        raise HapteraError(
-            f"a site file takes {SITE_BYTES_MAX} bytes at most", where=file, do="use node-sets"
-        )
-    try:
-        node = _Composer(text).get_single_node()
-    except yaml.MarkedYAMLError as error:
-        place = _place(file, error.problem_mark or error.context_mark)
-        begin = error.context_mark
-        since = "" if begin is None else f" (line {begin.line + 1})"
-        context = "" if error.context is None else f"{error.context}{since}: "
-        what = f"{context}{error.problem}"
-        raise HapteraError(what, where=str(place), do="mend the YAML") from None
-    except yaml.YAMLError as error:
-        what = str(error).partition("\n")[0]
-        raise HapteraError(what, where=file, do="write it as UTF-8 text") from None
-    except (ValueError, OverflowError):  # PyYAML lets these through
-        raise HapteraError(
-            "an escape names no character", where=file, do="use \\u with four digits"
-        ) from None
-    if node is None:
-        raise HapteraError("the file is empty", where=file, do="begin with `cluster: NAME`")
-    return _tree(node, file, errors)
-
-
 def leaf(tree: Tree) -> Leaf:
     """The one value that is due here.
 
@@ -158,60 +125,3 @@ def _value(text: str) -> object:
     if _NUMBER.fullmatch(text):
         return int(text)
     return float(text) if _FRACTION.fullmatch(text) else text
-
-
-class _Composer(yaml.SafeLoader):
-    """PyYAML's own, less what can blow up (depth, aliases) or would be ignored (tags)."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs lack it
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-            self._refuse("anchors and aliases are not used here", event)
-        if getattr(event, "tag", None) is not None:
-            self._refuse("tags are not used here", event)
-        if self._depth == DEPTH_MAX:
-            self._refuse(f"deeper than {DEPTH_MAX} levels", event)
-        self._depth += 1
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def _refuse(self, what: str, event: yaml.Event) -> None:
-        mark = event.start_mark
-        assert isinstance(mark, yaml.Mark)
-        raise yaml.MarkedYAMLError(problem=what, problem_mark=mark)
-
-
-def _tree(node: yaml.Node, file: str, errors: Errors) -> Tree:
-    place = _place(file, node.start_mark)
-    if isinstance(node, yaml.MappingNode):
-        return Branch(tuple(_entries(node, file, errors)), place)
-    if isinstance(node, yaml.SequenceNode):
-        return Series(tuple(_tree(item, file, errors) for item in node.value), place)
-    assert isinstance(node, yaml.ScalarNode)
-    return Leaf(node.value, node.style is not None, place)
-
-
-def _entries(node: yaml.MappingNode, file: str, errors: Errors) -> Iterator[tuple[Leaf, Tree]]:
-    seen: dict[str, Place] = {}
-    for key_node, value_node in node.value:
-        key = _tree(key_node, file, errors)
-        if not isinstance(key, Leaf):
-            errors.add("a key is not a text", key.place, "put a name before the colon")
-        elif key.text in seen:
-            errors.add(
-                f"the key {key.text} is there already, at {seen[key.text]}",
-                key.place,
-                "write it once",
-            )
-        else:
-            seen[key.text] = key.place
-            yield key, _tree(value_node, file, errors)
-
-
-def _place(file: str, mark: yaml.Mark | None) -> Place:
-    return Place(0, 0, file) if mark is None else Place(mark.line + 1, mark.column + 1, file)

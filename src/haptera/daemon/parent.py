@@ -20,7 +20,8 @@ from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
 from haptera.api.server import Server, listen
 from haptera.config.changes import site_changes
-from haptera.config.site import load_site, read_text
+from haptera.config.site import load_site
+from haptera.config.sources import gather
 from haptera.core.engine import Engine
 from haptera.core.limits import MS
 from haptera.core.side import Side
@@ -288,8 +289,7 @@ class _Parent:
         site = Path(self._settings.site)
         try:
             changes = site_changes(
-                read_text(site),
-                str(site),
+                gather([site]),
                 constants_of(site),
                 self._backend.stored(),
                 self._settings.name,

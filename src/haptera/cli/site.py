@@ -1,0 +1,86 @@
+"""`haptera site`: what can be said of site files without a parent."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import click
+import msgspec
+
+from haptera.api.shapes import Told
+from haptera.cli.main import REFUSED
+from haptera.cli.printing import Format, output_option, print_data, print_error
+from haptera.cli.sites import files_argument, site_constants, site_files
+from haptera.config.site import Site, parse_site
+from haptera.lab.settings import lab_nodes
+from haptera.model.errors import HapteraError, InputError
+
+# What only a lab knows, until one does.
+_OF_A_LAB: Mapping[str, str] = {"x": "1"}
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What was found: the cluster and how much of each kind a site has, or all that is wrong."""
+
+    cluster: str | None
+    entities: dict[str, int]
+    errors: list[Told]
+
+
+@click.group()
+def site() -> None:
+    """Check site files; nothing is asked of a parent."""
+
+
+@site.command()
+@files_argument
+@click.option("--lab", "for_lab", is_flag=True, help="As a lab reads it: {x}, and its own part.")
+@output_option
+def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
+    r"""Say all that is wrong with a site's files, each with its line and column.
+
+    FILE is a path, a folder of files, or - for standard input. Exits with 1 where anything is
+    wrong.
+
+    \b
+    Examples:
+      haptera site check site.yaml
+      haptera site check -o json site/
+    """
+    try:
+        found = _read(files, for_lab=for_lab)
+    except HapteraError as error:
+        _print_wrong(error, output)
+        return REFUSED
+    counts = Counter(one.entity.kind for one in found.entities)
+    if Format(output) is not Format.TABLE:
+        print_data(Checked(found.cluster, dict(sorted(counts.items())), []), output)
+        return 0
+    told = [f"{count} {kind if count == 1 else plural(kind)}" for kind, count in counts.items()]
+    click.echo(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
+    return 0
+
+
+def plural(kind: str) -> str:
+    """What many of a kind are called.
+
+    >>> plural("node"), plural("policy")
+    ('nodes', 'policies')
+    """
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+
+
+def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
+    constants = site_constants(files, _OF_A_LAB if for_lab else {})
+    found = parse_site(site_files(files), constants)
+    if for_lab:
+        nodes = [one for one in found.entities if one.entity.kind == "node"]
+        lab_nodes({one.entity.name: one.attributes for one in nodes}, found.lab)
+    return found
+
+
+def _print_wrong(error: HapteraError, output: str) -> None:
+    if Format(output) is Format.TABLE:
+        print_error(error)
+        return
+    errors = error.errors if isinstance(error, InputError) else (error,)
+    print_data(Checked(None, {}, [Told(one.what, one.where, one.do) for one in errors]), output)

@@ -1,0 +1,82 @@
+"""`haptera site check` as a person types it: nothing but files is needed."""
+
+import json
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, run
+
+GOOD = """\
+cluster: quick
+nodes: {"n[1-2]": {platform: labnode, address: "127.{x}.1.{n}", bmc: "127.{x}.2.{n}:1"}}
+services: {web: {command: serve}}
+desired: {web@n1: {run: running}}
+policies: [{for: n1, attempts: 2}]
+"""
+
+
+@pytest.fixture
+def typed(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def type_in(*words):
+        code = run(["site", "check", *words])
+        return code, *capsys.readouterr()
+
+    return type_in
+
+
+def test_a_good_site_is_counted(typed, tmp_path):
+    (tmp_path / "site.yaml").write_text(GOOD.replace("{x}", "0"))
+    counted = "cluster quick: 2 nodes, 1 service, 1 policy; nothing is wrong\n"
+
+    assert typed("site.yaml") == (OK, counted, "")
+    assert json.loads(typed(".", "-o", "json")[1]) == {
+        "cluster": "quick",
+        "entities": {"node": 2, "policy": 1, "service": 1},
+        "errors": [],
+    }
+
+
+def test_all_that_is_wrong_is_told_for_people_and_for_programs(typed, tmp_path):
+    (tmp_path / "a.yaml").write_text("cluster: quick\nnodes: {n1: {rak: x}}\n")
+    (tmp_path / "b.toml").write_text("[desired.n2]\npower = 'on'\n")
+    told = (
+        "error: a node has no attribute 'rak'\n"
+        "  a.yaml:2:19\n"
+        "  did you mean rack? there are address, bmc, fault_group, if_lost, jobs, platform, rack\n"
+        "error: no such node: n2\n"
+        "  b.toml:1:10\n"
+        "  declare it under `nodes`\n"
+    )
+
+    assert typed("a.yaml", "b.toml") == (REFUSED, "", told)
+    code, output, errors = typed("a.yaml", "b.toml", "--output", "json")
+    assert (code, errors) == (REFUSED, "")
+    answer = json.loads(output)
+    assert answer["cluster"] is None
+    assert [(one["what"], one["where"]) for one in answer["errors"]] == [
+        ("a node has no attribute 'rak'", "a.yaml:2:19"),
+        ("no such node: n2", "b.toml:1:10"),
+    ]
+
+
+def test_a_labs_site_is_checked_as_a_lab_reads_it(typed, tmp_path):
+    (tmp_path / "site.yaml").write_text(GOOD)
+    assert typed("site.yaml")[2].startswith("error: nothing is known as {x}\n  site.yaml:2:")
+    assert typed("site.yaml", "--lab")[0] == OK
+
+    (tmp_path / "site.yaml").write_text(GOOD + "lab: {delay_ms: 9000}\n")
+    assert typed("site.yaml", "--lab") == (
+        REFUSED,
+        "",
+        "error: Expected `int` <= 1800 - at `$.delay_ms`\n  site file, lab\n",
+    )
+
+
+def test_standard_input_stands_alone(typed):
+    assert typed("-", "site.yaml") == (
+        REFUSED,
+        "",
+        "error: standard input stands alone\n  -\n  name files only, or -\n",
+    )
