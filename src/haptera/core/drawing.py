@@ -1,0 +1,204 @@
+"""Graphs as they are told: what edges ask of other variables, and what is marked on them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from haptera.core.graph import Edge, Graph
+from haptera.core.knowledge import Domain
+from haptera.core.steady import not_known
+from haptera.core.word import Field, Move
+from haptera.model.chain import Chain, Find, Link, NoChain
+from haptera.model.graph import (
+    Conditions,
+    DrawingView,
+    EdgeView,
+    GraphView,
+    MarksView,
+    RestView,
+    StandView,
+    TakenView,
+)
+from haptera.model.parts import Condition, Part, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A stripped start, a goal, and what the planner answers; None where nothing is wanted."""
+
+    start: int
+    goal: Mapping[str, str]
+    answer: Chain | NoChain | None
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        return self.answer.links if isinstance(self.answer, Chain) else ()
+
+
+def drawing(
+    domain: Domain,
+    graphs: Sequence[Graph],
+    title: str,
+    marks: Marks | None = None,
+    *,
+    named: Callable[[Part], str] = attrgetter("path"),
+) -> DrawingView:
+    """The graphs of a class with what is marked on them; `named` is what parts are called."""
+    teller = _Teller(domain, named, marks, _stands(domain, marks))
+    return DrawingView(
+        title=title,
+        attributes=_mentioned(domain),
+        form="factored" if len(graphs) > 1 else "whole",
+        graphs=[teller.graph(one) for one in graphs],
+        marks=None if marks is None else teller.marked(marks),
+    )
+
+
+def _stands(domain: Domain, marks: Marks | None) -> tuple[int, ...]:
+    """The start, and the state after each link of the chain."""
+    if marks is None:
+        return ()
+    words = [marks.start]
+    for link in marks.links:
+        # Moves of one link lead to the same, from wherever each may be taken.
+        move = next(move for move in domain.moves if _is(move, link))
+        words.append(domain.strip((words[-1] & move.keep | move.put) & ~domain.touched))
+    return tuple(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """Tells graphs of one class; `stands` are the states along the marked chain."""
+
+    domain: Domain
+    named: Callable[[Part], str]
+    marks: Marks | None
+    stands: tuple[int, ...]
+
+    def graph(self, graph: Graph) -> GraphView:
+        names = [field.name for field in graph.fields]
+        path = [graph.place(word) for word in self.stands]
+        return GraphView(
+            variables=names,
+            exact=graph.exact,
+            rests=list(self._rests(names)),
+            states=[self.domain.known(state) for state in graph.states],
+            edges=[self._edge(graph, names, edge, path) for edge in graph.edges],
+            goal=self._met(graph, names),
+            path=path,
+        )
+
+    def marked(self, marks: Marks) -> MarksView:
+        known, remembered = self.domain.known, self.domain.remembered
+        stands = [StandView(known(word), remembered(word)) for word in self.stands]
+        goal = dict(marks.goal)
+        match marks.answer:
+            case Chain(links, _, cost, _, doubts):
+                chain = [self._taken(link) for link in links]
+                return MarksView(goal=goal, stands=stands, chain=chain, cost=cost, doubts=doubts)
+            case NoChain(reason):
+                return MarksView(goal=goal, stands=stands, reason=reason.text)
+            case None:
+                return MarksView(goal=goal, stands=stands)
+
+    def _taken(self, link: Link) -> TakenView:
+        if isinstance(link, Find):
+            return TakenView(self.named(link.look), link.expect, link.hoped)
+        return TakenView(self.named(link.step), None, hoped=False)
+
+    def _met(self, graph: Graph, names: Iterable[str]) -> list[int]:
+        """The states in which as much of the goal is met as there is of it in this graph."""
+        goal = {} if self.marks is None else self.marks.goal
+        here = {name: value for name, value in goal.items() if name in names}
+        wanted = self.domain.wanted(here)
+        states = enumerate(graph.states) if here else ()
+        return [place for place, state in states if state & wanted == wanted]
+
+    def _rests(self, names: Iterable[str]) -> Iterator[RestView]:
+        for look in self.domain.looks:
+            if look.at in names and (requires := self._others(look.requires, names)):
+                yield RestView(look.at, self.named(look), list(look.outcomes), requires)
+
+    def _edge(self, graph: Graph, names: list[str], edge: Edge, path: list[int]) -> EdgeView:
+        source, target, move = edge
+        part = move.part
+        return EdgeView(
+            source=source,
+            target=target,
+            part=self.named(part),
+            does="look" if isinstance(move.link, Find) else "step",
+            expect=move.link.expect if isinstance(move.link, Find) else None,
+            cost=part.cost,
+            disruptive=isinstance(part, Step) and part.disruptive,
+            requires=self._others(part.requires, names),
+            excludes=self._others(part.excludes, names),
+            memory=self._memory(graph, edge),
+            leaves=_leaves(graph, edge),
+            beside=_beside(part, names),
+            links=self._links(edge, path),
+        )
+
+    def _others(self, conditions: Iterable[Condition], names: Iterable[str]) -> Conditions:
+        """The conditions on variables that are not among these."""
+        fields = self.domain.fields
+        others = (one for one in conditions if one.name in fields and one.name not in names)
+        return {one.name: list(one.values) for one in others}
+
+    def _memory(self, graph: Graph, edge: Edge) -> Conditions:
+        found = {}
+        for field in graph.fields:
+            ways = graph.states[edge.source] & not_known(field)
+            if ways & edge.move.forbidden:
+                found[field.name] = list(_ways(field, ways & ~edge.move.forbidden))
+        return found
+
+    def _links(self, edge: Edge, path: list[int]) -> list[int]:
+        """The links of the marked chain that this edge is."""
+        links = () if self.marks is None else self.marks.links
+        return [
+            number
+            for number, link in enumerate(links, start=1)
+            if path[number - 1 : number + 1] == [edge.source, edge.target] and _is(edge.move, link)
+        ]
+
+
+def _is(move: Move, link: Link) -> bool:
+    """Whether a move is this link: the same part, and the same expectation."""
+    if isinstance(move.link, Find) and isinstance(link, Find):
+        return (move.link.look, move.link.expect) == (link.look, link.expect)
+    return move.link == link
+
+
+def _ways(field: Field, bits: int) -> Iterator[str]:
+    """Ways not to be known, as they are written."""
+    if bits & field.unknown:
+        yield field.values[0]
+    for value in field.values[1:]:
+        if bits & field.holding((value,)) << field.width:
+            yield f"{value}?"
+
+
+def _leaves(graph: Graph, edge: Edge) -> dict[str, str]:
+    """What was changed, but is not known after."""
+    changed = (field for field in graph.fields if field.whole & edge.move.touches)
+    lost = [field for field in changed if graph.states[edge.target] & not_known(field)]
+    put = edge.move.put
+    told = {field.name: field.value(put) or field.memory(put) for field in lost}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _beside(part: Part, names: Iterable[str]) -> dict[str, tuple[list[str], str]]:
+    """What a step changes of variables that are not among these."""
+    changes = part.changes if isinstance(part, Step) else ()
+    return {
+        one.variable: (list(one.sources), f"{one.target}{'?' if one.expected else ''}")
+        for one in changes
+        if one.variable not in names
+    }
+
+
+def _mentioned(domain: Domain) -> dict[str, str | None]:
+    """The attributes that parts of any class ask for, as this one has them."""
+    parts = domain.problem.parts
+    asked = {one.name for part in parts for one in (*part.requires, *part.excludes)}
+    return {name: one for name, one in domain.problem.attributes.items() if name in asked}

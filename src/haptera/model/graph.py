@@ -1,0 +1,120 @@
+"""What is told of a class drawn as graphs: what can be known, and the moves between."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Known = dict[str, str]
+Conditions = dict[str, list[str]]
+
+
+def _plain(description: str, **schema: Any) -> Meta:
+    """What the published schema says beside the type."""
+    return Meta(description=description, extra_json_schema=schema)
+
+
+Place = Annotated[int, _plain("A state, by its place in `states`, from 0.", minimum=0)]
+
+
+class RestView(msgspec.Struct, frozen=True):
+    """What the value of a variable that a look finds rests on beside the graph's own variables."""
+
+    variable: str
+    look: str
+    outcomes: list[str]
+    requires: Conditions
+
+
+class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A part taken from one state to another; a look once for each outcome."""
+
+    source: Annotated[int, _plain("The state that it is taken from.", minimum=0)] = msgspec.field(
+        name="from"
+    )
+    target: Annotated[int, _plain("The state that it leads to.", minimum=0)] = msgspec.field(
+        name="to"
+    )
+    part: str
+    does: Literal["look", "step"]
+    expect: Annotated[str | None, _plain("The outcome of a look; null for a step.")]
+    cost: Annotated[int, _plain("What it costs to do this.", minimum=1)]
+    disruptive: Annotated[bool, _plain("Whether it may harm what runs.")]
+    requires: Annotated[
+        Conditions, _plain("What must be known of variables that are not in this graph.")
+    ]
+    excludes: Annotated[
+        Conditions,
+        _plain("What must be neither known nor remembered of variables not in this graph."),
+    ]
+    memory: Annotated[
+        Conditions,
+        _plain(
+            "Of variables in this graph that are not known here: how they may stand for it to be"
+            " taken, the unknown or `x?`, where that is not any way."
+        ),
+    ]
+    leaves: Annotated[
+        Known, _plain("What it leaves expected: no longer known, remembered as this.")
+    ]
+    beside: Annotated[
+        dict[str, tuple[list[str], str]],
+        _plain("What it changes of variables that are not in this graph: from these, to this."),
+    ]
+    links: Annotated[list[int], _plain("The links of the marked chain that it is, from 1.")] = []
+
+
+class GraphView(msgspec.Struct, frozen=True, kw_only=True):
+    """Variables with all that can be known of them, and all that leads from one to another.
+
+    States that nothing leads to are there too. Where not `exact`, too much can be known of other
+    variables to look into all of it: they are taken to be as they must, whether or not they can.
+    """
+
+    variables: list[str]
+    exact: bool
+    rests: list[RestView]
+    states: Annotated[list[Known], _plain("What is known in each; all else is not.")]
+    edges: list[EdgeView]
+    goal: Annotated[list[Place], _plain("The states in which the marked goal is met.")] = []
+    path: Annotated[list[Place], _plain("The start, and where each link of the chain leads.")] = []
+
+
+class StandView(msgspec.Struct, frozen=True):
+    """What is known and remembered at once; all else is unknown."""
+
+    known: Known
+    remembered: Known
+
+
+class TakenView(msgspec.Struct, frozen=True):
+    """A link of a chain: a look with what it expects, or a step."""
+
+    part: str
+    expect: str | None
+    hoped: Annotated[bool, _plain("Whether more than a remembered value could be found.")]
+
+
+class MarksView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is, what should be, and the chain from the one to the other."""
+
+    goal: Known
+    stands: Annotated[
+        list[StandView], _plain("The stripped start, and how it stands after each link.")
+    ]
+    chain: Annotated[list[TakenView] | None, _plain("Null where there is none.")] = None
+    cost: int | None = None
+    doubts: Annotated[bool, _plain("Whether it takes what is remembered for wrong.")] = False
+    reason: Annotated[str | None, _plain("Why there is no chain.")] = None
+
+
+class DrawingView(msgspec.Struct, frozen=True, kw_only=True):
+    """A class of a kind: in one graph, or in several where one would be too large to read."""
+
+    title: str
+    attributes: Annotated[
+        dict[str, str | None], _plain("The class: the attributes that its parts ask for.")
+    ]
+    form: Literal["whole", "factored"]
+    graphs: list[GraphView]
+    marks: MarksView | None = None
