@@ -1,6 +1,6 @@
 """The chain from what is to what should be, or the reason why there is none (SEMANTICS, Chain)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from haptera.core.factors import Factors, factors_of
@@ -66,20 +66,24 @@ def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tupl
         yield doubting, doubtful
 
 
-def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
-    if isinstance(found, Spent):
-        return NoChain(gave_up(expanded), expanded)
+def chain_of(domain: Domain, root: int, moves: Sequence[Move], expanded: int) -> Chain:
+    """The chain that these moves make from a root, where each can be made in its turn."""
     state = root
     links: list[Link] = []
     states = [domain.known(state)]
-    for move in found.moves:
+    for move in moves:
         links.append(_link(domain, state, move))
         before, state = state, domain.strip(state & move.keep | move.put)
         states.append(_known(domain, states[-1], before ^ state, state))
+    cost = sum(move.part.cost for move in moves)
     doubts = root & domain.touched != domain.touched
-    return Chain(
-        tuple(links), tuple(states), found.cost, optimal=True, doubts=doubts, expanded=expanded
-    )
+    return Chain(tuple(links), tuple(states), cost, optimal=True, doubts=doubts, expanded=expanded)
+
+
+def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
+    if isinstance(found, Spent):
+        return NoChain(gave_up(expanded), expanded)
+    return chain_of(domain, root, found.moves, expanded)
 
 
 def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> dict[str, str]:

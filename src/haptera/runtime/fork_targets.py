@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import resource
 import socket
 import sys
 from pathlib import Path
@@ -12,13 +11,13 @@ import msgspec
 
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
+from haptera.runtime.confine import confine
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.zygote import resolve
 from haptera.sdk import Controller
 from haptera.sdk.controlling import serve_controller
 from haptera.sdk.host import serve
 
-COMM_BYTES_MAX: Final = 15
 # By about when the zygote, which imports this file first, has imported what it preloads.
 _IMPORTED_AT_S: Final = clock.wall_s()
 
@@ -49,11 +48,8 @@ def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> Non
 
 
 def _settle(name: str, memory_bytes_max: int) -> None:
-    """Be known by this name, bounded, and heard to the last line; import what is there now."""
-    Path("/proc/self/comm").write_bytes(name.encode()[:COMM_BYTES_MAX])
-    _bound(resource.RLIMIT_AS, memory_bytes_max)
-    _bound(resource.RLIMIT_CORE, 0)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a real file
+    """Be confined, and import what is there now."""
+    confine(name, memory_bytes_max)
     # The zygote's view of directories may be older than the module.
     importlib.invalidate_caches()
 
@@ -66,13 +62,6 @@ def _forget(place: str) -> None:
     if any(file is not None and Path(file).stat().st_mtime >= _IMPORTED_AT_S for file in files):
         for name in names:
             del sys.modules[name]
-
-
-def _bound(kind: int, most: int) -> None:
-    """Lower a limit, for this process; what it starts and leaves behind may raise it again."""
-    hard = resource.getrlimit(kind)[1]
-    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (soft, hard))
 
 
 def _object(settings: str) -> dict[str, Any]:

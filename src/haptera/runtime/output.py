@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -39,8 +40,15 @@ class Output:
         """The process has its own descriptor of the pipe."""
         os.close(self.writing)
 
-    def last_line(self) -> str:
-        """The last words, once the process is gone."""
+    def how_it_ended(self, status: int) -> str:
+        """How a process that is gone did, in its last words if it had any."""
+        self.close()
+        if status < 0:
+            return f"killed by {signal.Signals(-status).name}"
+        said = self._last_line() if status > 0 else ""
+        return f"status {status}: {said}" if said else f"status {status}"
+
+    def _last_line(self) -> str:
         lines = self._said.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 

@@ -214,13 +214,8 @@ class _Process:
 
     def how_it_ended(self, status: int) -> str:
         """In its last words, if it had any; or for what it was ended."""
-        self._output.close()
-        if self._breach is not None:
-            return f"was ended: {self._breach}"
-        if status < 0:
-            return f"killed by {signal.Signals(-status).name}"
-        said = self._output.last_line() if status > 0 else ""
-        return f"status {status}: {said}" if said else f"status {status}"
+        said = self._output.how_it_ended(status)
+        return said if self._breach is None else f"was ended: {self._breach}"
 
     def call(self, call: Call, boot: Boot | None) -> None:
         self._due.add(call.id)
