@@ -15,7 +15,11 @@ SAY_EVERY_S = 60
 
 def weather(seed: int) -> Storm:
     """One storm, what came of it judged, and all as desired after it."""
-    storm = Storm(seed)
+    return through(Storm(seed))
+
+
+def through(storm: Storm) -> Storm:
+    """The storm from its first gust on."""
     storm.unfold(STEPS)
     settled = storm.calm_down()
     check(storm)

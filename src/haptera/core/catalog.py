@@ -1,11 +1,12 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.module_parts import MANIFEST as SUPERVISE
 from haptera.core.planner import plan
 from haptera.core.problem import check, problem_of
+from haptera.core.reason import gave_up
 from haptera.core.rows.row import Row
 from haptera.core.search import affordable
 from haptera.core.sync import presence
@@ -25,12 +26,20 @@ Goal = tuple[tuple[str, str], ...]
 class Catalog:
     """Kinds, fixed for an engine's life, and manifests, of which a new one may be taken over.
 
+    `afford` says how many states of a class a plan may cost here.
+
     Raises:
         HapteraError: a module serves a kind that is not there, or its parts are malformed.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        manifests: Iterable[Manifest],
+        afford: Callable[[Domain], int] = affordable,
+    ) -> None:
         self.kinds = kinds
+        self._afford = afford
         self._parts: dict[str, list[Part]] = {}
         self._domains: dict[tuple[str, Goal], Domain] = {}
         self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
@@ -101,17 +110,26 @@ class Catalog:
         goal: Mapping[str, str],
         barred: frozenset[str],
     ) -> Chain | NoChain:
-        """The chain from here, or the reason why there is none; kept, for others are alike."""
+        """The chain from here, or the reason why there is none; kept, for others are alike.
+
+        Past what is affordable here the reason is `budget`: a worker may find more.
+        """
         domain = self.domain(row, node)
         key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
         found = self._plans.get(key)
         if found is None:
-            if len(self._plans) >= PLANS_CACHED_MAX:
-                self._plans.clear()
-            found = self._plans[key] = plan(
-                domain, start, goal, barred=barred, budget=affordable(domain)
-            )
+            while len(self._plans) >= PLANS_CACHED_MAX:
+                del self._plans[next(iter(self._plans))]
+            found = self._plans[key] = self._search(domain, start, goal, barred)
         return found
+
+    def _search(
+        self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
+    ) -> Chain | NoChain:
+        budget = self._afford(domain)
+        if budget == 0 and not domain.meets(start, goal):
+            return NoChain(gave_up(0), 0)
+        return plan(domain, start, goal, barred=barred, budget=budget)
 
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""

@@ -17,12 +17,14 @@ from haptera.core.policies import Policies
 from haptera.core.rows.row import Looking, Phase, Row
 from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
+from haptera.core.searches import Searches
 from haptera.core.side import Side
+from haptera.core.sought import sought
 from haptera.core.state import start
 from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
-from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
+from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
@@ -55,6 +57,7 @@ class Hands:
     freezes: Freezes
     policies: Policies
     safety: Safety
+    searches: Searches
 
 
 class Decisions:
@@ -76,6 +79,7 @@ class Decisions:
         self._looks, self._acts = hands.looks, hands.acts
         self._contests, self._freezes = hands.contests, hands.freezes
         self._policies, self._safety = hands.policies, hands.safety
+        self._searches = hands.searches
         self._blocked = blocked
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -108,6 +112,8 @@ class Decisions:
         self._acts.review(turn, row, place.domain, place.state)
         row.quotes = None
         condition, why = self._stand(turn, place)
+        if row.plan is not None or not place.goal:
+            self._searches.release(row.id)
         self._safety.settle(turn, row)
         if condition is Condition.CONVERGED:
             row.error = row.failing = None
@@ -132,15 +138,17 @@ class Decisions:
     def _stand(self, turn: Turn, place: Place) -> Standing:
         row = place.row
         barred = row.bars(place.state, turn.now)
-        row.plan = self._plan(place, barred) if place.goal else None
-        row.asking = row.needs = None
+        row.asking = row.needs = row.replan_at = None
+        row.plan = self._plan(turn, place, barred) if place.goal else None
         frozen = self._freezes.why(row.id, turn.now)
         if row.stepping is not None:
             return self._under_way(turn, place, frozen)
-        if row.plan is None:
+        if not place.goal:
             return Condition.IDLE, None
         if (text := contested(row)) is not None:
             return (Condition.ACTING if being_settled(row) else Condition.STUCK), text
+        if row.plan is None:
+            return _at_work(row, self._searches.doing(row.id))
         if isinstance(row.plan, NoChain):
             return self._no_chain(turn, place, row.plan, barred)
         if not row.plan.links:
@@ -185,8 +193,20 @@ class Decisions:
             self._safety.begins(place.row, stepping.intent)
         return going
 
-    def _plan(self, place: Place, barred: frozenset[str]) -> Chain | NoChain:
-        return self._catalog.plan(place.row, place.node, place.state, place.goal, barred)
+    def _plan(self, turn: Turn, place: Place, barred: frozenset[str]) -> Chain | NoChain | None:
+        """The plan; None while a worker searches for it, for it takes more than there is here."""
+        row = place.row
+        answer = self._catalog.plan(row, place.node, place.state, place.goal, barred)
+        if not gives_up(answer):
+            return answer
+        question = sought(place.domain, place.state, place.goal, barred)
+        verdict = self._searches.ask(turn, row.id, question)
+        if verdict is None:
+            return None
+        if verdict.again_at is not None:
+            row.replan_at = verdict.again_at
+            self._timers.soonest(("decide", row.id), verdict.again_at)
+        return verdict.answer
 
     def _no_chain(
         self, turn: Turn, place: Place, answer: NoChain, barred: frozenset[str]
@@ -198,7 +218,9 @@ class Decisions:
             again_at = row.try_again_at(turn.now)
             assert again_at is not None
             self._timers.soonest(("decide", row.id), again_at)
-            row.plan = self._plan(place, frozenset())
+            row.plan = self._plan(turn, place, frozenset())
+            if row.plan is None:
+                return _at_work(row, self._searches.doing(row.id))
             if isinstance(row.plan, Chain):
                 return Condition.STUCK, row.error or _last_words(row)
         return Condition.STUCK, answer.reason.text

@@ -22,6 +22,7 @@ from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
+from haptera.core.searches import Searches
 from haptera.core.side import PARENT, Side
 from haptera.core.supervise import Supervisor
 from haptera.core.sync.links import Spoken
@@ -51,8 +52,10 @@ from haptera.model.events import (
     Ready,
     Recalled,
     Released,
+    Searched,
     Sighted,
     Ticked,
+    Unsearched,
     Unwritten,
     Written,
 )
@@ -95,7 +98,11 @@ class Engine:
         self.safety = Safety(
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
-        hands = Hands(self.looks, self.acts, self.contests, self.freezes, policies, self.safety)
+        self.searches = Searches(side, timers)
+        hands = Hands(
+            self.looks, self.acts, self.contests, self.freezes, policies, self.safety,
+            self.searches,
+        )  # fmt: skip
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
         usual = self.looks.usual
@@ -117,6 +124,7 @@ class Engine:
             self._wake(turn, key)
         self._decide_all(turn)
         self._retire(turn)
+        self.searches.tend(turn)
         self._tell(turn)
         if (news := publish(self.table, turn.changed)) is not None:
             turn.effects.append(news)
@@ -135,6 +143,7 @@ class Engine:
             if row.stepping is not None:
                 assert self.side.runs(row.stepping.step), row.id
         self.supervisor.check()
+        self.searches.check()
 
     def _load(self, stored: Stored, now: int) -> None:
         self.table.revision = stored.revision
@@ -183,6 +192,8 @@ class Engine:
             case Exited(module, text, process):
                 self.answers.lose(turn, module, process, text)
                 self.supervisor.exited(turn, event)
+            case Searched() | Unsearched():
+                self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
                 self._enrolled(turn, peer, incarnation)
             case Asked(entity):
@@ -209,6 +220,7 @@ class Engine:
         """End what is under way on what is gone, before a later event is taken for its answer."""
         for row in self.table.take_removed():
             self.looks.retire(turn, row)
+            self.searches.release(row.id)
             self.acts.retire(turn, row)
             if not self.acts.left(row.id):
                 self.safety.leave(turn, row.id)
@@ -231,6 +243,8 @@ class Engine:
                 self.safety.leave(turn, entity)
             case ("gate",):
                 self.gate.tend(turn)
+            case ("search",):
+                self.searches.wake(turn)
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
             case _:
@@ -277,6 +291,7 @@ class Engine:
     def _asked(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:
             row.relent()
+            self.searches.relent(self.catalog.domain(row, self.table.node_of(row)))
             for looking in row.looks.values():
                 looking.due_at = 0
             turn.dirty.add(entity)

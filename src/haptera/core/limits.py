@@ -48,6 +48,11 @@ BRAKE_GROUP_SHARE: Final = 0.5
 BRAKE_NS: Final = 300 * S
 # Within which a budget counts the disruptive steps of a node.
 BUDGET_HOUR_NS: Final = 3_600 * S
+# How long a worker may search for a plan before it is taken to hang; when a search that was given
+# up is made once more, and when a question is asked again for which there was no room.
+SEARCH_WITHIN_NS: Final = 120 * S
+SEARCH_AGAIN_NS: Final = 600 * S
+SEARCH_QUEUE_AGAIN_NS: Final = 30 * S
 # How long layers may differ before it is asked in what, and again once that was answered; and how
 # long the answer may take.
 LIST_AFTER_NS: Final = 500 * MS

@@ -34,7 +34,10 @@ def unblock(row: Row) -> str | None:
 
 def again_at(row: Row, now: int) -> int | None:
     """When what failed is tried again by itself; None where this side did not put it off."""
-    return row.try_again_at(now) if row.condition is Condition.STUCK else None
+    if row.condition is not Condition.STUCK:
+        return None
+    times = (row.try_again_at(now), row.replan_at)
+    return min((at for at in times if at is not None), default=None)
 
 
 def _reason(row: Row, reason: Reason) -> str:

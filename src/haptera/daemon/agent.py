@@ -27,6 +27,7 @@ from haptera.model.effects import (
     Publish,
     Recall,
     Reply,
+    Search,
     Start,
     Stop,
     Tell,
@@ -42,6 +43,7 @@ from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_
 from haptera.runtime.journal import Journal
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.searcher import Searcher
 from haptera.runtime.tls_server import listen
 from haptera.runtime.udp import Udp
 from haptera.wire.seal import Role, Session
@@ -151,6 +153,8 @@ class _Agent:
             run_dir=logs.directory,
             log_dir=logs.log_dir,
         )
+        # A question that its parent can plan and it cannot would have the one wait for the other.
+        self._searcher = Searcher(self._zygote, lambda events: self._deliver(events), logs.log_dir)
         driver = Driver(engine, self._perform)
         self._deliver = driver.deliver
         driver.deliver(self._early)
@@ -172,6 +176,7 @@ class _Agent:
                 tasks.create_task(channel.exchange.run())
         finally:
             self._processes.close()
+            self._searcher.close()
 
     async def _enrol(self, invitation: Invitation | None) -> Enrolment:
         if invitation is None:
@@ -218,7 +223,7 @@ class _Agent:
         for effect in effects:
             self._do(effect)
 
-    def _do(self, effect: Effect) -> None:
+    def _do(self, effect: Effect) -> None:  # noqa: C901  one branch an effect
         match effect:
             case Call():
                 self._processes.call(effect)
@@ -232,6 +237,8 @@ class _Agent:
                 self._processes.start(effect)
             case Stop():
                 self._processes.stop(effect)
+            case Search():
+                self._searcher.search(effect)
             case Keep():
                 self._journal.keep(effect)
             case FetchList() | FetchSchema() | Recall():

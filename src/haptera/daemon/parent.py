@@ -42,6 +42,7 @@ from haptera.model.effects import (
     Publish,
     Recall,
     Reply,
+    Search,
     Start,
     Stop,
     Tell,
@@ -61,6 +62,7 @@ from haptera.runtime.pki import open_authority
 from haptera.runtime.private import private_directory
 from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.request_server import RequestServer
+from haptera.runtime.searcher import Searcher
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.store import STATE_FILE, Store
 from haptera.runtime.tls_server import listen as listen_for_tls
@@ -223,6 +225,7 @@ class _Parent:
             self._authority, engine, self._codec, self._deliver, clock.wall_s
         )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
+        self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._backend = EngineBackend(
             engine, self._store, stored.epoch, self._deliver, self._channel.ask, self._logs
         )
@@ -301,6 +304,7 @@ class _Parent:
 
     def _close(self) -> None:
         self._processes.close()
+        self._searcher.close()
         self._zygote.close()
         self._udp.close()
         self._store.close()
@@ -338,6 +342,8 @@ class _Parent:
                     self._processes.start(effect)
                 case Stop():
                     self._processes.stop(effect)
+                case Search():
+                    self._searcher.search(effect)
                 case Reply():
                     self._backend.replied(effect)
                 case Publish(entities, types):

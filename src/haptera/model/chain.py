@@ -72,3 +72,18 @@ class NoChain:
 
     reason: Reason
     expanded: int
+
+
+def gives_up(answer: Chain | NoChain) -> bool:
+    """Whether the search ended before it was known whether there is a chain."""
+    return isinstance(answer, NoChain) and answer.reason.kind is ReasonKind.BUDGET
+
+
+@dataclass(frozen=True, slots=True)
+class ToldChain:
+    """A chain as one process tells it another: the path of each part, and what a look expects."""
+
+    links: tuple[tuple[str, str | None], ...]
+    optimal: bool
+    doubts: bool
+    expanded: int

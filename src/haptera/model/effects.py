@@ -8,6 +8,7 @@ from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.news import Types
+from haptera.model.parts import Look, Step
 
 
 class Work(StrEnum):
@@ -96,6 +97,27 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     process: int
 
 
+class Search(msgspec.Struct, frozen=True, gc=False):
+    """Have the planner asked this in a worker process; `Searched` or `Unsearched` follows.
+
+    It is a whole problem (SEMANTICS, Problem) with its start and goal. No part whose path is
+    `barred` comes first; `states_max` bounds the states of each search. A worker that has not
+    answered by `deadline_at` is ended.
+    """
+
+    id: int
+    variables: dict[str, tuple[str, ...]]
+    attributes: dict[str, str | None]
+    looks: tuple[Look, ...]
+    steps: tuple[Step, ...]
+    observed: dict[str, str]
+    remembered: dict[str, str]
+    goal: dict[str, str]
+    barred: tuple[str, ...]
+    states_max: int
+    deadline_at: int
+
+
 class Publish(msgspec.Struct, frozen=True, gc=False):
     """These entities changed, in this order, each in what `types` has at its place."""
 
@@ -138,6 +160,7 @@ Effect = (
     | Tell
     | Start
     | Stop
+    | Search
     | Publish
     | Keep
     | FetchList

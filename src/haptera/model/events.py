@@ -2,6 +2,7 @@
 
 import msgspec
 
+from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark, Message
@@ -91,6 +92,20 @@ class Exited(msgspec.Struct, frozen=True, gc=False):
     process: int = 1
 
 
+class Searched(msgspec.Struct, frozen=True, gc=False):
+    """A worker's answer to this search."""
+
+    search: int
+    answer: ToldChain | NoChain
+
+
+class Unsearched(msgspec.Struct, frozen=True, gc=False):
+    """A search came to nothing: its worker could not be started, died, hung or spoke nonsense."""
+
+    search: int
+    text: str
+
+
 class Enrolled(msgspec.Struct, frozen=True, gc=False):
     """A child got a session in this incarnation (parent), or this agent did (agent)."""
 
@@ -173,6 +188,8 @@ Event = (
     | Sighted
     | Ready
     | Exited
+    | Searched
+    | Unsearched
     | Enrolled
     | Heard
     | Alive

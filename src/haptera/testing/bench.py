@@ -11,7 +11,7 @@ from haptera.core.side import Side
 from haptera.kinds import KINDS
 from haptera.kinds.node import JOBS_NONE, Power, jobs, power
 from haptera.model.changes import Desired, Stored, StoredEntity
-from haptera.model.effects import Call, Effect, Reply, Start, Tell, Work, Write
+from haptera.model.effects import Call, Effect, Reply, Search, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
 from haptera.model.messages import Mark, Message, Permit
@@ -19,6 +19,7 @@ from haptera.model.parts import Context
 from haptera.model.schema import Kind
 from haptera.model.views import Condition, EntityView
 from haptera.sdk import Module, Refused
+from haptera.testing.searching import searched
 
 Made = TypeVar("Made")
 
@@ -98,6 +99,8 @@ class Bench(Generic[Made]):
         match effect:
             case Start(module, process):
                 return [Ready(module, process)]
+            case Search():
+                return [searched(effect)]
             case Write(ticket):
                 self._revision += 1
                 return [Written(ticket, self._revision)]

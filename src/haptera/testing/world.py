@@ -1,12 +1,14 @@
 """A whole cluster in one process: real engines; network, clock and disks are seeded models."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from haptera.core.bus import Bus
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
+from haptera.core.knowledge import Domain
 from haptera.core.limits import MS, S
+from haptera.core.search import affordable
 from haptera.core.side import PARENT, Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
@@ -18,6 +20,7 @@ from haptera.model.effects import (
     Publish,
     Recall,
     Reply,
+    Search,
     Start,
     Tell,
     Write,
@@ -33,6 +36,7 @@ from haptera.model.events import (
     Ready,
     Recalled,
     Ticked,
+    Unsearched,
     Unwritten,
     Written,
 )
@@ -44,6 +48,7 @@ from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Faults, Network
 from haptera.testing.radio import Radio, agree
+from haptera.testing.searching import searched
 from haptera.testing.tape import UNTAPED, Boot, Entry
 from haptera.wire.seal import Role
 from haptera.wire.updates import Codec
@@ -52,6 +57,8 @@ HELLO_NS = 1 * S
 RESTART_NS = 200 * MS
 # What one question over TLS takes.
 ASK_NS = 10 * MS
+# What a search in a worker takes.
+SEARCH_NS = 50 * MS
 # The wall clock of all machines: their time began so long after 1970.
 WALL_OFFSET_NS = 1_800_000_000 * S
 
@@ -171,7 +178,7 @@ class Process:
         if self.engine is not None and life == self._life and self.engine.deadline() == deadline:
             self.feed(life, [Ticked()])
 
-    def _perform(self, effect: Effect) -> None:
+    def _perform(self, effect: Effect) -> None:  # noqa: C901  one branch an effect
         life, world = self._life, self.world
         match effect:
             case Call():
@@ -192,6 +199,8 @@ class Process:
             case Start(module, process):
                 self._modules[module] = process
                 world.clock.after(5 * MS, self.feed, life, [Ready(module, process)])
+            case Search():
+                world.clock.after(SEARCH_NS, self._answer, life, effect)
             case Reply(ticket):
                 self.replies[ticket] = effect
             case Keep():
@@ -204,6 +213,13 @@ class Process:
                 self.bus.publish(entities, types)
             case _:
                 pass  # a cancelled call's answer is dropped by the engine itself
+
+    def _answer(self, life: int, search: Search) -> None:
+        """What a worker does in life, unless it is killed."""
+        world = self.world
+        killed = world.clock.chance(f"search/{self.name}", "worker killed", world.workers_killed)
+        event = Unsearched(search.id, "killed by SIGKILL") if killed else searched(search)
+        self.feed(life, [event])
 
     def _fetch_list(self, life: int, peer: str) -> None:
         """What TLS does in life: ask the other process, if there is one just now."""
@@ -225,14 +241,22 @@ class Process:
 
 
 class World:
-    """A parent and its nodes. One seed is one history; `manifests` are the modules' own."""
+    """A parent and its nodes. One seed is one history; `manifests` are the modules' own.
+
+    `afford` says how many states of a class a plan may cost before a worker searches for it.
+    """
 
     def __init__(
-        self, seed: int, nodes: Iterable[str], manifests: Iterable[Manifest], faults: Faults
+        self,
+        seed: int,
+        nodes: Iterable[str],
+        manifests: Iterable[Manifest],
+        faults: Faults,
+        afford: Callable[[Domain], int] = affordable,
     ) -> None:
         self.clock = Clock(seed)
         self.network = Network(self.clock, faults)
-        self.catalog = Catalog(KINDS, manifests)
+        self.catalog = Catalog(KINDS, manifests, afford)
         self.schema = schema_digest(KINDS.values(), self.catalog.parts())
         self.codec = Codec(KINDS.values(), self.schema)
         names = list(nodes)
@@ -245,6 +269,7 @@ class World:
         self.disks = [self.parent.disk]
         self.tape: list[Entry] = []
         self.boots: list[Boot] = []
+        self.workers_killed = 0.0  # the share of searches that end so
         self._tickets = count(1)
         self.parent.start()
 

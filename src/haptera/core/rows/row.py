@@ -163,7 +163,8 @@ class Row:
     to `forgiven_at` are no part of an `oscillation`;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part; `asking` is what its plan needs its node's permit for; `needs` is who
-    or what stands in the way of a part that would otherwise come next; of a node, `booted_at` is
+    or what stands in the way of a part that would otherwise come next; `replan_at` is when the
+    search for a plan is made once more that was given up; of a node, `booted_at` is
     when this side found that it had booted it, until the node enrols, `surely` where no single
     reading could have misled it; `unsettled` is a step that worked and never returned, and until
     when it may still take effect.
@@ -202,6 +203,7 @@ class Row:
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     asking: Ask | None = None
     needs: str | None = None
+    replan_at: int | None = None
     booted_at: int | None = None
     booted_surely: bool = False
     unsettled: tuple[str, int] | None = None

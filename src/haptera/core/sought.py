@@ -1,0 +1,116 @@
+"""What a chain is sought for: whole, for a worker to answer, and its answer put together again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from haptera.core.knowledge import Domain, compile_class
+from haptera.core.planner import chain_of, plan
+from haptera.core.problem import Problem
+from haptera.core.word import Move
+from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
+from haptera.model.effects import Search
+from haptera.model.events import Searched
+
+# Where nothing waits: states that one search goes on from, and moves that it tries in them. What
+# is kept of a state takes some 250 bytes, and no move leads to more than one.
+EXPANSIONS_APART_MAX: Final = 20_000
+TRIES_APART_MAX: Final = 2_000_000
+
+# A link told between processes: its part's path, and what a look expects.
+Name = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A start and a goal of one class, and the parts that may not come first.
+
+    Two are the same only with the same compiled class: what is found with some parts is never
+    taken for an answer with others.
+    """
+
+    domain: Domain
+    start: int
+    goal: tuple[tuple[str, str], ...]
+    barred: frozenset[str]
+
+
+def sought(domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]) -> Sought:
+    return Sought(domain, start, tuple(sorted(goal.items())), barred)
+
+
+def search_for(one: Sought, number: int, deadline_at: int) -> Search:
+    """The question as it leaves the core, of which no other side knows the classes."""
+    problem = one.domain.problem
+    return Search(
+        number,
+        dict(problem.variables),
+        dict(problem.attributes),
+        problem.looks,
+        problem.steps,
+        one.domain.known(one.start),
+        one.domain.remembered(one.start),
+        dict(one.goal),
+        tuple(sorted(one.barred)),
+        unhurried(one.domain),
+        deadline_at,
+    )
+
+
+def unhurried(domain: Domain) -> int:
+    """How many states a search may go on from where nothing waits for it."""
+    return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
+
+
+def answer(search: Search) -> Searched:
+    """What a worker does: the same planner, with more time."""
+    problem = Problem(search.variables, search.attributes, search.looks, search.steps)
+    domain = compile_class(problem)
+    found = plan(
+        domain,
+        domain.start(search.observed, search.remembered),
+        search.goal,
+        barred=frozenset(search.barred),
+        budget=search.states_max,
+    )
+    return Searched(search.id, found if isinstance(found, NoChain) else _told(found))
+
+
+def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None:
+    """The answer in the parts of the class itself; None where it does not answer this question.
+
+    Each part is taken as the planner would take it, so that what cannot be is found out here.
+    """
+    if isinstance(told, NoChain):
+        return told
+    domain, moves = one.domain, _by_name(one.domain)
+    root = one.start | domain.touched
+    if told.doubts:
+        root &= ~domain.memories(one.start)
+    state, made = root, list[Move]()
+    for name in told.links:
+        move = next((move for move in moves.get(name, ()) if not state & move.forbidden), None)
+        if move is None or (not made and move.part.path in one.barred):
+            return None
+        made.append(move)
+        state = domain.strip(state & move.keep | move.put)
+    if not domain.meets(state, dict(one.goal)):
+        return None
+    return replace(chain_of(domain, root, made, told.expanded), optimal=told.optimal)
+
+
+def _told(chain: Chain) -> ToldChain:
+    links = tuple(map(_name, chain.links))
+    return ToldChain(links, chain.optimal, chain.doubts, chain.expanded)
+
+
+def _by_name(domain: Domain) -> dict[Name, list[Move]]:
+    """The ways that each link can go, by its name; in doubt, a look has one more."""
+    moves: dict[Name, list[Move]] = {}
+    for move in (*domain.moves, *domain.doubts):
+        moves.setdefault(_name(move.link), []).append(move)
+    return moves
+
+
+def _name(link: Link) -> Name:
+    return (link.look.path, link.expect) if isinstance(link, Find) else (link.step.path, None)

@@ -1,0 +1,21 @@
+"""A worker without a process: what it is asked and answers passes as bytes, as in life."""
+
+from haptera.core.sought import answer
+from haptera.model.effects import Search
+from haptera.model.events import Searched
+from haptera.runtime.ipc import Frame
+from haptera.runtime.search_frames import search_frame, search_of, searched_frame, searched_of
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+
+def searched(search: Search) -> Searched:
+    """What a worker answers."""
+    asked = search_of(_carried(search_frame(search)))
+    return searched_of(_carried(searched_frame(answer(asked))))
+
+
+def _carried(frame: Frame) -> Frame:
+    frames = Frames().feed(encode_frame(frame))
+    assert not isinstance(frames, Reject)
+    return frames[0]

@@ -1,0 +1,81 @@
+"""A worker's answer is the planner's own: the same chain, of the same parts, by way of bytes."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haptera.core.knowledge import compile_class
+from haptera.core.planner import plan
+from haptera.core.sought import Sought, search_for, sought, understood
+from haptera.core.word import Move
+from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
+from haptera.testing.searching import searched
+from tests.core.strategies import Question, questions
+from tests.core.test_planner import follow, from_memory, known
+
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
+
+
+def asked(question: Question, barred: frozenset[str] = frozenset()) -> Sought:
+    domain = compile_class(question.problem)
+    start = domain.start(question.observed, question.remembered)
+    return sought(domain, start, question.desired, barred)
+
+
+def planned(one: Sought, budget: int) -> Chain | NoChain:
+    return plan(one.domain, one.start, dict(one.goal), barred=one.barred, budget=budget)
+
+
+def answered(one: Sought, budget: int) -> ToldChain | NoChain:
+    """What comes back from a worker that may go on from so many states."""
+    search = search_for(one, 7, 0)
+    answer = searched(msgspec.structs.replace(search, states_max=budget))
+    assert answer.search == 7
+    return answer.answer
+
+
+@given(questions(), st.booleans(), st.sampled_from([0, 1, 2, 5, 20, 4_000]), st.data())
+def test_a_worker_finds_what_the_planner_finds(
+    question: Question, forgotten: bool, budget: int, data: st.DataObject
+) -> None:
+    question = from_memory(question) if forgotten else question
+    free, barred = planned(asked(question), 4_000), frozenset[str]()
+    if isinstance(free, Chain) and free.links and data.draw(st.booleans()):
+        barred = frozenset([path(free)])
+    one = asked(question, barred)  # Compiled anew: it must know as little as a worker does.
+    assert understood(one, answered(one, budget)) == planned(one, budget)
+
+
+@given(questions(), st.data())
+def test_a_chain_that_was_tampered_with_is_refused_or_holds_all_the_same(
+    question: Question, data: st.DataObject
+) -> None:
+    one = asked(question)
+    told = answered(one, 4_000)
+    if not isinstance(told, ToldChain):
+        return
+    links = list(told.links)
+    other = data.draw(st.sampled_from([*links, *map(name, one.domain.moves)]))
+    place = data.draw(st.integers(0, len(links)))
+    links[place : place + data.draw(st.integers(0, 2))] = data.draw(st.sampled_from([[], [other]]))
+    found = understood(one, replace(told, links=tuple(links)))
+    if found is not None:
+        assert isinstance(found, Chain)
+        end = known(question, follow(question, found)[-1])
+        assert question.desired.items() <= end.items()
+
+
+def path(chain: Chain) -> str:
+    return name_of(chain.links[0])[0]
+
+
+def name(move: Move) -> tuple[str, str | None]:
+    return name_of(move.link)
+
+
+def name_of(link: Link) -> tuple[str, str | None]:
+    return (link.look.path, link.expect) if isinstance(link, Find) else (link.step.path, None)

@@ -1,0 +1,34 @@
+"""The page on searching: its figures and sentences are those of the code."""
+
+from pathlib import Path
+
+from haptera.core.limits import MS, SEARCH_AGAIN_NS, SEARCH_QUEUE_AGAIN_NS, SEARCH_WITHIN_NS, S
+from haptera.core.reason import gave_up
+from haptera.core.searches import ANSWERS_MAX, DEATHS_MAX, QUESTIONS_MAX, RESTARTING
+from haptera.core.sought import EXPANSIONS_APART_MAX, TRIES_APART_MAX
+from haptera.runtime.search_process import NICENESS
+from haptera.runtime.searcher import MEMORY_BYTES_MAX
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/explain/searching.md").read_text(encoding="utf-8")
+
+
+def test_the_limits_of_a_search_are_those_of_the_code() -> None:
+    assert f"| {EXPANSIONS_APART_MAX:,}; fewer" in PAGE
+    assert f"more than {TRIES_APART_MAX // EXPANSIONS_APART_MAX} moves" in PAGE
+    assert f"| `{gave_up(EXPANSIONS_APART_MAX).text}` |" in PAGE
+    assert f"| {MEMORY_BYTES_MAX >> 20} MiB, Python and all" in PAGE
+    assert f"| {SEARCH_WITHIN_NS // S} s |" in PAGE
+    assert f"(nice {NICENESS})" in PAGE
+
+
+def test_the_limits_of_the_queue_are_those_of_the_code() -> None:
+    assert f"| questions that wait | {QUESTIONS_MAX} |" in PAGE
+    assert f"asked again after {SEARCH_QUEUE_AGAIN_NS // S} s" in PAGE
+    assert f"| answers kept | {ANSWERS_MAX:,} |" in PAGE
+    assert "after a rest of a second, which doubles" in PAGE
+    assert "up to a minute" in PAGE
+    assert (RESTARTING.backoff_ms * MS, RESTARTING.backoff_ms_max * MS) == (S, 60 * S)
+    assert "of which two workers died" in PAGE
+    assert "after ten minutes" in PAGE
+    assert (DEATHS_MAX, SEARCH_AGAIN_NS) == (2, 600 * S)
