@@ -6,7 +6,7 @@ import threading
 
 from haptera.api.app import make_app
 from haptera.api.server import Server, listen
-from haptera.config import site_changes
+from haptera.config import Sites
 from tests.api.fake_backend import FakeBackend
 
 WITHIN_S = 20
@@ -42,7 +42,7 @@ def serving(*changes, port=0):
         backend = FakeBackend()
         if changes:
             backend.write(*changes)
-        server = Server(make_app(backend, site_changes, cluster="quick"), listener)
+        server = Server(make_app(backend, Sites("quick"), cluster="quick"), listener)
         started.append((Serving(backend, port, asyncio.get_running_loop()), server))
         ready.set()
         await server.run()

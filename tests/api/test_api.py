@@ -10,7 +10,7 @@ from starlette.routing import Route
 from haptera.api.app import endpoints, make_app
 from haptera.api.endpoint import check_scopes
 from haptera.api.stream import StreamRoute
-from haptera.config import site_changes
+from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime.tokens import Scope
@@ -33,7 +33,7 @@ def cluster(*changes):
     backend = FakeBackend()
     if changes:
         backend.write(*changes)
-    return backend, make_app(backend, site_changes, cluster="quick")
+    return backend, make_app(backend, Sites("quick"), cluster="quick")
 
 
 def quick():
@@ -64,6 +64,8 @@ ROUTES = [
     ("PATCH", "/v1/entities/node:n1/desired", Scope.WRITE),
     ("POST", "/v1/entities/node:n1/retry", Scope.WRITE),
     ("POST", "/v1/apply", Scope.WRITE),
+    ("POST", "/v1/diff", Scope.READ),
+    ("GET", "/v1/export", Scope.READ),
     ("POST", "/v1/apply?dry_run=1", Scope.READ),
     ("GET", "/v1/events", Scope.READ),
     ("GET", "/v1/brake", Scope.READ),
@@ -90,7 +92,8 @@ BEARERS = [None, "wrong-token", *TOKENS]
 def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path, scope, token):
     _, app = quick()
     freeze = {"selector": "n1", "reason": "board swap"}
-    body = apply_body() if "apply" in path else freeze if path == "/v1/freezes" else {}
+    site = path.startswith(("/v1/apply", "/v1/diff"))
+    body = apply_body() if site else freeze if path == "/v1/freezes" else {}
     # A bad place in the stream: that it is looked at shows that one was let in.
     headers = {"last-event-id": "nonsense"} if path == "/v1/events" else {}
     answer = ask(app, method, path, token=token, body=body, headers=headers)
@@ -109,7 +112,7 @@ def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
         (one.method, one.path.format(entity="node:n1", revision=1))
-        for one in endpoints(backend, StreamRoute(backend, "quick"), site_changes, "quick")
+        for one in endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}
 
@@ -125,7 +128,7 @@ def test_a_request_for_a_name_that_is_not_ours_is_not_answered():
         assert ask(app, "GET", "/v1/health", host=host).status == 421
     for host in ("127.0.0.1:4270", "[::1]:4270", "LOCALHOST"):
         assert ask(app, "GET", "/v1/health", host=host).status == 200
-    named = make_app(FakeBackend(), site_changes, cluster="quick", hosts=["head.site"])
+    named = make_app(FakeBackend(), Sites("quick"), cluster="quick", hosts=["head.site"])
     assert ask(named, "GET", "/v1/health", host="head.site:4270").status == 200
 
 

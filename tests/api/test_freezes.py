@@ -1,7 +1,7 @@
 """Freezes over REST: what is frozen and thawed, whose it is, and what is refused."""
 
 from haptera.api.app import make_app
-from haptera.config import site_changes
+from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from tests.api.asking import ask
@@ -23,7 +23,7 @@ def cluster(*freezes):
             Declare(entity, {}, "user:eve"),
             *(SetDesired(entity, name, value, "user:eve") for name, value in values.items()),
         )
-    return backend, make_app(backend, site_changes, cluster="quick", wall_s=lambda: WALL_S + 0.9)
+    return backend, make_app(backend, Sites("quick"), cluster="quick", wall_s=lambda: WALL_S + 0.9)
 
 
 def post(app, **body):

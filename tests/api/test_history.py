@@ -1,7 +1,7 @@
 """The past over REST: what was changed, what was asked for, and undoing a write."""
 
 from haptera.api.app import make_app
-from haptera.config import site_changes
+from haptera.config import Sites
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from tests.api.asking import ask
@@ -22,7 +22,7 @@ def cluster():
         author=SITE,
     )
     backend.write(SetDesired(WEB, "port", 80, "user:eve"), author=EVE)
-    return backend, make_app(backend, site_changes, cluster="quick")
+    return backend, make_app(backend, Sites("quick"), cluster="quick")
 
 
 def read(app, path):

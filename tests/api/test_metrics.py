@@ -8,7 +8,7 @@ import pytest
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.config import site_changes
+from haptera.config import Sites
 from haptera.core.figures import Figures, ModuleFigures
 from haptera.core.sync.peers import Tier
 from tests.api.asking import ask
@@ -46,7 +46,7 @@ haptera_requests_total{request="LogAsked"} 1.0
 def app():
     backend = FakeBackend()
     backend.figures = lambda: FIGURES
-    return make_app(backend, site_changes, cluster="quick", tallies=TALLIES, meters=Meters())
+    return make_app(backend, Sites("quick"), cluster="quick", tallies=TALLIES, meters=Meters())
 
 
 def metrics(app, token="read-token", **headers):
@@ -82,7 +82,7 @@ def test_turns_are_measured(app):
     meters.turned(3, 0)
     meters.turned(0, 0)
     backend = FakeBackend()
-    app = make_app(backend, site_changes, cluster="quick", meters=meters)
+    app = make_app(backend, Sites("quick"), cluster="quick", meters=meters)
     assert lines(app, "haptera_turn_duration_seconds_count") == [
         "haptera_turn_duration_seconds_count 2.0"
     ]

@@ -12,7 +12,7 @@ import pytest
 from haptera.api.app import make_app
 from haptera.api.server import Server, listen
 from haptera.api.stream import ENTITIES_PER_EVENT, StreamRoute
-from haptera.config import site_changes
+from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -114,7 +114,7 @@ def test_a_stream_tells_only_what_is_asked_for():
     ],
 )
 def test_a_stream_of_what_there_is_not_is_refused(query, what):
-    app = make_app(FakeBackend(), site_changes, cluster="quick")
+    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
     answer = ask(app, "GET", f"/v1/events?{query}", token="read-token")
     assert answer.status == 400
     assert what in (None, answer.json["what"])
@@ -133,7 +133,7 @@ def test_a_server_that_stops_lets_its_streams_end():
 @pytest.mark.net
 def test_a_cancelled_server_ends_its_streams_and_frees_its_port():
     async def run(listener):
-        server = Server(make_app(FakeBackend(), site_changes, cluster="quick"), listener)
+        server = Server(make_app(FakeBackend(), Sites("quick"), cluster="quick"), listener)
         serving_task = asyncio.ensure_future(server.run())
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(

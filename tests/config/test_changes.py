@@ -7,7 +7,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from haptera.api.shapes import SiteFile
-from haptera.config import Site, SiteEntity, changes, site_changes
+from haptera.config import Site, SiteEntity, Sites, changes
+from haptera.config.difference import difference
+from haptera.core.owned import Claim
 from haptera.model.changes import (
     Declare,
     Desired,
@@ -30,6 +32,25 @@ def site(*entities):
 def stored(entity, attributes=None, owner="site", **desired):
     values = {name: Desired(value, who) for name, (value, who) in desired.items()}
     return StoredEntity(entity, attributes or {}, owner, values, 1)
+
+
+def test_taken_the_site_owns_all_that_it_says_and_no_more():
+    current = [
+        stored(N1, power=("off", "user:eve"), busy=("free", "user:eve"), agent=("up", "user:eve")),
+        stored(N2, {"rack": "1"}, owner="controller:place"),
+    ]
+    wanted = site((N1, {}, {"power": "on", "agent": "up"}), (N2, {"rack": "1"}, {}))
+    assert changes(wanted, current, Claim.TAKE) == (
+        SetDesired(N1, "agent", "up", "site"),
+        SetDesired(N1, "power", "on", "site"),
+        Declare(N2, {"rack": "1"}, "site"),
+    )
+
+
+def test_taken_a_node_goes_with_all_that_others_have_on_it():
+    current = [stored(N1, power=("on", "user:eve")), stored(WEB1, owner="user:bob"), stored(N2)]
+    wanted = site((N2, {}, {}))
+    assert changes(wanted, current, Claim.TAKE) == (Undeclare(WEB1), Undeclare(N1))
 
 
 def conflicts_of(some_site, current):
@@ -92,10 +113,12 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
 
 def test_a_site_file_of_another_cluster_changes_nothing():
     with pytest.raises(ConflictError, match="of cluster other; here is cluster quick"):
-        site_changes([SiteFile("site.yaml", "cluster: other")], {}, [], "quick")
-    assert site_changes(
-        [SiteFile("site.yaml", "cluster: quick\nnodes: {n1: }")], {}, [], "quick"
-    ) == (Declare(N1, {}, "site"),)
+        quick("cluster: other")
+    assert quick("cluster: quick\nnodes: {n1: }") == (Declare(N1, {}, "site"),)
+
+
+def quick(text):
+    return Sites("quick").changes([SiteFile("site.yaml", text)], {}, [], Claim.LEAVE)
 
 
 ENTITIES = [N1, N2, node_id("n3"), WEB1, EntityId("service", "web", "n2")]
@@ -103,9 +126,15 @@ values = st.sampled_from(["on", "off"])
 attributes = st.dictionaries(st.just("rack"), st.sampled_from(["1", "2"]))
 
 
+# Each on a node that is there too.
+standing = st.sets(st.sampled_from(ENTITIES)).map(
+    lambda some: some | {node_id(one.node) for one in some}
+)
+
+
 @st.composite
 def sites(draw):
-    entities = draw(st.sets(st.sampled_from(ENTITIES)))
+    entities = draw(standing)
     names = st.dictionaries(st.sampled_from(["a", "b", "c"]), values)
     return site(*((entity, draw(attributes), draw(names)) for entity in sorted(entities)))
 
@@ -116,7 +145,7 @@ def stores(draw):
     desired = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.builds(Desired, values, owners))
     return {
         entity: StoredEntity(entity, draw(attributes), draw(owners), draw(desired), 1)
-        for entity in sorted(draw(st.sets(st.sampled_from(ENTITIES))))
+        for entity in sorted(draw(standing))
     }
 
 
@@ -144,6 +173,51 @@ def foreign(current):
         for name, desired in one.desired.items()
         if desired.owner != "site"
     }
+
+
+@given(sites(), stores())
+def test_taking_makes_all_of_it_so_and_the_sites(wanted, current):
+    after = applied(current, changes(wanted, current.values(), Claim.TAKE))
+
+    for one in wanted.entities:
+        held = after[one.entity]
+        assert (held.owner, held.attributes) == ("site", one.attributes)
+        assert {name: held.desired[name] for name in one.desired} == {
+            name: Desired(value, "site") for name, value in one.desired.items()
+        }
+    said = {(one.entity, name) for one in wanted.entities for name in one.desired}
+    left = {key: one for key, one in foreign(current).items() if key not in said}
+    assert foreign(after) == {key: one for key, one in left.items() if key[0] in after}
+    assert changes(wanted, after.values(), Claim.TAKE) == ()
+    assert [*difference(wanted, after.values())] == []
+
+
+@given(sites(), stores())
+def test_what_differs_is_what_applying_would_change_or_be_refused_for(wanted, current):
+    found = [*difference(wanted, current.values())]
+    try:
+        some = changes(wanted, current.values())
+    except InputError:
+        assert any(one.owner is not None for one in found)
+        return
+    event("something" if some else "nothing")
+    assert bool(found) == bool(some)
+    assert all(one.owner is None for one in found)
+    before, after = (told(store) for store in (current, applied(current, some)))
+    assert {(one.entity, one.name, one.before, one.after) for one in found} == {
+        (*key, before.get(key), after.get(key))
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    }
+
+
+def told(store):
+    """Each value there is, by entity and name; an entity itself under None."""
+    found = {(str(entity), None): "declared" for entity in store}
+    for entity, one in store.items():
+        found |= {(str(entity), name): text for name, text in one.attributes.items()}
+        found |= {(str(entity), name): held.value for name, held in one.desired.items()}
+    return found
 
 
 @given(sites(), stores())

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.apply import ApplyRoute, SiteChanges
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
@@ -22,6 +21,7 @@ from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
 from haptera.api.page import page_endpoints
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.sites import SiteRoutes, Sites
 from haptera.api.stream import StreamRoute
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
@@ -29,7 +29,7 @@ from haptera.runtime import clock
 
 def make_app(
     backend: Backend,
-    site_changes: SiteChanges,
+    sites: Sites,
     *,
     cluster: str,
     hosts: Collection[str] = (),
@@ -48,7 +48,7 @@ def make_app(
         routes=[
             ScopedRoute(endpoint, backend.check_token, meters)
             for endpoint in (
-                *endpoints(backend, streams, site_changes, cluster, wall_s),
+                *endpoints(backend, streams, sites, cluster, wall_s),
                 *MetricsRoute(meters).endpoints(),
             )
         ],
@@ -67,14 +67,14 @@ def make_app(
 def endpoints(
     backend: Backend,
     streams: StreamRoute,
-    site_changes: SiteChanges,
+    sites: Sites,
     cluster: str,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
     yield Endpoint("GET", "/v1/health", None, _health)
     yield from EntityRoutes(backend, cluster).endpoints()
-    yield from ApplyRoute(backend, site_changes, cluster).endpoints()
+    yield from SiteRoutes(backend, sites).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()
     yield from HistoryRoutes(backend).endpoints()

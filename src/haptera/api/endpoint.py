@@ -13,6 +13,7 @@ from starlette.types import Scope as Connection
 
 from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
+from haptera.core.owned import Claim
 from haptera.model.changes import Author
 from haptera.runtime.clock import now_ns
 from haptera.runtime.tokens import Scope
@@ -76,6 +77,11 @@ def check_scopes(routes: Iterable[BaseRoute]) -> None:
 def dry_run(request: Request) -> bool:
     """Whether a request asks only what would come of it."""
     return flag(request, "dry_run")
+
+
+def claim_of(request: Request) -> Claim:
+    """Whether a request takes what belongs to other owners."""
+    return Claim.TAKE if flag(request, "take") else Claim.LEAVE
 
 
 def flag(request: Request, name: str) -> bool:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, author, flag
+from haptera.api.endpoint import Caller, Endpoint, author, claim_of, flag
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
@@ -18,7 +18,7 @@ from haptera.kinds import KINDS, check_kind
 from haptera.model.changes import Change
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.nodeset import expand
 from haptera.model.selector import ALL, parse_selector
 from haptera.model.views import EntityView
@@ -91,7 +91,7 @@ class EntityRoutes:
         entity = _entity_of(request)
         self._view(entity)
         patch = await read_body(request, dict[str, str | int | None])
-        matched = request.headers.get("if-match")
+        matched, claim = request.headers.get("if-match"), claim_of(request)
 
         async def make() -> tuple[Change, ...]:
             view = self._view(entity)
@@ -103,7 +103,12 @@ class EntityRoutes:
                     do="read it again, then decide anew",
                 )
             kind = KINDS[entity.kind]
-            return tuple(desire(kind, entity, view.desired, patch, f"user:{caller.name}"))
+            owner = f"user:{caller.name}"
+            try:
+                return tuple(desire(kind, entity, view.desired, patch, owner, claim))
+            except ConflictError as error:
+                do = f"{error.do}, or take it (--take, take=1)"
+                raise ConflictError(error.what, do=do) from None
 
         await write(self.backend, make, author(request, caller))
         view = self._view(entity)

@@ -9,12 +9,12 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.apply import change_view
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import Caller, Endpoint, author, dry_run, number
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import Applied, Audit
+from haptera.api.sites import change_view
 from haptera.core.revert import revert
 from haptera.kinds import check_kind
 from haptera.model.changes import Author, Change

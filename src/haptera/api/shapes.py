@@ -72,6 +72,34 @@ class Applied(msgspec.Struct, frozen=True):
     entities: list[EntityView]
 
 
+class DifferenceView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One value as it is in force and as a site has it; None where there is none.
+
+    Without a `name` it is the entity itself, which is "declared". `owner` is who else than the
+    site the value in force belongs to.
+    """
+
+    entity: str
+    name: str | None
+    before: str | int | None
+    after: str | int | None
+    owner: str | None = None
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """All in which a site and what is in force differ."""
+
+    revision: int
+    differences: list[DifferenceView]
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What is in force as the text of a site file."""
+
+    revision: int
+    text: str
+
+
 class Event(msgspec.Struct, frozen=True):
     """The data of one event; `gone` are entities that are no longer declared.
 

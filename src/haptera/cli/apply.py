@@ -18,17 +18,27 @@ from haptera.cli.words import chain_lines, printable
 @click.command()
 @files_argument
 @click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@click.option("--take", is_flag=True, help="Also what belongs to other owners.")
 @click.option("-m", "--why", help="Why, for whoever reads the history.")
 @output_option
 @click.pass_context
 def apply(
-    ctx: click.Context, files: tuple[str, ...], dry_run: bool, why: str | None, output: str
+    ctx: click.Context,
+    files: tuple[str, ...],
+    dry_run: bool,
+    take: bool,
+    why: str | None,
+    output: str,
 ) -> None:
     """Make a site's files what the cluster should be.
 
     FILE is a path, a folder of files, or - for standard input; several are one site.
     """
-    query = {"dry_run": "1"} if dry_run else {} if why is None else {"why": why}
+    query = {"take": "1"} if take else {}
+    if dry_run:
+        query["dry_run"] = "1"
+    elif why is not None:
+        query["why"] = why
     answer = _send(the_client(ctx), files, query)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)

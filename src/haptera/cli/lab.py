@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ from haptera.cli.client import Client, find_client
 from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.words import printable
 from haptera.config.site import Site, load_site
-from haptera.config.sources import gather
+from haptera.config.sources import constants_of, folder_of, gather
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
@@ -45,11 +44,7 @@ def run(*, directory: Path, site: Path, once: bool) -> int:
     gather([site])  # A name mistyped must leave nothing behind.
     places = Places(directory.resolve())
     cluster = open_cluster(places)
-    constants = {
-        "x": str(octet(cluster)),
-        "python": sys.executable,
-        "site": str(site.resolve().parent),
-    }
+    constants = {"x": str(octet(cluster)), **constants_of(site)}
     wanted = load_site(site, constants)
     check_cluster(places.parent, wanted.cluster)
     attributes = {
@@ -166,7 +161,10 @@ async def _show(client: Client) -> int:
 async def _check(config: LabConfig, site: Path) -> int:
     """Run the check that lies beside the site file, on this lab."""
     process = await asyncio.create_subprocess_exec(
-        "bash", str(site.parent / CHECK), str(config.directory), stdin=asyncio.subprocess.DEVNULL
+        "bash",
+        str(folder_of(site) / CHECK),
+        str(config.directory),
+        stdin=asyncio.subprocess.DEVNULL,
     )
     try:
         return await process.wait()

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import click
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_SITE = click.Path(path_type=Path)
 _dir_option = click.option(
     "--dir",
     "directory",
@@ -21,7 +21,9 @@ _dir_option = click.option(
 @click.command()
 @_dir_option
 @click.option(
-    "--site", type=_FILE, help="A site file to apply at the start; the first start needs one."
+    "--site",
+    type=_SITE,
+    help="A site file or a folder of them to apply; the first start needs one.",
 )
 @click.option(
     "--listen",
@@ -64,7 +66,7 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
 
 @click.command()
 @_dir_option
-@click.option("--site", type=_FILE, required=True, help="The site file to make so.")
+@click.option("--site", type=_SITE, required=True, help="The site file, or folder of them.")
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
 def lab(directory: Path, site: Path, once: bool) -> int:
     """Run a virtual cluster on this machine.

@@ -1,6 +1,5 @@
 """The files of a site as a command names them: read here, and sent with what templates know."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -8,7 +7,7 @@ from typing import Final
 import click
 
 from haptera.api.shapes import SiteBody, SiteFile
-from haptera.config.sources import from_standard_input, gather
+from haptera.config.sources import constants_of, from_standard_input, gather
 from haptera.model.errors import HapteraError
 
 _STANDARD_INPUT: Final = "-"
@@ -31,9 +30,8 @@ def site_files(names: Sequence[str]) -> list[SiteFile]:
 
 def site_constants(names: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
     """What templates know: `python`, `site` (the first file's folder), and a client's own."""
-    first = Path.cwd() if names[0] == _STANDARD_INPUT else Path(names[0]).resolve()
-    folder = first if first.is_dir() else first.parent
-    return {"python": sys.executable, "site": str(folder), **own}
+    first = Path.cwd() if names[0] == _STANDARD_INPUT else Path(names[0])
+    return {**constants_of(first), **own}
 
 
 def site_body(names: Sequence[str], own: Mapping[str, str]) -> SiteBody:

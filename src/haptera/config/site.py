@@ -15,7 +15,7 @@ from haptera.config.sources import gather
 from haptera.config.template import fill
 from haptera.config.tree import Branch, Errors, Leaf, Place, Tree, leaf, plain_data
 from haptera.config.whole import read_whole
-from haptera.kinds import KINDS, node, service
+from haptera.kinds import KINDS, module, node, service
 from haptera.model.desirable import check_attribute, check_desired, check_plain, nearest
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.model.errors import HapteraError
@@ -194,6 +194,11 @@ class _Parts:
         for key, tree in self._branch("desired").entries:
             with self._errors.at(key.place):
                 kind, name, pattern = _selector(key.text)
+                if pattern is None:
+                    entity = EntityId(kind.name, name or "", None)
+                    given = desired.setdefault(entity, _Given())
+                    self._give(given, kind, entity, self._entries(tree), {})
+                    continue
                 if kind is service.kind and name not in services:
                     raise HapteraError(
                         f"there is no service {name!r}", do=nearest(name or "", services)
@@ -258,14 +263,16 @@ class _Parts:
         return ()
 
 
-def _selector(text: str) -> tuple[Kind, str | None, str]:
-    """Kind, name and node-set of `NODESET`, `SERVICE@NODESET` or `KIND:NAME@NODESET`."""
+def _selector(text: str) -> tuple[Kind, str | None, str | None]:
+    """Kind, name, node-set of `NODESET`, `SERVICE@NODESET`, `KIND:NAME@NODESET`, `module:NAME`."""
     left, at, right = text.rpartition("@")
     prefix, colon, rest = (left if at else right).rpartition(":")
     kind_name = prefix if colon else "service" if at else "node"
     kind = KINDS.get(kind_name)
     if kind is None:
         raise HapteraError(f"there is no kind {kind_name!r}", do=nearest(kind_name, KINDS))
+    if kind is module.kind and not at:
+        return kind, check_name(rest), None
     if (kind is node.kind) == bool(at):
         raise HapteraError(f"{text!r} selects nothing", do="write NODESET or SERVICE@NODESET")
     return (kind, check_name(rest), right) if at else (kind, None, rest)

@@ -53,6 +53,17 @@ def gather(paths: Sequence[Path]) -> tuple[SiteFile, ...]:
     return tuple(read.values())
 
 
+def constants_of(path: Path) -> dict[str, str]:
+    """What the templates of a site may name: `python`, and `site`, the folder of its first file."""
+    return {"python": sys.executable, "site": str(folder_of(path))}
+
+
+def folder_of(path: Path) -> Path:
+    """The folder that a file is in, or that it is."""
+    place = path.resolve()
+    return place if place.is_dir() else place.parent
+
+
 def from_standard_input() -> SiteFile:
     """What is written to standard input, which can include nothing.
 

@@ -1,6 +1,7 @@
 """What an owner changes of desired state, and who stands in its way."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 
 from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
 from haptera.model.desirable import check_attribute, check_desired, find_desirable, nearest
@@ -14,24 +15,38 @@ Held = Mapping[str, Desired | DesiredView]
 Patch = Mapping[str, str | int | None]
 
 
-def desire(kind: Kind, entity: EntityId, held: Held, patch: Patch, owner: str) -> Iterator[Change]:
+class Claim(StrEnum):
+    """What is done about a value that belongs to another owner: refuse, or take it."""
+
+    LEAVE = "leave"
+    TAKE = "take"
+
+
+def desire(
+    kind: Kind,
+    entity: EntityId,
+    held: Held,
+    patch: Patch,
+    owner: str,
+    claim: Claim = Claim.LEAVE,
+) -> Iterator[Change]:
     """A merge patch of desired values: a value sets, None unsets; what is so already is no change.
 
     Raises:
-        ConflictError: a value belongs to another owner.
+        ConflictError: a value belongs to another owner, and is not to be taken.
         HapteraError: the kind has no such variable, or the variable no such value.
     """
     for name, value in sorted(patch.items()):
         find_desirable(kind, name)
         one = held.get(name)
-        if one is not None and one.owner != owner:
+        if one is not None and one.owner != owner and claim is Claim.LEAVE:
             raise ConflictError(
                 f"{name} of {entity} belongs to {one.owner}, who wants {one.value}",
                 do=f"let {one.owner} give it up",
             )
         if value is not None:
             checked = check_desired(kind, name, value)
-            if one is None or one.value != checked:
+            if one is None or (one.value, one.owner) != (checked, owner):
                 yield SetDesired(entity, name, checked, owner)
         elif one is not None:
             yield UnsetDesired(entity, name)

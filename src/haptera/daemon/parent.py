@@ -19,11 +19,12 @@ from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
 from haptera.api.server import Server, listen
-from haptera.config.changes import site_changes
 from haptera.config.site import load_site
-from haptera.config.sources import gather
+from haptera.config.sites import Sites
+from haptera.config.sources import constants_of, gather
 from haptera.core.engine import Engine
 from haptera.core.limits import MS
+from haptera.core.owned import Claim
 from haptera.core.side import Side
 from haptera.daemon.backend import EngineBackend
 from haptera.daemon.client import write_client
@@ -135,11 +136,6 @@ def _cluster(home: Path, site: Path | None) -> Cluster:
     return known
 
 
-def constants_of(site: Path) -> dict[str, str]:
-    """What every site file's templates may name."""
-    return {"python": sys.executable, "site": str(site.resolve().parent)}
-
-
 def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     """Be a parent: a fork target."""
     zygote = fork_zygote(PRELOAD)
@@ -176,6 +172,7 @@ class _Parent:
     def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
         self._settings = settings
         self._zygote = zygote
+        self._sites = Sites(settings.name, settings.modules, settings.controllers)
         self._home = Path(settings.directory)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._meters = Meters()
@@ -248,7 +245,7 @@ class _Parent:
         enrolment = self._enrolment(requests)
         app = make_app(
             self._backend,
-            site_changes,
+            self._sites,
             cluster=settings.name,
             tallies=Tallies(self._udp.counts, enrolment.counts, requests),
             meters=self._meters,
@@ -291,11 +288,8 @@ class _Parent:
             return None
         site = Path(self._settings.site)
         try:
-            changes = site_changes(
-                gather([site]),
-                constants_of(site),
-                self._backend.stored(),
-                self._settings.name,
+            changes = self._sites.changes(
+                gather([site]), constants_of(site), self._backend.stored(), Claim.LEAVE
             )
         except HapteraError as error:
             return error

@@ -22,6 +22,16 @@ def utc_text(wall_s: int) -> str:
     return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def duration_text(ms: int) -> str:
+    """So many ms as `parse_duration_ms` reads them, in the largest unit that fits.
+
+    >>> duration_text(5_400_000), duration_text(250)
+    ('90m', '250ms')
+    """
+    unit = max((one for one in _UNITS_MS if ms % _UNITS_MS[one] == 0), key=_UNITS_MS.__getitem__)
+    return f"{ms // _UNITS_MS[unit]}{unit}"
+
+
 def parse_duration_ms(text: str) -> int:
     """How long a person means, in ms.
 

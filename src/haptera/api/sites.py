@@ -1,0 +1,118 @@
+"""Routes of site files: what one changes, how it differs, and what is in force as one."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import Caller, Endpoint, author, claim_of, dry_run
+from haptera.api.shapes import (
+    Applied,
+    ChangeView,
+    Difference,
+    DifferenceView,
+    Exported,
+    SiteBody,
+    SiteFile,
+)
+from haptera.core.owned import Claim
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    OpenIntent,
+    SetDesired,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import write
+
+# A site as large as it may be, with room for what JSON escapes.
+SITE_BODY_BYTES_MAX: Final = 8 << 20
+
+_Stored = Sequence[StoredEntity]
+
+
+class Sites(Protocol):
+    """Who reads site files: haptera.config.Sites. All of it may take seconds."""
+
+    def changes(
+        self,
+        files: Sequence[SiteFile],
+        constants: Mapping[str, str],
+        current: _Stored,
+        claim: Claim,
+    ) -> tuple[Change, ...]: ...
+
+    def difference(
+        self, files: Sequence[SiteFile], constants: Mapping[str, str], current: _Stored
+    ) -> list[DifferenceView]: ...
+
+    def export(self, current: _Stored, owner: str | None) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRoutes:
+    """What may take seconds is done in another thread than the one that keeps the cluster."""
+
+    backend: Backend
+    sites: Sites
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        yield Endpoint("POST", "/v1/apply", Scope.WRITE, self.apply, dry_scope=Scope.READ)
+        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff)
+        yield Endpoint("GET", "/v1/export", Scope.READ, self.export)
+
+    async def apply(self, request: Request, caller: Caller) -> Response:
+        body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
+        claim = claim_of(request)
+
+        async def make() -> tuple[Change, ...]:
+            stored = self.backend.stored()
+            return await asyncio.to_thread(
+                self.sites.changes, body.files, body.constants, stored, claim
+            )
+
+        if dry_run(request):
+            revision = self.backend.revision()
+            changes = await make()
+            views = await self.backend.preview(changes)
+        else:
+            by = author(request, caller)
+            revision, changes = await write(self.backend, make, by, body.if_revision)
+            views = []
+        return as_json(Applied(revision, [change_view(change) for change in changes], views))
+
+    async def diff(self, request: Request, _caller: Caller) -> Response:
+        body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
+        revision, stored = self.backend.revision(), self.backend.stored()
+        found = await asyncio.to_thread(self.sites.difference, body.files, body.constants, stored)
+        return as_json(Difference(revision, found))
+
+    async def export(self, request: Request, _caller: Caller) -> Response:
+        revision, stored = self.backend.revision(), self.backend.stored()
+        owner = request.query_params.get("owner")
+        text = await asyncio.to_thread(self.sites.export, stored, owner)
+        return as_json(Exported(revision, text))
+
+
+def change_view(change: Change) -> ChangeView:
+    """One change as it is told."""
+    match change:
+        case Declare(entity):
+            return ChangeView("declare", str(entity))
+        case Undeclare(entity):
+            return ChangeView("undeclare", str(entity))
+        case SetDesired(entity, name, value):
+            return ChangeView("set", str(entity), name, value)
+        case UnsetDesired(entity, name):
+            return ChangeView("unset", str(entity), name)
+        case OpenIntent() | CloseIntent():
+            raise AssertionError("an intent is no change of what is desired")

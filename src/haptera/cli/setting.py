@@ -1,0 +1,97 @@
+"""`haptera set` and `unset`: one entity's desired values, in one's own name."""
+
+from collections.abc import Mapping
+
+import click
+
+from haptera.cli.main import the_client
+from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.words import details, sentence
+from haptera.model.errors import HapteraError
+from haptera.model.views import EntityView
+
+_take_option = click.option("--take", is_flag=True, help="Also what belongs to another owner.")
+_why_option = click.option("-m", "--why", help="Why, for whoever reads the history.")
+
+
+@click.command("set")
+@click.argument("entity")
+@click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True)
+@_take_option
+@_why_option
+@output_option
+@click.pass_context
+def set_values(
+    ctx: click.Context,
+    entity: str,
+    values: tuple[str, ...],
+    take: bool,
+    why: str | None,
+    output: str,
+) -> None:
+    r"""Desire values of ENTITY; they belong to you, and no site file changes them.
+
+    A value that belongs to another owner (the site, a controller) is left as it is, unless you
+    --take it.
+
+    \b
+    Examples:
+      haptera set node:n1 power=off -m "new fans"
+      haptera set service:web@n1 port=8081 run=running --take
+    """
+    _patch(ctx, entity, dict(map(_pair, values)), _query(take, why), output)
+
+
+@click.command("unset")
+@click.argument("entity")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@_take_option
+@_why_option
+@output_option
+@click.pass_context
+def unset_values(
+    ctx: click.Context,
+    entity: str,
+    names: tuple[str, ...],
+    take: bool,
+    why: str | None,
+    output: str,
+) -> None:
+    r"""Desire nothing any more of these variables of ENTITY.
+
+    What a site file says of them holds again once it is applied.
+
+    \b
+    Examples:
+      haptera unset node:n1 power
+      haptera unset service:web@n1 port run -m "as all others"
+    """
+    _patch(ctx, entity, dict.fromkeys(names), _query(take, why), output)
+
+
+def _patch(
+    ctx: click.Context,
+    entity: str,
+    patch: Mapping[str, str | None],
+    query: Mapping[str, str],
+    output: str,
+) -> None:
+    path = f"/v1/entities/{entity}/desired"
+    view = the_client(ctx).ask("PATCH", path, EntityView, query=query, body=patch)
+    if Format(output) is not Format.TABLE:
+        print_data(view, output)
+        return
+    click.echo(sentence(view))
+    for line in details(view):
+        click.echo(f"  {line}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise HapteraError(f"{text!r} is no value", do="write NAME=VALUE")
+    return name, value
+
+
+def _query(take: bool, why: str | None) -> dict[str, str]:
+    return ({"take": "1"} if take else {}) | ({} if why is None else {"why": why})

@@ -1,0 +1,220 @@
+"""What is in force as a site file: applied, it changes nothing; kept in git, it changes little."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from haptera.config.changes import NODE, SITE_OWNER
+from haptera.config.rules import BUDGETS, POLICIES, Form
+from haptera.kinds import module, service
+from haptera.model.changes import Desired, StoredEntity
+from haptera.model.entity import EntityId
+from haptera.model.nodeset import fold, natural
+from haptera.model.walltime import duration_text, parse_duration_ms
+from haptera.runtime.controllers import ControllerPlace
+
+# YAML takes no key of over 1,024 characters in one line.
+KEY_CHARS_MAX: Final = 800
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(?:ms|[smhd])")
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.,:@\[\]-]*")
+_WORDS: Final = {"null", "true", "false"}
+_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+_FORMS: Final = {"policies": POLICIES, "budgets": BUDGETS}
+_RULES: Final = {form.kind.name for form in _FORMS.values()}
+_DECLARED: Final = "declared"
+
+# A name, its value, and whose it is; under _DECLARED, only who declared an entity.
+_Fact = tuple[str, str | int | None, str]
+_Stored = Mapping[EntityId, StoredEntity]
+
+
+def export(
+    cluster: str,
+    modules: Sequence[str],
+    controllers: Sequence[ControllerPlace],
+    current: Iterable[StoredEntity],
+    owner: str | None,
+) -> str:
+    """All that is stored, or what one owner has of it; what belongs to others says so."""
+    stored = _of_owner({one.entity: one for one in current}, owner)
+    entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "desired": {}}
+    for (section, title), some in _columns(stored).items():
+        for nodes, facts in _alike(some).items():
+            for text in _folded(nodes):
+                entries[section].setdefault(f"{title}{text}", []).extend(facts)
+    names = sorted({one.name for one in stored if one.kind == service.kind.name and one.node})
+    left_out = sorted(str(one) for one in stored if _section_of(one) is None)
+    return "\n".join(
+        [
+            *(f"# cannot stand in a site file: {one}" for one in left_out),
+            f"cluster: {_key(cluster)}",
+            *_section("nodes", _lines(entries["nodes"])),
+            *_section("services", [f"{_key(name)}: {{}}" for name in names]),
+            *_section("desired", _lines(entries["desired"])),
+            *(line for key, form in _FORMS.items() for line in _section(key, _rules(stored, form))),
+            *("", f"modules: [{', '.join(map(_key, modules))}]"),
+            *_section("controllers", map(_controller, controllers)),
+            "",
+        ]
+    )
+
+
+def _of_owner(stored: _Stored, owner: str | None) -> _Stored:
+    """What an owner declared or desires something of, with the nodes that it is on."""
+    if owner is None:
+        return stored
+    found: dict[EntityId, StoredEntity] = {}
+    for entity, one in stored.items():
+        desired = {name: held for name, held in one.desired.items() if held.owner == owner}
+        if desired or one.owner == owner:
+            found[entity] = StoredEntity(entity, one.attributes, one.owner, desired, one.revision)
+    nodes = {entity.node for entity in found}
+    for entity, one in stored.items():
+        if entity.kind == NODE and entity.name in nodes and entity not in found:
+            found[entity] = StoredEntity(entity, one.attributes, one.owner, {}, one.revision)
+    return found
+
+
+def _columns(stored: _Stored) -> dict[tuple[str, str], dict[str, list[_Fact]]]:
+    """Facts by section and what stands before the node-set of a key there, for each node."""
+    columns: dict[tuple[str, str], dict[str, list[_Fact]]] = {}
+    for entity, one in stored.items():
+        declared: list[_Fact] = [] if one.owner == SITE_OWNER else [(_DECLARED, None, one.owner)]
+        desired = [(name, held.value, held.owner) for name, held in one.desired.items()]
+        where = entity.node or ""
+        if entity.kind == NODE:
+            texts = [(name, text, one.owner) for name, text in one.attributes.items()]
+            columns.setdefault(("nodes", ""), {})[where] = [*declared, *texts]
+            if desired:
+                columns.setdefault(("desired", ""), {})[where] = [*desired]
+        elif (section := _section_of(entity)) is not None and section not in _FORMS:
+            columns.setdefault((section, _title(entity)), {})[where] = [*declared, *desired]
+    return columns
+
+
+def _section_of(entity: EntityId) -> str | None:
+    """Where an entity stands in a site file; None where it cannot."""
+    match entity:
+        case EntityId(kind, _, None) if kind in _RULES:
+            return next(key for key, form in _FORMS.items() if form.kind.name == kind)
+        case EntityId(module.kind.name, _, _):
+            return "desired"
+        case EntityId(_, _, node) if node is not None:
+            return "desired"
+        case _:
+            return None
+
+
+def _title(entity: EntityId) -> str:
+    prefix = "" if entity.kind == service.kind.name else f"{entity.kind}:"
+    return f"{prefix}{entity.name}{'' if entity.node is None else '@'}"
+
+
+def _alike(facts: Mapping[str, Sequence[_Fact]]) -> dict[tuple[str, ...], list[_Fact]]:
+    """The facts that hold on just the same nodes together; some nodes may have none at all."""
+    nodes: dict[_Fact, list[str]] = {}
+    for node, some in facts.items():
+        for fact in some:
+            nodes.setdefault(fact, []).append(node)
+    found: dict[tuple[str, ...], list[_Fact]] = {}
+    for fact, some_nodes in nodes.items():
+        found.setdefault(tuple(sorted(some_nodes)), []).append(fact)
+    if bare := sorted(node for node, some in facts.items() if not some):
+        found.setdefault(tuple(bare), [])
+    return found
+
+
+def _folded(nodes: Sequence[str]) -> list[str]:
+    """The nodes as a node-set, or as several where one would be too long for a key."""
+    text = fold(nodes)
+    if len(text) <= KEY_CHARS_MAX:
+        return [text]
+    ordered, half = sorted(nodes, key=natural), len(nodes) // 2
+    return [*_folded(ordered[:half]), *_folded(ordered[half:])]
+
+
+def _lines(entries: Mapping[str, Sequence[_Fact]]) -> Iterator[str]:
+    for key in sorted(entries, key=natural):
+        values = [(name, value) for name, value, _ in sorted(entries[key]) if value is not None]
+        pairs = [f"{name}: {_value(_braced(value))}" for name, value in values]
+        yield f"{_key(key)}: {{{', '.join(pairs)}}}{_comment(entries[key])}"
+
+
+def _comment(facts: Iterable[_Fact]) -> str:
+    """Whose each fact is that is not the site's."""
+    others = sorted({(name, owner) for name, _, owner in facts if owner != SITE_OWNER})
+    declared = {owner for name, owner in others if name == _DECLARED}
+    named = [f"{name} by {owner}" for name, owner in others if name == _DECLARED]
+    named += [f"{name} by {owner}" for name, owner in others if owner not in declared]
+    return f"  # {', '.join(named)}" if named else ""
+
+
+def _rules(stored: _Stored, form: Form) -> Iterator[str]:
+    rules = [one for entity, one in stored.items() if entity.kind == form.kind.name]
+    for one in sorted(rules, key=lambda one: (_rank(one, form), one.entity)):
+        pairs = [
+            f"{key}: {_value(duration_text(int(held.value)) if _lasts(read) else held.value)}"
+            for key, (plain, read) in form.keys.items()
+            if (held := one.desired.get(plain.name)) is not None
+        ]
+        facts = [(name, held.value, held.owner) for name, held in one.desired.items()]
+        yield f"{_key(one.entity.name)}: {{{', '.join(pairs)}}}{_comment(facts)}"
+
+
+def _lasts(read: object) -> bool:
+    return read is parse_duration_ms
+
+
+def _rank(rule: StoredEntity, form: Form) -> int:
+    held: Desired | None = None if form.rank is None else rule.desired.get(form.rank.name)
+    return 0 if held is None else int(held.value)
+
+
+def _controller(place: ControllerPlace) -> str:
+    settings = "" if not place.settings else f", settings: {_data(place.settings)}"
+    return f"{_key(place.name)}: {{place: {_value(place.place)}{settings}}}"
+
+
+def _section(key: str, lines: Iterable[str]) -> list[str]:
+    inner = [f"  {line}" for line in lines]
+    return ["", f"{key}:", *inner] if inner else []
+
+
+def _braced(value: str | int) -> str | int:
+    """As a template has it."""
+    return value.replace("{", "{{").replace("}", "}}") if isinstance(value, str) else value
+
+
+def _data(value: object) -> str:
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{_quoted(key)}: {_data(one)}' for key, one in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_data, value))}]"
+        case None | True | False:
+            return {None: "null", True: "true", False: "false"}[value]
+        case str() | int():
+            return _value(value)
+        case _:
+            return str(value)
+
+
+def _value(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return value if _PLAIN.fullmatch(value) and value not in _WORDS else _quoted(value)
+
+
+def _key(text: str) -> str:
+    return text if _PLAIN_KEY.fullmatch(text) and text not in _WORDS else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return character if character.isprintable() else f"\\U{ord(character):08X}"
