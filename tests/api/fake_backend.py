@@ -53,6 +53,8 @@ class FakeBackend:
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.history = []
         self.noted = []
+        self.happenings = []  # latest first
+        self.pasts = {}  # views by time
         self.asked = []
         self.braked = BrakeView(None, 0)
         self.agents = {}  # what agents say of entities
@@ -137,6 +139,14 @@ class FakeBackend:
         ][::-1]
         whole = len(some) < count_max
         return Page([one for _, one in some[:count_max]], None if whole else some[count_max - 1][0])
+
+    async def at(self, chosen, at_s):
+        return [one for one in self.pasts.get(at_s, []) if chosen(parse_entity(one.entity))]
+
+    def happened(self, chosen, count_max):
+        return [
+            one for one in self.happenings if not one.entity or chosen(parse_entity(one.entity))
+        ][:count_max]
 
     def written(self, revision):
         last = min((one.revision for _, one in self.history if one.revision >= revision), default=0)

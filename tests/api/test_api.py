@@ -72,6 +72,8 @@ ROUTES = [
     ("DELETE", "/v1/brake", Scope.WRITE),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
+    ("GET", "/v1/happenings", Scope.READ),
+    ("GET", "/v1/past?at=5", Scope.READ),
     ("POST", "/v1/revert/1", Scope.WRITE),
     ("POST", "/v1/revert/1?dry_run=1", Scope.READ),
     ("GET", "/v1/freezes", Scope.READ),

@@ -1,9 +1,12 @@
 """The past over REST: what was changed, what was asked for, and undoing a write."""
 
+import msgspec
+
 from haptera.api.app import make_app
 from haptera.config import Sites
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.past import Happened, PastView, Sort
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 
@@ -133,6 +136,25 @@ def test_the_audit_has_all_that_was_asked_for():
         ("user:eve", "1 change", 4, None),
         ("user:ada", "3 changes", 3, "first light"),
     ]
+
+
+def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
+    backend, app = cluster()
+    one = PastView("node:n1", {}, {"power": "on"}, {"power": "off?"}, "acting", "switches on")
+    other = PastView("node:n2", {}, {}, {})
+    backend.pasts[5] = [one, other]
+    assert read(app, "/v1/past?at=5&select=node:n1").json == {
+        "at_s": 5.0,
+        "entities": [msgspec.to_builtins(one)],
+    }
+    missing = read(app, "/v1/past")
+    assert (missing.status, missing.json["what"]) == (400, "at is missing")
+
+    began = Happened(1.0, "", Sort.BEGUN)
+    backend.happenings = [Happened(2.0, "node:n2", Sort.GONE), began]
+    assert read(app, "/v1/happenings?select=node:n1").json == {
+        "happened": [msgspec.to_builtins(began)]
+    }
 
 
 def test_a_reason_is_no_novel():

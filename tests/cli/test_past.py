@@ -7,6 +7,7 @@ import pytest
 from haptera.cli.main import INTERRUPTED, OK, REFUSED, USAGE
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.past import Happened, PastView, Sort
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 
@@ -62,6 +63,43 @@ def test_the_audit_tells_who_asked_for_what(cluster, capsys):
         ],
     )
     assert typed(capsys, "history", "--audit", "rack1n1")[0] == USAGE
+
+
+def test_all_that_happened_is_told_in_its_order(cluster, capsys):
+    cluster.backend.happenings = [
+        Happened(1003.0, "node:rack1n1", Sort.TRIED, "bmc.switch_on", "worked", "done"),
+        Happened(1002.0, "node:rack1n1", Sort.SEEN, "power", "on", "bmc"),
+        Happened(1001.0, "node:rack1n1", Sort.STANDS, None, "stuck", "jammed"),
+        Happened(999.0, "", Sort.LOST, None, "3"),
+        Happened(999.0, "", Sort.BEGUN),
+    ]
+    code, out, errors = typed(capsys, "history", "node:rack1n1", "--all")
+    assert (code, errors) == (OK, "")
+    node = "node:rack1n1"
+    assert out.splitlines() == [
+        "1970-01-01 00:16:39 UTC  -         parent        began, with nothing known",
+        "1970-01-01 00:16:39 UTC  -         history       3 happenings could not be written down",
+        f'1970-01-01 00:16:40 UTC  user:ada  {node}  declared {{"rack":"1"}}',
+        f"1970-01-01 00:16:40 UTC  user:ada  {node}  power: nothing -> on",
+        f"1970-01-01 00:16:41 UTC  -         {node}  stuck: jammed",
+        f"1970-01-01 00:16:42 UTC  bmc       {node}  power is on",
+        f"1970-01-01 00:16:43 UTC  -         {node}  bmc.switch_on worked: done",
+    ]
+
+
+def test_how_an_entity_was_at_a_time(cluster, capsys):
+    view = PastView("node:rack1n1", {}, {"power": "on"}, {"power": "off?"}, "stuck", "jammed")
+    cluster.backend.pasts[60] = [view]
+    code, out, errors = typed(capsys, "get", "node", "--at", "1970-01-01 00:01")
+    assert (code, errors, out.splitlines()) == (
+        OK,
+        "",
+        ["as it was at 1970-01-01 00:01:00 UTC", "node:rack1n1  stuck  power=off?→on  jammed"],
+    )
+    code, out, errors = typed(capsys, "get", "service", "--at", "1970-01-01 00:01")
+    assert (code, out) == (REFUSED, "")
+    assert errors.startswith("error: there was no service at 1970-01-01 00:01:00 UTC\n")
+    assert typed(capsys, "get", "node", "--at", "noon")[0] == REFUSED
 
 
 def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, monkeypatch):

@@ -8,7 +8,7 @@ from haptera.core.figures import Figures
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.past import Changed, Deed, Page
+from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.tokens import Scope
 
@@ -56,6 +56,16 @@ class Backend(Protocol):
         self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
     ) -> Page:
         """What was changed, latest first; takes a while, and may be asked in another thread."""
+
+    async def at(self, chosen: Callable[[EntityId], bool], at_s: float) -> list[PastView]:
+        """How what is chosen was at a time.
+
+        Raises:
+            HapteraError: that is no longer known.
+        """
+
+    def happened(self, chosen: Callable[[EntityId], bool], count_max: int) -> list[Happened]:
+        """As `past`: the last that happened to what is chosen, latest first."""
 
     def written(self, revision: int) -> list[Changed]:
         """As `past`: all changes of the write that made a revision; none if it is not known."""

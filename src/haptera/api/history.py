@@ -13,12 +13,13 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import Caller, Endpoint, author, dry_run, number
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import Applied, Audit
+from haptera.api.shapes import Applied, Audit, Happenings, Past
 from haptera.api.sites import change_view
 from haptera.core.revert import revert
 from haptera.kinds import check_kind
 from haptera.model.changes import Author, Change
-from haptera.model.selector import ALL, parse_selector
+from haptera.model.selector import ALL, Selector, parse_selector
+from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
 
@@ -33,6 +34,8 @@ class HistoryRoutes:
 
     def endpoints(self) -> Iterator[Endpoint]:
         yield Endpoint("GET", "/v1/history", Scope.READ, self.history)
+        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings)
+        yield Endpoint("GET", "/v1/past", Scope.READ, self.past)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit)
         yield Endpoint(
             "POST", "/v1/revert/{revision}", Scope.WRITE, self.revert, dry_scope=Scope.READ
@@ -40,13 +43,34 @@ class HistoryRoutes:
 
     async def history(self, request: Request, _caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page."""
-        selector = check_kind(parse_selector(request.query_params.get("select", ALL)))
+        chosen = _selector(request).__contains__
         limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
         before = number(request, "before", None, least=1)
         page = await asyncio.to_thread(
-            self.backend.past, selector.__contains__, before=before, count_max=limit or LIMIT
+            self.backend.past, chosen, before=before, count_max=limit or LIMIT
         )
         return as_json(page)
+
+    async def happenings(self, request: Request, _caller: Caller) -> Response:
+        """What was seen of what is selected, where it stood, what was tried, latest first."""
+        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
+        chosen = _selector(request).__contains__
+        return as_json(
+            Happenings(await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT))
+        )
+
+    async def past(self, request: Request, _caller: Caller) -> Response:
+        """How what is selected was at a time, in seconds since 1970."""
+        at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
+        if at_s is None:
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST,
+                "at is missing",
+                where="the query",
+                do="write the time in seconds since 1970, as at=1795284000",
+            )
+        chosen = _selector(request).__contains__
+        return as_json(Past(at_s, await self.backend.at(chosen, at_s)))
 
     async def audit(self, request: Request, _caller: Caller) -> Response:
         """What was asked for of all that changes anything, by whom, latest first."""
@@ -76,6 +100,10 @@ class HistoryRoutes:
             revision, changes = await write(self.backend, make, Author(by.who, why))
             views = []
         return as_json(Applied(revision, [change_view(one) for one in changes], views))
+
+
+def _selector(request: Request) -> Selector:
+    return check_kind(parse_selector(request.query_params.get("select", ALL)))
 
 
 def _is(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from haptera.model.news import News
-from haptera.model.past import Deed
+from haptera.model.past import Deed, Happened, PastView
 from haptera.model.views import EntityView
 
 
@@ -118,6 +118,19 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     what: str
     where: str | None = None
     do: str | None = None
+
+
+class Past(msgspec.Struct, frozen=True):
+    """How entities were at a time."""
+
+    at_s: float
+    entities: list[PastView]
+
+
+class Happenings(msgspec.Struct, frozen=True):
+    """What happened, latest first."""
+
+    happened: list[Happened]
 
 
 class Audit(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from haptera.api.shapes import Entities, Retried
+from haptera.api.shapes import Entities, Past, Retried
 from haptera.cli.client import Client
 from haptera.cli.groups import SETTLED, grouped, in_front
 from haptera.cli.main import NOT_CONVERGED, the_client
@@ -14,8 +14,11 @@ from haptera.kinds import KINDS
 from haptera.model.desirable import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, members
+from haptera.model.past import PastView
 from haptera.model.selector import ALL
 from haptera.model.views import Condition, EntityView
+from haptera.model.walltime import parse_when, utc_text_s
+from haptera.runtime import clock
 
 _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
@@ -59,9 +62,10 @@ def retry(ctx: click.Context, selection: str) -> None:
 
 @click.command()
 @click.argument("what", metavar="ENTITY|KIND")
+@click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
 @output_option
 @click.pass_context
-def get(ctx: click.Context, what: str, output: str) -> None:
+def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
     """Show one entity, or all of a kind.
 
     ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
@@ -70,6 +74,9 @@ def get(ctx: click.Context, what: str, output: str) -> None:
     if ":" not in what and what not in KINDS:
         advice = f"{nearest(what, KINDS)}; a node is written node:{what}"
         raise HapteraError(f"there is no kind {what!r}", do=advice)
+    if at is not None:
+        _print_past(past(client, what if ":" in what else None, at), what, output)
+        return
     if ":" in what:
         view = client.get(f"/v1/entities/{what}", EntityView)
         _print_views([view], view, output)
@@ -98,6 +105,37 @@ def selected(client: Client, selector: str | None) -> Entities:
             f"no such node: {fold(missing)}", do="see which there are: haptera status"
         )
     return answer
+
+
+def past(client: Client, selector: str | None, at: str) -> Past:
+    """How what a selector means, or all, was at a time."""
+    query = {"at": str(parse_when(at, clock.wall_s()))}
+    return client.get("/v1/past", Past, query | ({} if selector is None else {"select": selector}))
+
+
+def _print_past(answer: Past, what: str, output: str) -> None:
+    views = [one for one in answer.entities if what in (one.entity, one.entity.partition(":")[0])]
+    if Format(output) is not Format.TABLE:
+        print_data(views, output)
+        return
+    at = utc_text_s(int(answer.at_s))
+    if not views:
+        raise HapteraError(f"there was no {what} at {at}", do="see what changed: haptera history")
+    click.echo(f"as it was at {at}")
+    print_table([past_row(view) for view in views])
+
+
+def past_row(view: PastView) -> tuple[str, ...]:
+    """One entity as it was: where it stood, what was known and wanted, and why it stood so."""
+    names = [name for name in view.desired if name in view.observed] or list(view.observed)
+    known = " ".join(_then(view, name) for name in names)
+    return view.entity, view.condition or "-", printable(known or "-"), printable(view.why or "")
+
+
+def _then(view: PastView, name: str) -> str:
+    observed, wanted = view.observed[name], view.desired.get(name)
+    wish = "" if wanted is None or str(wanted) == observed else f"→{wanted}"
+    return f"{name}={observed}{wish}"
 
 
 def _print_status(views: Sequence[EntityView]) -> None:

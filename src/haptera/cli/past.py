@@ -1,19 +1,19 @@
 """`haptera history` and `revert`: who changed what, when and why, and undoing it."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, assert_never
 
 import click
 
-from haptera.api.shapes import Applied, Audit
+from haptera.api.shapes import Applied, Audit, Happenings
 from haptera.cli.apply import counted, print_planned
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
 from haptera.model.entity import parse_entity
 from haptera.model.nodeset import fold
-from haptera.model.past import Changed, Deed, Page
-from haptera.model.walltime import utc_text
+from haptera.model.past import Changed, Deed, Happened, Page, Sort
+from haptera.model.walltime import utc_text, utc_text_s
 
 _SHOWN: Final = 100
 
@@ -21,14 +21,23 @@ _SHOWN: Final = 100
 @click.command()
 @click.argument("selector", metavar="[ENTITY|SELECTOR]", required=False)
 @click.option("-n", "--limit", default=_SHOWN, show_default=True, help="So many changes at most.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
 @click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
 @output_option
 @click.pass_context
-def history(ctx: click.Context, selector: str | None, limit: int, audit: bool, output: str) -> None:
+def history(
+    ctx: click.Context,
+    selector: str | None,
+    limit: int,
+    everything: bool,
+    audit: bool,
+    output: str,
+) -> None:
     """Show what was changed of what is desired, the latest last: who, when, why, from what to what.
 
     Of ENTITY, of what SELECTOR means, or of everything. Changes that are alike are told in one
-    line; the number at its beginning is what `haptera revert` takes.
+    line; the number at its beginning is what `haptera revert` takes. With --all also what was
+    seen, where it stood and why, and what was tried.
     """
     client = the_client(ctx)
     if audit:
@@ -39,6 +48,10 @@ def history(ctx: click.Context, selector: str | None, limit: int, audit: bool, o
         return
     query = {"limit": str(limit), **({} if selector is None else {"select": selector})}
     page = client.get("/v1/history", Page, query)
+    if everything:
+        happened = client.get("/v1/happenings", Happenings, query).happened
+        _print_rows([page, happened], _all_lines(page.changes, happened)[-limit:], output)
+        return
     _print_rows(page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output) is Format.TABLE:
         click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
@@ -102,6 +115,36 @@ def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:
         )
         alike.setdefault(key, []).append(entity.node or "")
     return [(*key[:4], fold(filter(None, nodes)), *key[4:]) for key, nodes in alike.items()]
+
+
+def _all_lines(changes: Iterable[Changed], happened: Iterable[Happened]) -> list[tuple[str, ...]]:
+    """Each change and happening, in order of time."""
+    lines = [(one.at_s, one.who or one.owner, one.entity, _change(one)) for one in changes]
+    lines += [(one.at_s, *_happening(one)) for one in happened]
+    lines.reverse()  # They come latest first, and those of one moment stay in their order.
+    lines.sort(key=lambda one: one[0])
+    return [(utc_text_s(int(at_s)), *rest) for at_s, *rest in lines]
+
+
+def _happening(one: Happened) -> tuple[str, str, str]:
+    """Who saw it, of what, and what it was."""
+    note = "" if one.note is None else f": {one.note}"
+    match one.sort:
+        case Sort.SEEN:
+            text = f"{one.name} is {one.value or 'not known'}"
+            return one.note or "-", one.entity, printable(text)
+        case Sort.STANDS:
+            return "-", one.entity, printable(f"{one.value}{note}")
+        case Sort.TRIED:
+            return "-", one.entity, printable(f"{one.name} {one.value}{note}")
+        case Sort.GONE:
+            return "-", one.entity, "is no longer there"
+        case Sort.BEGUN:
+            return "-", "parent", "began, with nothing known"
+        case Sort.LOST:
+            return "-", "history", f"{one.value} happenings could not be written down"
+        case _:
+            assert_never(one.sort)
 
 
 def _change(one: Changed) -> str:

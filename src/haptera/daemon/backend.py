@@ -4,11 +4,13 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Final
 
 from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
+from haptera.core.past import desired_before
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
 from haptera.daemon.logs import Logs
@@ -17,9 +19,10 @@ from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event, Proposed, Released
-from haptera.model.past import Changed, Deed, Page
+from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
+from haptera.runtime.recorded import Chosen, Known, known_at, last_happenings
 from haptera.runtime.requests import (
     Answer,
     EntityAsked,
@@ -57,7 +60,9 @@ class EngineBackend:
         deliver: Callable[[Iterable[Event]], None],
         ask: AskAgent,
         logs: Logs,
+        history: Path,
     ) -> None:
+        self._history = history
         self._engine = engine
         self._store = store
         self.epoch = epoch
@@ -128,6 +133,27 @@ class EngineBackend:
     ) -> Page:
         return self._store.past(chosen, before=before, count_max=count_max)
 
+    async def at(self, chosen: Chosen, at_s: float) -> list[PastView]:
+        """How what is chosen was at a time."""
+        now = [one for one in self.stored() if chosen(one.entity)]
+        revision = self.revision()
+        return await asyncio.to_thread(self._at, chosen, at_s, now, revision)
+
+    def happened(self, chosen: Chosen, count_max: int) -> list[Happened]:
+        return last_happenings(self._history, chosen, count_max=count_max)
+
+    def _at(
+        self, chosen: Chosen, at_s: float, now: Iterable[StoredEntity], revision: int
+    ) -> list[PastView]:
+        """In a thread of its own: files are read."""
+        since = self._store.changed_since(chosen, at_s, revision)
+        desired = desired_before(now, since)
+        known = known_at(self._history, chosen, at_s)
+        return [
+            _past(entity, desired.get(entity), known.get(entity, Known()))
+            for entity in sorted(desired.keys() | known.keys(), key=str)
+        ]
+
     def written(self, revision: int) -> list[Changed]:
         return self._store.written(revision)
 
@@ -175,3 +201,15 @@ class EngineBackend:
         waiting = self._replies.get(reply.ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
+
+
+def _past(entity: EntityId, stored: StoredEntity | None, known: Known) -> PastView:
+    desired = {} if stored is None else stored.desired
+    return PastView(
+        str(entity),
+        {} if stored is None else stored.attributes,
+        {name: one.value for name, one in sorted(desired.items())},
+        dict(sorted(known.observed.items())),
+        known.condition,
+        known.why,
+    )

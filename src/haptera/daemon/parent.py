@@ -32,7 +32,8 @@ from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cl
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
-from haptera.model.changes import Author
+from haptera.daemon.record import Record
+from haptera.model.changes import Author, Stored
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -62,6 +63,7 @@ from haptera.runtime.log import log_to_stderr
 from haptera.runtime.pki import open_authority
 from haptera.runtime.private import private_directory
 from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.recorder import Recorder
 from haptera.runtime.request_server import RequestServer
 from haptera.runtime.searcher import Searcher
 from haptera.runtime.sessions import SavedSession
@@ -71,6 +73,7 @@ from haptera.runtime.udp import Udp
 from haptera.sdk import Boot
 from haptera.wire.seal import Role, Session
 
+HISTORY_FOLDER: Final = "history"
 API_PORT: Final = 4270
 HELLO_MS: Final = 5_000
 BOOT_ID_BITS: Final = 63
@@ -206,7 +209,11 @@ class _Parent:
         controllers = [one.manifest() for one in settings.controllers]
         self._catalog = bundled_catalog(settings.modules, controllers)
         self._codec = codec_of(self._catalog)
-        stored = self._store.load()
+        self._begin(self._store.load())
+
+    def _begin(self, stored: Stored) -> None:
+        """Make the engine of what is stored, and what is asked and told of it."""
+        settings = self._settings
         side = Side(
             Context.PARENT,
             None,
@@ -217,6 +224,8 @@ class _Parent:
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._driver = Driver(engine, self._perform, self._meters.turned)
+        self._recorder = Recorder(self._home / HISTORY_FOLDER)
+        self._record = Record(engine.table, self._recorder)
         self._deliver = self._driver.deliver
         self._channel = ParentChannel(
             self._authority, engine, self._codec, self._deliver, clock.wall_s
@@ -224,7 +233,13 @@ class _Parent:
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._backend = EngineBackend(
-            engine, self._store, stored.epoch, self._deliver, self._channel.ask, self._logs
+            engine,
+            self._store,
+            stored.epoch,
+            self._deliver,
+            self._channel.ask,
+            self._logs,
+            self._home / HISTORY_FOLDER,
         )
 
     async def _serve(self, stopped: asyncio.Event) -> None:
@@ -302,6 +317,7 @@ class _Parent:
         self._zygote.close()
         self._udp.close()
         self._store.close()
+        self._recorder.close()
 
     def _listen_to(self, saved: SavedSession) -> None:
         session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
@@ -342,6 +358,7 @@ class _Parent:
                     self._backend.replied(effect)
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
+                    self._record.changed(entities)
                 case FetchList() | FetchSchema() | Recall():
                     self._channel.exchange.send(effect)
                 case Keep():

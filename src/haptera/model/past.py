@@ -1,5 +1,7 @@
 """What was changed: each value with what it was before, who asked for it, when, and why."""
 
+from enum import StrEnum
+
 import msgspec
 
 
@@ -38,3 +40,43 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 
     changes: list[Changed]
     before: int | None
+
+
+class Sort(StrEnum):
+    """What it is that happened to an entity."""
+
+    SEEN = "seen"  # a variable has another value, `x?` where it is remembered, or none
+    STANDS = "stands"  # it stands elsewhere, or for another reason
+    TRIED = "tried"  # a step ended: it worked, or it failed
+    GONE = "gone"  # it is no longer there
+    BEGUN = "begun"  # of no entity: the parent's process began, which knew nothing yet
+    LOST = "lost"  # of no entity: so many happenings could not be written down
+
+
+class Happened(msgspec.Struct, frozen=True, gc=False):
+    """One thing that happened.
+
+    `name` is the variable or the part; `value` its value, the condition, or what came of the
+    part; `note` who saw it, why it stands so, or the outcome in words.
+    """
+
+    at_s: float
+    entity: str
+    sort: Sort
+    name: str | None = None
+    value: str | None = None
+    note: str | None = None
+
+
+class PastView(msgspec.Struct, frozen=True, gc=False):
+    """One entity as it was at a time: what was desired, what was known, where it stood and why.
+
+    A value that was only remembered ends in `?`.
+    """
+
+    entity: str
+    attributes: dict[str, str]
+    desired: dict[str, str | int]
+    observed: dict[str, str]
+    condition: str | None = None
+    why: str | None = None

@@ -14,7 +14,7 @@ _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 
 
 def utc_text(wall_s: int) -> str:
-    """Seconds since 1970 as a date and time.
+    """Seconds since 1970 as a date and time, to the minute.
 
     >>> utc_text(1_795_284_000)
     '2026-11-21 18:00 UTC'
@@ -32,6 +32,11 @@ def duration_text(ms: int) -> str:
     return f"{ms // _UNITS_MS[unit]}{unit}"
 
 
+def utc_text_s(wall_s: int) -> str:
+    """As `utc_text`, to the second."""
+    return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def parse_duration_ms(text: str) -> int:
     """How long a person means, in ms.
 
@@ -45,3 +50,29 @@ def parse_duration_ms(text: str) -> int:
     if found is None:
         raise HapteraError(f"{text!r} is no duration", do="write 500ms, 30s, 15m, 2h or 1d")
     return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def parse_when(text: str, now_s: float) -> int:
+    """A time in seconds since 1970: how long ago (`10m`), or a date and time in UTC.
+
+    >>> parse_when("10m", 1_795_284_600)
+    1795284000
+    >>> parse_when("2026-11-21 18:00", 0) == parse_when("2026-11-21T18:00:00Z", 0) == 1_795_284_000
+    True
+
+    Raises:
+        HapteraError: the text is none of these, or before 1970.
+    """
+    if _DURATION.fullmatch(text):
+        at_s = int(now_s) - parse_duration_ms(text) // 1_000
+    else:
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            raise HapteraError(
+                f"{text!r} is no time", do="write 10m (ago), 2h, or a date: 2026-11-21 18:00"
+            ) from None
+        at_s = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+    if at_s < 0:
+        raise HapteraError(f"{text!r} is before 1970", do="name a later time")
+    return at_s

@@ -1,14 +1,15 @@
 """Reading from `state.db` what was changed, beside the writer and never in its way."""
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Deed, Page
+from haptera.model.walltime import utc_text
 
 _ROWS: Final = (
     "SELECT h.id, coalesce(h.written, h.revision), h.at_s, h.entity, h.name, h.before, h.after,"
@@ -26,7 +27,7 @@ def read_changes(
         HapteraError: the file cannot be read.
     """
     found: list[Changed] = []
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(
             f"{_ROWS} WHERE ?1 IS NULL OR h.id < ?1 ORDER BY h.id DESC", (before,)
         )
@@ -39,13 +40,38 @@ def read_changes(
     return Page(found, None)
 
 
+def read_changes_since(
+    path: Path, chosen: Callable[[EntityId], bool], at_s: float, revision: int
+) -> list[Changed]:
+    """All changes of what is chosen after a time, up to a revision, latest first.
+
+    Raises:
+        HapteraError: the file cannot be read, or no longer holds them all.
+    """
+    found: list[Changed] = []
+    oldest = 1
+    with reading(path) as connection:
+        for number, *row in connection.execute(f"{_ROWS} ORDER BY h.id DESC"):
+            one, oldest = Changed(*row), number
+            if one.at_s <= at_s:
+                return found
+            if one.revision <= revision and chosen(parse_entity(one.entity)):
+                found.append(one)
+    if oldest > 1:
+        raise HapteraError(
+            "what was desired then is no longer known",
+            do=f"ask for a time after {utc_text(int(found[-1].at_s))}" if found else None,
+        )
+    return found
+
+
 def read_write(path: Path, revision: int) -> list[Changed]:
     """All changes of the write that made this revision, latest first; none if it is not known.
 
     Raises:
         HapteraError: the file cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(
             f"{_ROWS} WHERE h.written = (SELECT min(written) FROM history WHERE written >= ?1)"
             " AND (SELECT min(revision) FROM history WHERE written = h.written) <= ?1"
@@ -61,7 +87,7 @@ def read_deeds(path: Path, *, count_max: int) -> list[Deed]:
     Raises:
         HapteraError: the file cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         rows = connection.execute(
             "SELECT at_s, who, (SELECT count(*) FROM history h WHERE h.written = w.revision),"
             " revision, why, rowid FROM writes w"
@@ -79,9 +105,16 @@ def _changes(count: int) -> str:
     return f"{count} change{'' if count == 1 else 's'}"
 
 
-def _reading(path: Path) -> closing[sqlite3.Connection]:
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file, to be read only.
+
+    Raises:
+        HapteraError: it cannot be.
+    """
     try:
-        return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            yield connection
     except sqlite3.Error as error:
         raise HapteraError(
             f"cannot be read: {error}", where=str(path), do="see to the disk"

@@ -16,7 +16,12 @@ from haptera.model.events import Unwritten, Written
 from haptera.model.past import Changed, Deed, Page
 from haptera.runtime import changes_sql, sessions_sql
 from haptera.runtime.changes_sql import Applied
-from haptera.runtime.history_sql import read_changes, read_deeds, read_write
+from haptera.runtime.history_sql import (
+    read_changes,
+    read_changes_since,
+    read_deeds,
+    read_write,
+)
 from haptera.runtime.lock import Lock, take
 from haptera.runtime.private import private_directory
 from haptera.runtime.schema_sql import open_database
@@ -103,6 +108,12 @@ class Store:
             HapteraError: it cannot be read.
         """
         return read_changes(self._path, chosen, before=before, count_max=count_max)
+
+    def changed_since(
+        self, chosen: Callable[[EntityId], bool], at_s: float, revision: int
+    ) -> list[Changed]:
+        """As `past`: all changes after a time, up to a revision, latest first."""
+        return read_changes_since(self._path, chosen, at_s, revision)
 
     def written(self, revision: int) -> list[Changed]:
         """As `past`: all changes of the write that made this revision; none if it is not known."""

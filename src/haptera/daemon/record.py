@@ -1,0 +1,30 @@
+"""What a parent writes down of what happens to its entities."""
+
+from collections.abc import Iterable
+
+from haptera.core.chronicle import Chronicle
+from haptera.core.rows.table import Table
+from haptera.model.entity import EntityId
+from haptera.runtime import clock
+from haptera.runtime.recorder import Recorder
+
+
+class Record:
+    """Follows the entities that changed, and hands on what happened to them."""
+
+    def __init__(self, table: Table, recorder: Recorder) -> None:
+        self._chronicle = Chronicle(table)
+        self._recorder = recorder
+        self._recoveries = recorder.recoveries
+        recorder.note(self._chronicle.begin(clock.now_ns(), clock.wall_offset_ns()))
+
+    def changed(self, entities: Iterable[EntityId]) -> None:
+        """These changed; all is told anew where something was lost before."""
+        now, offset_ns = clock.now_ns(), clock.wall_offset_ns()
+        if self._recoveries != self._recorder.recoveries:
+            self._recoveries = self._recorder.recoveries
+            happened = self._chronicle.begin(now, offset_ns)
+        else:
+            happened = self._chronicle.follow(entities, now, offset_ns)
+        if happened:
+            self._recorder.note(happened)

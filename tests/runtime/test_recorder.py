@@ -1,0 +1,168 @@
+"""What happened is written down, a file a day, and read back as it was at any time."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.past import Happened, Sort
+from haptera.runtime.recorded import Known, known_at, last_happenings
+from haptera.runtime.recorder import QUEUED_MAX, Recorder, days
+from tests.api.fake_backend import everything
+from tests.lab.rig import wait_for
+
+N01, WEB = node_id("n01"), EntityId("service", "web", "n01")
+DAY_S = 86_400
+
+
+def begun(at_s: float) -> Happened:
+    return Happened(at_s, "", Sort.BEGUN)
+
+
+def seen(at_s: float, value: str | None, entity: EntityId = N01, name: str = "power") -> Happened:
+    return Happened(at_s, str(entity), Sort.SEEN, name, value, "bmc")
+
+
+def stands(at_s: float, condition: str, why: str | None = None) -> Happened:
+    return Happened(at_s, str(N01), Sort.STANDS, None, condition, why)
+
+
+def record(folder: Path, *happened: Happened, **limits: int) -> None:
+    recorder = Recorder(folder, **limits)
+    for one in happened:
+        recorder.note([one])
+    recorder.close()
+
+
+def test_how_it_was_is_told_for_any_time(tmp_path: Path) -> None:
+    record(
+        tmp_path,
+        begun(100),
+        seen(101, "off"),
+        stands(101, "acting", "switches on"),
+        seen(105, "on"),
+        stands(105, "converged"),
+        seen(105, "running", WEB, "run"),
+        seen(110, "on?"),
+        Happened(120, str(WEB), Sort.GONE),
+    )
+    acting = Known({"power": "off"}, "acting", "switches on")
+    converged = Known({"power": "on"}, "converged", None)
+    assert known_at(tmp_path, everything, 100) == {}
+    assert known_at(tmp_path, everything, 104) == {N01: acting}
+    assert known_at(tmp_path, everything, 105) == {N01: converged, WEB: Known({"run": "running"})}
+    assert known_at(tmp_path, WEB.__eq__, 110) == {WEB: Known({"run": "running"})}
+    assert known_at(tmp_path, everything, 999) == {N01: Known({"power": "on?"}, "converged", None)}
+
+
+def test_the_last_that_happened_comes_first_and_from_all_days(tmp_path: Path) -> None:
+    happened = [begun(5), seen(6, "off"), seen(6, "on", WEB), seen(DAY_S + 1, "on")]
+    record(tmp_path, *happened)
+    assert [one.name for one in days(tmp_path)] == [
+        "history-1970-01-01.db",
+        "history-1970-01-02.db",
+    ]
+    # The second day begins with all that was known on the first.
+    told = [happened[3], happened[2], happened[1], happened[2], happened[1], happened[0]]
+    assert last_happenings(tmp_path, everything, count_max=9) == told
+    assert last_happenings(tmp_path, N01.__eq__, count_max=2) == [happened[3], happened[1]]
+
+
+def test_old_days_are_let_go_by_number_and_by_size(tmp_path: Path) -> None:
+    weeks = [seen(day * DAY_S, "on") for day in range(6)]
+    record(tmp_path / "few", *weeks, days=3)
+    assert [one.name[-5:-3] for one in days(tmp_path / "few")] == ["04", "05", "06"]
+    record(tmp_path / "small", *weeks, bytes_max=70_000)
+    kept = [one.name[-5:-3] for one in days(tmp_path / "small")]
+    assert kept[-1] == "06"
+    assert len(kept) < 6
+    assert known_at(tmp_path / "small", everything, 6 * DAY_S) == {N01: Known({"power": "on"})}
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_else_and_is_told(tmp_path: Path) -> None:
+    (tmp_path / "history-1970-01-02.db").write_bytes(b"no database " * 1_000)
+    recorder = Recorder(tmp_path)
+    recorder.note([seen(1, "on"), seen(DAY_S, "off"), seen(DAY_S, "on")])
+    recorder.close()
+    recorder = Recorder(tmp_path)
+    assert known_at(tmp_path, everything, 5) == {N01: Known({"power": "on"})}
+    recorder.close()
+
+
+def test_what_does_not_fit_any_more_is_counted_and_then_all_may_be_told_anew(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(tmp_path, bytes_max=60_000)
+    wide = "x" * 5_000
+    for number in range(40):
+        recorder.note([seen(number, wide, node_id(f"n{number}"))])
+
+    def recovered() -> bool:
+        recorder.note([seen(DAY_S, "on")])
+        return recorder.recoveries == 1
+
+    wait_for(recovered)
+    recorder.close()
+    told = last_happenings(tmp_path, everything, count_max=QUEUED_MAX)
+    assert [one.value for one in told if one.sort is Sort.LOST] == ["40"]
+
+
+ENTITIES = st.sampled_from([N01, node_id("n02"), WEB])
+HAPPENINGS = st.one_of(
+    st.builds(begun, st.just(0.0)),
+    st.builds(
+        seen,
+        st.just(0.0),
+        st.sampled_from(["on", "off", "on?", None]),
+        ENTITIES,
+        st.sampled_from(["power", "agent"]),
+    ),
+    st.builds(stands, st.just(0.0), st.sampled_from(["acting", "stuck"])),
+    st.builds(lambda entity: Happened(0.0, str(entity), Sort.GONE), ENTITIES),
+)
+
+
+def plain(happened: list[Happened], at_s: float) -> dict[EntityId, Known]:
+    """What was known at a time, from the list of all that happened."""
+    found: dict[EntityId, Known] = {}
+    for one in happened:
+        if one.at_s > at_s:
+            continue
+        if one.sort is Sort.BEGUN:
+            found = {}
+            continue
+        entity = parse_entity(one.entity)
+        if one.sort is Sort.GONE:
+            found.pop(entity, None)
+            continue
+        known = found.setdefault(entity, Known())
+        if one.sort is Sort.STANDS:
+            known.condition, known.why = one.value, one.note
+        else:
+            assert one.name is not None
+            known.observed.pop(one.name, None)
+            if one.value is not None:
+                known.observed[one.name] = one.value
+    return {entity: known for entity, known in found.items() if known != Known()}
+
+
+@given(st.lists(HAPPENINGS, max_size=25), st.integers(0, 2**32))
+def test_any_time_over_any_days_is_as_a_plain_reading_of_all_says(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Happened], seed: int
+) -> None:
+    rng = random.Random(seed)
+    at_s, happened = 0.0, []
+    for one in drawn:
+        at_s += rng.choice((1, 1, 1, DAY_S / 3, 2 * DAY_S))
+        happened.append(Happened(at_s, *[getattr(one, name) for name in one.__struct_fields__[1:]]))
+    folder = tmp_path_factory.mktemp("history")
+    record(folder, *happened)
+    for _ in range(5):
+        asked = rng.uniform(0, at_s + 1)
+        found = known_at(folder, everything, asked)
+        assert {one: known for one, known in found.items() if known != Known()} == plain(
+            happened, asked
+        )
