@@ -294,8 +294,8 @@ def test_a_bad_site_file_is_told_line_by_line(cluster, capsys, tmp_path):
         "  did you mean power? there are agent, busy, power\n"
         "error: unknown key foo\n"
         f"  {path}:7:1\n"
-        "  there are budgets, cluster, controllers, desired, include, lab, modules, nodes,"
-        " policies, services\n",
+        "  there are budgets, cluster, controllers, defaults, desired, fault_groups, groups,"
+        " include, lab, modules, nodes, policies, profiles, services\n",
     )
 
 

@@ -21,7 +21,7 @@ SITE = """\
 cluster: hundred
 nodes:
   rack[01-10]n[01-10]:
-    {platform: labnode, rack: "rack{1}", address: "127.{x}.1.{n}", bmc: "127.{x}.2.{n}:4280"}
+    {platform: labnode, rack: "r{1}", address: "127.{x}.1.{index}", bmc: "127.{x}.2.{index}:4280"}
 services: {idle: {command: "sleep 100000"}}
 desired:
 """

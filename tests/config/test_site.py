@@ -21,7 +21,7 @@ nodes:
   login: {platform: ipmi}
 services:
   web:
-    command: "{python} serve.py --name {name} '{{}}' {n}"
+    command: "{python} serve.py --name {name} '{{}}' {n:d}"
     port: 8080
 desired:
   rack[1-2]n[01-02]: {power: on, agent: up}
@@ -29,11 +29,9 @@ desired:
   service:web@rack2n02: {run: stopped, port: "90{2}"}
 modules: [labnode]
 lab:
-  refuse: [rack2n02]
+  refuse: {"rack2n[01-02]": on, "@*!rack1*!login": "no"}
+  bmc: {rack1n01: {silent: true, delay_ms: 5}}
   delay_ms: 250
-  share: 0.5
-  loud: true
-  power: on
 """
 CONSTANTS = {"x": "93", "python": "python3"}
 
@@ -88,14 +86,13 @@ def test_what_is_desired_of_one_service_outranks_its_data():
     assert (desired["run"], desired["port"]) == ("stopped", 9002)
 
 
-def test_the_lab_gets_its_part_as_data_and_on_stays_a_text():
-    assert parse(GOOD).lab == {
-        "refuse": ["rack2n02"],
+def test_the_lab_gets_its_part_as_data_with_nodes_by_name_and_on_stays_a_text():
+    assert parse(GOOD.replace('"no"', "on")).lab == {
+        "refuse": {"rack2n[01-02]": "on"},
+        "bmc": {"rack1n01": {"silent": True, "delay_ms": 5}},
         "delay_ms": 250,
-        "share": 0.5,
-        "loud": True,
-        "power": "on",
     }
+    assert parse(GOOD).lab["refuse"] == {"rack2n[01-02]": "no"}
 
 
 def test_modules_are_the_bundled_ones_unless_named():
@@ -135,6 +132,10 @@ NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"
         ("cluster: a\nnodes:\n  n1: {rack: }\n", "3:14", "there is no value"),
         (f"cluster: a\nnodes:\n  n1: {{rack: {'x' * 65}}}\n", "3:14", "node.rack takes 65 bytes"),
         ("cluster: a\nservices:\n  web: {run: running}\n", "3:9", "a service has no datum 'run'"),
+        (NODES + "lab: {delay: 1}\n", "5:7", "a lab has no 'delay'"),
+        (NODES + "lab: {delay_ms: 9999}\n", "5:17", "expected `int` <= 1800"),
+        (NODES + "lab: {refuse: {n4: no}}\n", "5:16", "no such node: n4"),
+        (NODES + "lab: {bmc: {n1: {lies: much}}}\n", "5:17", "invalid enum value 'much'"),
         (NODES + "  n1: {powr: on}\n", "5:14", "a node has no variable 'powr'"),
         (NODES + "  n1: {power: onn}\n", "5:15", "node.power cannot be 'onn'"),
         (NODES + "  n1: {power: unknown}\n", "5:15", "unknown is nothing to desire of power"),
@@ -165,7 +166,7 @@ def test_a_name_that_is_nearly_right_is_told_the_right_one():
 def test_two_values_for_one_variable_are_told_with_both_lines_once():
     text = NODES + "  n[1-3]: {power: on}\n  n[2-3]: {power: off}\n"
     assert errors_of(text) == [
-        ("6:19", "power of node:n2 is given twice, here and at site.yaml:5:12")
+        ("6:12", "power of node:n2 is given twice, here and at site.yaml:5:12")
     ]
 
 

@@ -115,7 +115,7 @@ def test_several_files_say_together_what_one_could(tmp_path):
         (
             "cluster: c\nnodes: {n1: {rack: a}}\n",
             "nodes:\n  n1:\n    rack: a\n",
-            [("b.yaml:3:11", "rack of node:n1 is given twice, here and at a.yaml:2:14")],
+            [("b.yaml:3:5", "rack of node:n1 is given twice, here and at a.yaml:2:14")],
         ),
         (
             "cluster: c\nbudgets: [{per: node, share: 1}]\n",

@@ -10,9 +10,10 @@ from haptera.cli.main import REFUSED, run
 from haptera.config import SiteEntity, load_site, parse_site
 from haptera.config.changes import CONFLICTS_MAX
 from haptera.config.modules import MODULES
+from haptera.config.nodes import EXPANDED_MAX
 from haptera.config.rules import BUDGETS, POLICIES, Form
-from haptera.config.site import EXPANDED_MAX
 from haptera.config.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
+from haptera.config.template import fill
 from haptera.config.tree import DEPTH_MAX, ERRORS_MAX
 from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS
@@ -51,6 +52,32 @@ def test_the_example_is_read_and_says_what_the_page_says_of_it() -> None:
     }
     command = wanted[EntityId("service", "web", "rack1n01")].desired["command"]
     assert command == '"/usr/bin/python3" -m http.server --bind 127.0.1.2 8080'
+
+
+def test_the_layers_of_the_example_are_laid_as_the_page_says() -> None:
+    found = parse_site([SiteFile("site.yaml", block("yaml layers"))], CONSTANTS).entities
+    wanted = {str(one.entity): one for one in found}
+    worker = {"platform": "labnode", "fault_group": "pdu1"}
+
+    assert wanted["node:rack2n01"].attributes == worker | {
+        "rack": "rack2", "bmc": "10.1.2.101:443", "groups": "gpu, compute",
+    }  # fmt: skip
+    assert wanted["node:login"].attributes == {"platform": "labnode", "rack": "office"}
+    powers = {name: one.desired.get("power") for name, one in wanted.items() if "node:" in name}
+    assert powers == {"node:login": "on"} | {
+        f"node:rack{rack}n0{n}": "on" if rack == 1 else "off" for rack in (1, 2) for n in (1, 2)
+    }
+    assert wanted["service:web@rack1n02"].desired == {
+        "run": "running", "port": 8002, "command": "serve rack1n02 10.1.1.102:443",
+    }  # fmt: skip
+
+
+def test_the_forms_of_holes_are_as_the_page_has_them() -> None:
+    own = {"n": "02"}
+    rows = re.findall(r"^\| `(\{.*\})` \| `(\w+)` \|$", section("Templates"), re.MULTILINE)
+
+    assert len(rows) == 4
+    assert [fill(hole, own.__getitem__) for hole, _ in rows] == [text for _, text in rows]
 
 
 def test_the_lab_takes_the_example() -> None:
@@ -124,7 +151,7 @@ def test_the_keys_and_limits_are_those_of_the_code() -> None:
     assert f"{SITE_BYTES_MAX:,} bytes in all files and {DEPTH_MAX} levels at most" in section(
         "Keys"
     )
-    assert f"at most {NODES_MAX:,} nodes, all sets of one file together {EXPANDED_MAX:,}" in PAGE
+    assert f"at most {NODES_MAX:,} nodes, all sets of a site together {EXPANDED_MAX:,}" in PAGE
     assert f"told ({CONFLICTS_MAX} at most)" in section("Who owns what")
     assert f"{ERRORS_MAX} errors at most" in section("Errors")
     assert f"however often it is named; {FILES_MAX} at most" in section("Several files")

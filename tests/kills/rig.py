@@ -31,8 +31,8 @@ nodes:
   rack[1-2]n[1-3]:
     platform: labnode
     rack: "rack{{1}}"
-    address: "127.{{x}}.1.{{n}}"
-    bmc: "127.{{x}}.2.{{n}}:4280"
+    address: "127.{{x}}.1.{{index}}"
+    bmc: "127.{{x}}.2.{{index}}:4280"
 services:
   web: {{command: '"{{python}}" {web}'}}
   note: {{command: "true"}}

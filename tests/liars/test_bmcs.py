@@ -20,8 +20,8 @@ cluster: liars
 nodes:
   {nodes}:
     platform: labnode
-    address: "127.{{{{x}}}}.1.{{{{n}}}}"
-    bmc: "127.{{{{x}}}}.2.{{{{n}}}}:4280"
+    address: "127.{{{{x}}}}.1.{{{{index}}}}"
+    bmc: "127.{{{{x}}}}.2.{{{{index}}}}:4280"
 services:
   web: {{{{command: '"{{{{python}}}}" {{web}}'}}}}
 desired:

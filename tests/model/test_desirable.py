@@ -82,5 +82,6 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     assert raised.value.what == "a node has no attribute 'rak'"
     assert (
         raised.value.do
-        == "did you mean rack? there are address, bmc, fault_group, if_lost, jobs, platform, rack"
+        == "did you mean rack? there are address, bmc, fault_group, groups, if_lost, jobs,"
+        " platform, rack"
     )

@@ -1,5 +1,6 @@
 """`haptera site`: what can be said of site files without a parent."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 
@@ -58,6 +59,20 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
     told = [f"{count} {kind if count == 1 else plural(kind)}" for kind, count in counts.items()]
     click.echo(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
     return 0
+
+
+@site.command()
+def schema() -> None:
+    r"""Write the JSON Schema of site files, for editors.
+
+    \b
+    Examples:
+      haptera site schema > site.schema.json
+      echo '# yaml-language-server: $schema=site.schema.json' >> site.yaml
+    """
+    from haptera.config.schema import schema as made
+
+    click.echo(json.dumps(made(), indent=2, ensure_ascii=False))
 
 
 def plural(kind: str) -> str:

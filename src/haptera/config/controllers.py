@@ -1,12 +1,11 @@
 """The `controllers` part of a site file: which controllers of its own a cluster has."""
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from haptera.config.tree import Branch, Errors, Leaf, Tree, plain_data
+from haptera.config.tree import Branch, Errors, Leaf, Tree, entries_of, plain_data
 from haptera.model.desirable import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
@@ -18,17 +17,15 @@ _PLACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-
 _KEYS = ("place", "settings")
 
 
-def read_controllers(
-    entries: Iterable[tuple[Leaf, Tree]], folder: str, errors: Errors
-) -> tuple[ControllerPlace, ...]:
+def read_controllers(tree: Tree, folder: str, errors: Errors) -> tuple[ControllerPlace, ...]:
     """The controllers, each with its name, its place and its settings; `folder` is the file's."""
     found: list[ControllerPlace] = []
-    for key, tree in entries:
+    for key, inner in entries_of(tree, errors):
         with errors.at(key.place):
             if check_name(key.text) in BUNDLED:
                 raise HapteraError(f"{key.text} is a module", do="take another name")
-        with errors.at(tree.place):
-            found.append(_controller(key.text, tree, folder, errors))
+        with errors.at(inner.place):
+            found.append(_controller(key.text, inner, folder, errors))
     return tuple(found)
 
 

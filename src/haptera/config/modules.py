@@ -1,15 +1,16 @@
-"""The `modules` part of a site file: which modules there are, and what is desired of each."""
+"""The `modules` part of a site: which modules there are, and what is desired of each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, plain_data
+from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, entries_of, plain_data
+from haptera.config.values import Entries, Value
 from haptera.kinds import module
 from haptera.kinds.module import Run
 from haptera.model.desirable import check_plain, nearest
-from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED, load
@@ -18,33 +19,61 @@ MODULES: Final = ("jobs", "labnode", "service")
 _KEYS: Final = ("enabled", "version", "settings")
 _RUN: Final = {True: Run.RUNNING, False: Run.STOPPED}
 
-Wanted = Mapping[str, str | int]
+
+@dataclass(frozen=True, slots=True)
+class ModuleSaid:
+    """One module: where it runs, and what is desired of it wherever it does."""
+
+    name: str
+    context: Context
+    desired: Entries
 
 
-def read_modules(tree: Tree | None, errors: Errors) -> dict[str, Wanted]:
-    """The modules by name, with the data that are desired of each; a list desires nothing."""
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """All modules of a site, in the order in which they are named."""
+
+    all: tuple[ModuleSaid, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.all)
+
+    def on_nodes(self) -> list[str]:
+        """Those that run on each node."""
+        return [one.name for one in self.all if one.context is Context.SELF]
+
+    def at_parent(self) -> list[str]:
+        """Those that the parent runs."""
+        return [one.name for one in self.all if one.context is Context.PARENT]
+
+
+def read_modules(tree: Tree | None, errors: Errors) -> Modules:
+    """The modules of a list, which desires nothing of them, or of a mapping."""
     if tree is None:
-        return {name: {} for name in MODULES}
-    found: dict[str, Wanted] = {}
+        return Modules(tuple(ModuleSaid(name, load(name).context, ()) for name in MODULES))
+    found: dict[str, ModuleSaid] = {}
     for name, terms in _entries(tree, errors):
         with errors.at(name.place):
             if name.text not in BUNDLED:
                 raise HapteraError(
                     f"there is no module {name.text!r}", do=nearest(name.text, BUNDLED)
                 )
-            found[name.text] = {} if terms is None else dict(_desired(terms, errors))
-    return found
+            if name.text in found:
+                raise HapteraError(f"{name.text} is named twice", do="write it once")
+            desired = () if terms is None else read_terms(terms, errors)
+            found[name.text] = ModuleSaid(name.text, load(name.text).context, desired)
+    return Modules(tuple(found.values()))
 
 
-def module_entities(
-    wanted: Mapping[str, Wanted], nodes: Iterable[str]
-) -> Iterator[tuple[EntityId, Wanted]]:
-    """What is desired of modules as entities: of a node's on each node, of the parent's once."""
-    for name, values in wanted.items():
-        if values:
-            on_nodes = load(name).context is Context.SELF
-            for node in nodes if on_nodes else (None,):
-                yield EntityId(module.kind.name, name, node), values
+def read_terms(tree: Tree, errors: Errors) -> Entries:
+    """What is desired of a module, as the variables and plain data of its entities."""
+    found: list[tuple[Leaf, Value]] = []
+    for key, inner in entries_of(tree, errors):
+        with errors.at(inner.place):
+            name, value = _datum(key.text, plain_data(inner))
+            found.append((Leaf(name, quoted=key.quoted, place=key.place), value))
+    return tuple(found)
 
 
 def _entries(tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Tree | None]]:
@@ -59,16 +88,6 @@ def _entries(tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Tree | None]]:
                     errors.add("a module's name is due here", item.place, "write `- service`")
         case _:
             errors.add("modules are a list or a mapping", tree.place, "write `modules: [service]`")
-
-
-def _desired(terms: Tree, errors: Errors) -> Iterator[tuple[str, str | int]]:
-    if isinstance(terms, Leaf) and terms.empty:
-        return
-    if not isinstance(terms, Branch):
-        raise HapteraError("a mapping is due here", do="write `enabled: false` below, say")
-    for key, tree in terms.entries:
-        with errors.at(tree.place):
-            yield _datum(key.text, plain_data(tree))
 
 
 def _datum(name: str, value: object) -> tuple[str, str | int]:

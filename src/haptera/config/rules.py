@@ -21,7 +21,7 @@ Rule = tuple[EntityId, dict[str, str | int]]
 Read = Callable[[str], str | int]
 
 # What a rule is for, rather than what it says of that.
-_SCOPE: Final = ("for", "parts", "per")
+SCOPE: Final = ("for", "parts", "per")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _values(
         if needed not in keys:
             what = f"this {form.kind.name} does not say {needed!r}"
             errors.add(what, rule.place, f"write `{needed}: …`")
-    says = [key for key in form.keys if key not in _SCOPE]
+    says = [key for key in form.keys if key not in SCOPE]
     if not set(keys) & set(says):
         what = f"this {form.kind.name} says nothing of what it is for"
         errors.add(what, rule.place, f"write one of {', '.join(says)}")

@@ -95,6 +95,15 @@ class Errors:
             raise InputError([error for _, error in sorted(self._found.items())])
 
 
+def entries_of(tree: Tree, errors: Errors) -> tuple[tuple[Leaf, Tree], ...]:
+    """What is in a mapping; nothing written is an empty one."""
+    if isinstance(tree, Branch):
+        return tree.entries
+    if not (isinstance(tree, Leaf) and tree.empty):
+        errors.add("a mapping is due here", tree.place, "write `NAME: VALUE` below")
+    return ()
+
+
 def leaf(tree: Tree) -> Leaf:
     """The one value that is due here.
 

@@ -36,6 +36,8 @@ platform = Attribute("node", "platform")
 rack = Attribute("node", "rack")
 address = Attribute("node", "address")
 bmc = Attribute("node", "bmc", size_bytes_max=128)
+# The groups that it is in, `gpu, login`: @gpu in a selector.
+groups = Attribute("node", "groups", size_bytes_max=256)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
 fault_group = Attribute("node", "fault_group")
 # `recover`: once its agent is down for good, the node may be disturbed without its permit.
@@ -46,5 +48,7 @@ jobs = Attribute("node", "jobs", size_bytes_max=16)
 JOBS_NONE: Final = "none"
 
 kind = Kind(
-    "node", (power, agent, busy), (platform, rack, address, bmc, jobs, fault_group, if_lost)
+    "node",
+    (power, agent, busy),
+    (platform, rack, address, bmc, jobs, fault_group, if_lost, groups),
 )
