@@ -102,6 +102,36 @@ def test_how_an_entity_was_at_a_time(cluster, capsys):
     assert typed(capsys, "get", "node", "--at", "noon")[0] == REFUSED
 
 
+def test_what_differs_between_two_times(cluster, capsys):
+    views = [PastView(str(node), {}, {"power": "on"}, {"power": "off"}, "stuck") for node in NODES]
+    cluster.backend.pasts[60] = views[:2]
+    cluster.backend.pasts[120] = [
+        PastView(str(NODES[0]), {}, {"power": "on"}, {"power": "on"}, "converged"),
+        *views[1:],
+    ]
+    times = ("--at", "1970-01-01 00:01", "--at", "1970-01-01 00:02")
+    code, out, errors = typed(capsys, "diff", *times)
+    assert (code, errors, out.splitlines()) == (
+        1,
+        "",
+        [
+            "--- 1970-01-01 00:01:00 UTC",
+            "+++ 1970-01-01 00:02:00 UTC",
+            "-node:rack1n1 power=off",
+            "+node:rack1n1 power=on",
+            "-node:rack1n1 stands=stuck",
+            "+node:rack1n1 stands=converged",
+            "+node:rack1n3",
+            "+node:rack1n3 power=off",
+            "+node:rack1n3 stands=stuck",
+            "+node:rack1n3 want power=on",
+        ],
+    )
+    assert typed(capsys, "diff", *times, "--select", "node:rack1n2") == (OK, "", "")
+    assert typed(capsys, "diff")[0] == USAGE
+    assert typed(capsys, "diff", "site.yaml", *times)[0] == USAGE
+
+
 def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, monkeypatch):
     shown = "1 change (1 unset) at revision 8\nnothing would run: all is as it would be desired\n"
     assert typed(capsys, "revert", "8", "--dry-run") == (OK, shown, "")

@@ -5,14 +5,17 @@ from collections.abc import Iterable, Iterator
 import click
 
 from haptera.api.shapes import Difference, DifferenceView, Exported
-from haptera.cli.client import UnreachableError
+from haptera.cli.asking import past
+from haptera.cli.client import Client, UnreachableError
 from haptera.cli.main import REFUSED, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_error
-from haptera.cli.sites import files_argument, site_body
+from haptera.cli.sites import site_body
 from haptera.cli.words import printable
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, natural
+from haptera.model.past import PastView
+from haptera.model.walltime import utc_text_s
 
 # As of diff(1): 1 is said of files that differ, so that what goes wrong is 2.
 DIFFERS = REFUSED
@@ -21,14 +24,25 @@ _COLOURS = {"-": "red", "+": "green"}
 
 
 @click.command()
-@files_argument
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.option("--at", "times", multiple=True, help="A time, once or twice, instead of files.")
+@click.option("--select", metavar="SELECTOR", help="With --at: only of these.")
 @output_option
 @click.pass_context
-def diff(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
-    r"""Show where a site's files and what is in force differ.
+def diff(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    times: tuple[str, ...],
+    select: str | None,
+    output: str,
+) -> int:
+    r"""Show where a site's files and what is in force differ, or how it was at two times.
 
     FILE is a path, a folder of files, or - for standard input; several are one site. A line with
     - is in force, one with + is what the files say; who else a value belongs to stands behind it.
+
+    With --at, a line with - was so at the first time, one with + at the second, or now. TIME is
+    how long ago (10m, 2h), or a date and time (2026-11-21 18:00, in UTC).
 
     Exit codes: 0 they are the same, 1 they differ, 2 a file is wrong.
 
@@ -36,7 +50,12 @@ def diff(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
     Examples:
       haptera diff site.yaml
       haptera export | haptera diff -
+      haptera diff --at 2h --at 1h --select rack1n[1-4]
     """
+    if bool(files) == bool(times) or len(times) > 2 or (select is not None and not times):
+        raise click.UsageError("name the files of a site, or a time or two with --at")
+    if times:
+        return _diff_times(the_client(ctx), times, select, output)
     try:
         client = the_client(ctx)
         body = site_body(files, client.constants)
@@ -53,6 +72,45 @@ def diff(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
         for line in lines(answer.differences):
             click.secho(line, fg=_COLOURS[line[0]])
     return DIFFERS if answer.differences else 0
+
+
+def _diff_times(client: Client, times: tuple[str, ...], select: str | None, output: str) -> int:
+    then, later = (past(client, select, time) for time in (*times, "0s")[:2])
+    found = changed_between(then.entities, later.entities)
+    if Format(output) is not Format.TABLE:
+        print_data(found, output)
+    elif found:
+        ends = (utc_text_s(int(one.at_s)) for one in (then, later))
+        click.echo("--- {}\n+++ {}".format(*ends))
+        for line in lines(found):
+            click.secho(line, fg=_COLOURS[line[0]])
+    return DIFFERS if found else 0
+
+
+def changed_between(then: Iterable[PastView], later: Iterable[PastView]) -> list[DifferenceView]:
+    """Each value that was another at the later time; `want` is before those that are desired."""
+    before = {one.entity: _values(one) for one in then}
+    after = {one.entity: _values(one) for one in later}
+    pairs = {
+        (entity, name): (before.get(entity, {}).get(name), after.get(entity, {}).get(name))
+        for values in (before, after)
+        for entity, some in values.items()
+        for name in some
+    }
+    return [
+        DifferenceView(entity, name, was, now)
+        for (entity, name), (was, now) in sorted(pairs.items(), key=lambda one: str(one[0]))
+        if was != now
+    ]
+
+
+def _values(view: PastView) -> dict[str | None, str | int]:
+    values: dict[str | None, str | int] = {None: "declared"}
+    values.update((f"want {name}", value) for name, value in view.desired.items())
+    values.update(view.observed.items())
+    if view.condition is not None:
+        values["stands"] = view.condition
+    return values
 
 
 @click.command()
