@@ -19,7 +19,7 @@ from operator import or_
 
 from haptera.core.distances import UNREACHED, distances
 from haptera.core.scope import Row, Scope, joined
-from haptera.core.word import Field, is_grounded
+from haptera.core.word import Field, Grounds, is_grounded
 
 
 class End(Enum):
@@ -107,14 +107,16 @@ class _Draft:
         self.count = prod(2 * field.width + 1 for field in self._fields)
 
     def stage(self) -> Stage:
-        resting = (one.loose for one in self._scope.grounds if one.reads & self._whole)
-        return Stage(
-            self._fields,
-            self._whole,
-            self._missing,
-            reduce(or_, resting, 0) & ~self._whole,
-            dict(self._cheapest()),
-        )
+        resting = reduce(or_, map(self._resting, self._scope.grounds), 0) & ~self._whole
+        rows = dict(self._cheapest())
+        return Stage(self._fields, self._whole, self._missing, resting, rows)
+
+    def _resting(self, one: Grounds) -> int:
+        """Values that may rest on the stage while it is not done."""
+        if not one.reads & self._whole:
+            return 0
+        looks = (yields for yields, closed in one.looks if self._missing & ~closed)
+        return reduce(or_, looks, 0) & one.loose
 
     def _cheapest(self) -> Iterator[tuple[int, Numbered]]:
         states = [sum(bits) for bits in product(*(field.bits for field in self._fields))]

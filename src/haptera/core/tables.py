@@ -1,7 +1,6 @@
 """The next move on the way to a goal, state by state: kept, so that few states are searched."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from haptera.core.scope import Row, Scope
@@ -21,7 +20,7 @@ class NextMoves:
 
     What searches found is kept: what is left of a route is the route from where it has come to, so
     it tells of all states on it; and where there is none, there is none from any state come to.
-    `ahead` is what is known without a search, `stages` are asked for the rest.
+    `ahead` tells of all states, where it is given; else `stages` are asked where no search was.
     """
 
     def __init__(
@@ -29,13 +28,14 @@ class NextMoves:
         scope: Scope,
         states_max: int,
         *,
-        ahead: Mapping[int, Row | End] = MappingProxyType({}),
+        ahead: Mapping[int, Row | End] | None = None,
         stages: tuple[Stage, ...] = (),
     ) -> None:
         self._scope = scope
         self._states_max = states_max
-        self._stages = stages
-        self._kept = dict(ahead)
+        self.ahead = ahead
+        self.stages = stages
+        self._kept: dict[int, Row | End] = {}
         self._rows = {row[-1]: row for row in scope.rows}
 
     def __len__(self) -> int:
@@ -46,9 +46,8 @@ class NextMoves:
         """The first move of the route from a state of the scope."""
         if state & self._scope.wanted == self._scope.wanted:
             return End.MET
-        if (known := self._kept.get(state)) is not None:
-            return known
-        return next_row(self._stages, state)
+        known = (self._kept if self.ahead is None else self.ahead).get(state)
+        return next_row(self.stages, state) if known is None else known
 
     def route(self, start: int) -> Route | Walled | None:
         """What a search from here finds, where it is known without one."""
@@ -74,9 +73,8 @@ class NextMoves:
 def next_moves(scope: Scope, states_max: int) -> NextMoves:
     """The tables of a factor: all states ahead where they are few, or stages as far as possible."""
     ahead = solve(scope, min(states_max, WORK_MAX // max(1, len(scope.rows))))
-    if ahead is not None:
-        return NextMoves(scope, states_max, ahead=ahead)
-    return NextMoves(scope, states_max, stages=stages_of(scope, states_max))
+    stages = stages_of(scope, states_max) if ahead is None else ()
+    return NextMoves(scope, states_max, ahead=ahead, stages=stages)
 
 
 def follow(next_row: Callable[[int], Row | End], start: int) -> Route | Walled | None:
