@@ -1,0 +1,145 @@
+"""Tables of next moves, read by columns: of each factor a level for every entity, all at once.
+
+The level is the number of the next move. Ends are levels, too, so that the lowest of all factors,
+or stages, is that of the goal.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import product
+from math import prod
+from operator import or_
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from haptera.core.factors import FACTORS_CACHED_MAX, Factors
+from haptera.core.fleet.masks import Mask, Sheet, stands
+from haptera.core.knowledge import Domain
+from haptera.core.rows.states import numbering
+from haptera.core.scope import Row
+from haptera.core.stages import End, Stage
+from haptera.core.tables import NextMoves
+from haptera.core.word import Field, Move
+
+Levels = NDArray[np.int32]
+WALLED: Final = -2
+UNKNOWN: Final = -1
+MET: Final = 2**31 - 1
+# Ways in which the variables of a table can stand, possible or not; above it is not read at once.
+PLACES_MAX: Final = 65_536
+
+Numbers = Mapping[Move, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """The level by how some variables stand together."""
+
+    fields: tuple[Field, ...]
+    levels: Levels
+
+    def read(self, sheet: Sheet) -> Levels:
+        first, *others = self.fields
+        places = sheet[first.name].astype(np.intp)
+        for field in others:
+            places = places * len(field.bits) + sheet[field.name]
+        return self.levels.take(places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Staged:
+    """One stage: the levels of its moves, each group with the stages that have to be done first."""
+
+    stage: Stage
+    fields: tuple[Field, ...]
+    groups: tuple[tuple[tuple[int, ...], Lookup], ...]
+
+    def missing(self, sheet: Sheet) -> Mask:
+        """With which entities the stage is not done."""
+        return _any(sheet, self.stage.fields, self.stage.missing)
+
+    def resting(self, sheet: Sheet) -> Mask:
+        """With which entities something known may rest on it."""
+        return _any(sheet, self.fields, self.stage.resting)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages:
+    """The levels of a goal that is reached one stage after the other."""
+
+    each: tuple[Staged, ...]
+
+    def read(self, sheet: Sheet) -> Levels:
+        missing = [one.missing(sheet) for one in self.each]
+        waiting = [mask * np.int32(MET) for mask in missing]
+        levels = np.full(len(missing[0]), MET, np.int32)
+        for number, one in enumerate(self.each):
+            for asked, lookup in one.groups:
+                group = lookup.read(sheet)
+                for other in asked:
+                    group |= waiting[other]
+                np.minimum(levels, group, out=levels)
+            unsure = missing[number] & one.resting(sheet)
+            levels[unsure] = np.minimum(levels[unsure], UNKNOWN)
+        return levels
+
+
+Table = Lookup | Stages
+
+
+@lru_cache(FACTORS_CACHED_MAX)
+def levels_of(domain: Domain, factors: Factors) -> tuple[Table | None, ...]:
+    """What is read for each factor; nothing where it has no table that tells of many states."""
+    numbers = numbering(domain)
+    return tuple(table(one.tables, one.scope.fields, numbers) for one in factors.parts)
+
+
+def table(moves: NextMoves, fields: tuple[Field, ...], numbers: Numbers) -> Table | None:
+    """The next moves of a factor with these variables, as far as they do not come from searches."""
+    if moves.ahead is not None and prod(len(field.bits) for field in fields) <= PLACES_MAX:
+        return _lookup(fields, {state: _level(row, numbers) for state, row in moves.ahead.items()})
+    if moves.stages:
+        staged = (_staged(one, moves.stages, fields, numbers) for one in moves.stages)
+        return Stages(tuple(staged))
+    return None
+
+
+def _staged(
+    stage: Stage, stages: tuple[Stage, ...], fields: tuple[Field, ...], numbers: Numbers
+) -> Staged:
+    groups: dict[tuple[int, ...], dict[int, int]] = {(): {}}
+    for bits in product(*(field.bits for field in stage.fields)):
+        state = sum(bits)
+        rows = stage.rows.get(state)
+        if state & stage.missing and not rows:
+            groups[()][state] = UNKNOWN if rows is None else WALLED
+        for _, row in rows or ():
+            others = ((one is not stage and row[0] & one.whole) for one in stages)
+            asked = tuple(place for place, asks in enumerate(others) if asks)
+            groups.setdefault(asked, {}).setdefault(state, numbers[row[-1]])
+    found = tuple((asked, _lookup(stage.fields, one, MET)) for asked, one in groups.items() if one)
+    return Staged(stage, fields, found)
+
+
+def _lookup(fields: tuple[Field, ...], levels: Mapping[int, int], other: int = UNKNOWN) -> Lookup:
+    table = np.full([len(field.bits) for field in fields], other, np.int32)
+    for state, level in levels.items():
+        table[tuple(field.bits.index(state & field.whole) for field in fields)] = level
+    return Lookup(fields, table.reshape(-1))
+
+
+def _level(row: Row | End, numbers: Numbers) -> int:
+    return _ENDS[row] if isinstance(row, End) else numbers[row[-1]]
+
+
+_ENDS: Final = {End.WALLED: WALLED, End.UNKNOWN: UNKNOWN, End.MET: MET}
+
+
+def _any(sheet: Sheet, fields: Iterable[Field], bits: int) -> Mask:
+    """With which entities one of these bits is set."""
+    count = len(next(iter(sheet.values())))
+    each = (stands(sheet, field, bits) for field in fields if field.whole & bits)
+    return reduce(or_, each, np.zeros(count, np.bool_))

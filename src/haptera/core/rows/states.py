@@ -1,0 +1,57 @@
+"""Many entities of a class, each in its state: what comes next for all, in plain Python.
+
+The twin of `core/fleet/columns.py`, for whoever has no numpy; a property test holds them equal.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from haptera.core.knowledge import Domain
+from haptera.core.planner import next_part
+from haptera.core.search import EXPANSIONS_MAX
+from haptera.core.stages import End
+from haptera.core.word import Move
+
+
+class Verdict(IntEnum):
+    """Why no part comes next, in place of a number."""
+
+    MET = -1
+    NONE = -2
+    BUDGET = -3
+
+
+VERDICTS = {End.MET: Verdict.MET, End.WALLED: Verdict.NONE, End.UNKNOWN: Verdict.BUDGET}
+
+
+class States:
+    """Words of entities that have the same class."""
+
+    def __init__(self, domain: Domain, words: Iterable[int]) -> None:
+        self._domain = domain
+        self._words = list(words)
+
+    def words(self) -> list[int]:
+        return list(self._words)
+
+    def strip(self) -> None:
+        """Remember what is known but cannot be looked at."""
+        self._words = [self._domain.strip(word) for word in self._words]
+
+    def next_parts(self, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX) -> list[int]:
+        """The number of the move that comes next for each, or the verdict; words are stripped."""
+        numbers = numbering(self._domain)
+        found = {
+            word: number(next_part(self._domain, word, goal, budget=budget), numbers)
+            for word in dict.fromkeys(self._words)
+        }
+        return [found[word] for word in self._words]
+
+
+def numbering(domain: Domain) -> Mapping[Move, int]:
+    """The numbers of moves: their places in the class, first those that trust memory."""
+    return {move: place for place, move in enumerate((*domain.moves, *domain.doubts))}
+
+
+def number(found: Move | End, numbers: Mapping[Move, int]) -> int:
+    return VERDICTS[found] if isinstance(found, End) else numbers[found]

@@ -1,0 +1,175 @@
+"""One pass over columns says for each entity what the plain rows say, and what is planned."""
+
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haptera.core.factors import factors_of
+from haptera.core.fleet.columns import Columns
+from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
+from haptera.core.knowledge import Domain, compile_class
+from haptera.core.planner import plan
+from haptera.core.rows.states import States, Verdict, numbering
+from haptera.core.scope import Memory
+from haptera.core.search import EXPANSIONS_MAX
+from haptera.core.solved import knowable, solve
+from haptera.core.stages import End, stages_of
+from haptera.core.tables import NextMoves
+from haptera.model.chain import Find, NoChain, ReasonKind
+from haptera.model.parts import Change, Look, Step
+from tests.core.shapes import Parts, drawn, entangled, in_chain, independent, problem, services
+from tests.core.strategies import Question, questions
+from tests.core.twins import side_by_side
+
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
+
+ENTITIES = 60
+# States of a drawn problem; those with more are left out where all are gone through.
+ALL = 2_000
+
+
+def drawn_words(domain: Domain, random: Random, count: int = ENTITIES) -> list[int]:
+    """Each variable known, remembered or unknown, not stripped."""
+    return [
+        sum(random.choice(field.bits) for field in domain.fields.values()) for _ in range(count)
+    ]
+
+
+def words_around(domain: Domain, question: Question, random: Random) -> list[int]:
+    """The question's own start, and drawn ones, alike and different."""
+    start = domain.start(question.observed, question.remembered)
+    others = [domain.strip(word) for word in drawn_words(domain, random)]
+    return [start, *others, *others[:3]]
+
+
+def planned(domain: Domain, word: int, goal: Mapping[str, str], budget: int) -> tuple[object, ...]:
+    """What the chain begins with, or the verdict."""
+    answer = plan(domain, word, goal, budget=budget)
+    if isinstance(answer, NoChain):
+        spent = answer.reason.kind is ReasonKind.BUDGET
+        return (Verdict.BUDGET if spent else Verdict.NONE,)
+    if not answer.links:
+        return (Verdict.MET,)
+    link = answer.links[0]
+    return (link.look, link.expect) if isinstance(link, Find) else (link.step,)
+
+
+def told(domain: Domain, number: int) -> tuple[object, ...]:
+    """The same of a number."""
+    if number < 0:
+        return (Verdict(number),)
+    link = list(numbering(domain))[number].link
+    return (link.look, link.expect) if isinstance(link, Find) else (link.step,)
+
+
+def test_words_become_columns_and_words_again() -> None:
+    domain = compile_class(problem(services(4, 36)))
+    words = drawn_words(domain, Random(1))
+    assert Columns(domain, words).words() == words == States(domain, words).words()
+
+
+def test_a_fleet_without_entities_has_no_parts() -> None:
+    domain = compile_class(problem(in_chain(3)))
+    columns = Columns(domain, [])
+    columns.strip()
+    assert columns.words() == []
+    assert columns.next_parts({"c2": "on"}).tolist() == []
+
+
+@given(questions(), st.randoms(use_true_random=False))
+def test_columns_are_stripped_as_words_are(question: Question, random: Random) -> None:
+    domain = compile_class(question.problem)
+    words = drawn_words(domain, random)
+    columns, states = Columns(domain, words), States(domain, words)
+    columns.strip()
+    states.strip()
+    assert columns.words() == states.words() == [domain.strip(word) for word in words]
+
+
+@given(questions(), st.randoms(use_true_random=False))
+def test_one_pass_says_what_each_entity_is_planned(question: Question, random: Random) -> None:
+    domain = compile_class(question.problem)
+    words = words_around(domain, question, random)
+    numbers = Columns(domain, words).next_parts(question.desired).tolist()
+    assert numbers == States(domain, words).next_parts(question.desired)
+    for word, number in zip(words, numbers, strict=True):
+        expected = planned(domain, word, question.desired, EXPANSIONS_MAX)
+        assert told(domain, number) == expected
+
+
+@given(questions(), questions(), st.randoms(use_true_random=False))
+def test_the_first_of_several_factors_is_told(one: Question, two: Question, random: Random) -> None:
+    both = side_by_side(one, two)
+    domain = compile_class(both.problem)
+    words = words_around(domain, both, random)
+    numbers = Columns(domain, words).next_parts(both.desired).tolist()
+    assert numbers == States(domain, words).next_parts(both.desired)
+
+
+@given(questions(), st.booleans())
+def test_columns_alone_say_what_tables_alone_say_of_every_state(
+    question: Question, staged: bool
+) -> None:
+    """Nothing is asked plainly here: each method is on its own."""
+    domain = compile_class(question.problem)
+    numbers = numbering(domain)
+    for part in factors_of(domain, question.desired, Memory.TRUSTED).parts:
+        scope, states = part.scope, knowable(part.scope, ALL)
+        if states is None:
+            continue
+        if staged:
+            moves = NextMoves(scope, ALL, stages=stages_of(scope, ALL))
+        else:
+            moves = NextMoves(scope, ALL, ahead=solve(scope, ALL))
+        read = table(moves, scope.fields, numbers)
+        if read is None:
+            continue
+        columns = Columns(domain, [state | _rest(domain, state) for state in states])
+        levels = read.read(columns.sheet).tolist()
+        for state, level in zip(states, levels, strict=True):
+            row = moves.next(state)
+            ends = {End.MET: MET, End.UNKNOWN: UNKNOWN, End.WALLED: WALLED}
+            assert level == (ends[row] if isinstance(row, End) else numbers[row[-1]])
+
+
+@pytest.mark.parametrize("parts", [independent(40), in_chain(40), services(4, 36)])
+def test_many_variables_are_read_at_once(parts: Parts) -> None:
+    domain = compile_class(problem(parts))
+    words = [domain.strip(word) for word in drawn_words(domain, Random(1), 300)]
+    goal = dict.fromkeys(domain.fields, "on")
+    numbers = Columns(domain, words).next_parts(goal).tolist()
+    assert numbers == States(domain, words).next_parts(goal)
+    assert min(numbers) >= 0
+
+
+def test_what_no_table_tells_is_planned_by_itself() -> None:
+    random = Random(2)
+    domain = compile_class(problem(entangled(12, random)))
+    goal = drawn(domain.problem, random)
+    words = [domain.start(drawn(domain.problem, random), {}) for _ in range(6)]
+    numbers = Columns(domain, words * 2).next_parts(goal, budget=40).tolist()
+    assert numbers == States(domain, words * 2).next_parts(goal, budget=40)
+    assert Verdict.BUDGET in numbers
+    assert numbers[:6] == numbers[6:]
+
+
+def test_a_variable_may_have_more_values_than_a_byte_holds() -> None:
+    values = [str(number) for number in range(200)]
+    look = Look("m", "look", "k", "a", tuple(values))
+    step = Step("m", "step", "k", (Change("a", ("*",), "199"),))
+    domain = compile_class(problem([look, step]))
+    words = [domain.start({"a": value}, {}) for value in values]
+    words += [domain.start({}, {"a": value}) for value in values]
+    columns = Columns(domain, words)
+    assert columns.words() == words
+    numbers = columns.next_parts({"a": "199"}).tolist()
+    assert numbers == States(domain, words).next_parts({"a": "199"})
+
+
+def _rest(domain: Domain, state: int) -> int:
+    """All that is outside a factor, unknown."""
+    return sum(one.unknown for one in domain.fields.values() if not one.whole & state)
