@@ -47,7 +47,7 @@ class Backend(Protocol):
     ) -> Reply: ...
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
-        """All entities as they would be with these changes; nothing is written."""
+        """What would not be as desired with these changes; nothing is written."""
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """What is stored of it."""

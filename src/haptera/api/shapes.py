@@ -65,7 +65,7 @@ class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What was changed, or would be; `entities` only for a dry run: as they would be."""
+    """What was changed, or would be; for a dry run also the `entities` not as desired then."""
 
     revision: int
     changes: list[ChangeView]

@@ -143,9 +143,8 @@ class Table:
         draft = Table(self._kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         draft.revision = self.revision
         for row in self:
-            draft.load(_stored(row))
-            draft.make(row.id).known = dict(row.known)
-            draft.make(row.id).remembered = dict(row.remembered)
+            copy = draft.load(_stored(row))
+            copy.known, copy.remembered = dict(row.known), dict(row.remembered)
         return draft
 
     def stored(self) -> tuple[StoredEntity, ...]:
