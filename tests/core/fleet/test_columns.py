@@ -13,13 +13,14 @@ from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
 from haptera.core.rows.states import States, Verdict, numbering
-from haptera.core.scope import Memory
+from haptera.core.scope import Memory, Scope
 from haptera.core.search import EXPANSIONS_MAX
 from haptera.core.solved import knowable, solve
 from haptera.core.stages import End, stages_of
 from haptera.core.tables import NextMoves
 from haptera.model.chain import Find, NoChain, ReasonKind
 from haptera.model.parts import Change, Look, Step
+from tests.core.layers import layered
 from tests.core.shapes import Parts, drawn, entangled, in_chain, independent, problem, services
 from tests.core.strategies import Question, questions
 from tests.core.twins import side_by_side
@@ -110,30 +111,36 @@ def test_the_first_of_several_factors_is_told(one: Question, two: Question, rand
     assert numbers == States(domain, words).next_parts(both.desired)
 
 
-@given(questions(), st.booleans())
-def test_columns_alone_say_what_tables_alone_say_of_every_state(
-    question: Question, staged: bool
-) -> None:
-    """Nothing is asked plainly here: each method is on its own."""
+@given(st.randoms(use_true_random=False))
+def test_columns_alone_say_what_stages_alone_say_of_every_state(random: Random) -> None:
+    drawn_problem, goal = layered(random)
+    domain = compile_class(drawn_problem)
+    for part in factors_of(domain, goal, Memory.TRUSTED).parts:
+        moves = NextMoves(part.scope, ALL, stages=stages_of(part.scope, ALL))
+        hold_to_tables(domain, part.scope, moves)
+
+
+@given(questions())
+def test_columns_alone_say_what_is_worked_out_ahead_of_every_state(question: Question) -> None:
     domain = compile_class(question.problem)
-    numbers = numbering(domain)
     for part in factors_of(domain, question.desired, Memory.TRUSTED).parts:
-        scope, states = part.scope, knowable(part.scope, ALL)
-        if states is None:
-            continue
-        if staged:
-            moves = NextMoves(scope, ALL, stages=stages_of(scope, ALL))
-        else:
-            moves = NextMoves(scope, ALL, ahead=solve(scope, ALL))
-        read = table(moves, scope.fields, numbers)
-        if read is None:
-            continue
-        columns = Columns(domain, [state | _rest(domain, state) for state in states])
-        levels = read.read(columns.sheet).tolist()
-        for state, level in zip(states, levels, strict=True):
-            row = moves.next(state)
-            ends = {End.MET: MET, End.UNKNOWN: UNKNOWN, End.WALLED: WALLED}
-            assert level == (ends[row] if isinstance(row, End) else numbers[row[-1]])
+        moves = NextMoves(part.scope, ALL, ahead=solve(part.scope, ALL))
+        hold_to_tables(domain, part.scope, moves)
+
+
+def hold_to_tables(domain: Domain, scope: Scope, moves: NextMoves) -> None:
+    """Nothing is asked plainly here: what columns do not tell, tables do not."""
+    numbers, states = numbering(domain), knowable(scope, ALL)
+    read = table(moves, scope.fields, numbers)
+    if states is None or read is None:
+        return
+    others = sum(one.unknown for one in domain.fields.values() if not one.whole & scope.within)
+    columns = Columns(domain, [state | others for state in states])
+    ends = {End.MET: MET, End.UNKNOWN: UNKNOWN, End.WALLED: WALLED}
+    rows = [moves.next(state) for state in states]
+    assert read.read(columns.sheet).tolist() == [
+        ends[row] if isinstance(row, End) else numbers[row[-1]] for row in rows
+    ]
 
 
 @pytest.mark.parametrize("parts", [independent(40), in_chain(40), services(4, 36)])
@@ -168,8 +175,3 @@ def test_a_variable_may_have_more_values_than_a_byte_holds() -> None:
     assert columns.words() == words
     numbers = columns.next_parts({"a": "199"}).tolist()
     assert numbers == States(domain, words).next_parts({"a": "199"})
-
-
-def _rest(domain: Domain, state: int) -> int:
-    """All that is outside a factor, unknown."""
-    return sum(one.unknown for one in domain.fields.values() if not one.whole & state)
