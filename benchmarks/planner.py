@@ -29,9 +29,12 @@ from benchmarks.planning import (
     services,
 )
 from haptera.core.catalog import Catalog
+from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
 from haptera.core.rows.row import Row
+from haptera.core.scope import Memory
+from haptera.core.tables import NextMoves
 from haptera.core.word import strip
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain
@@ -79,6 +82,15 @@ def ours(case: Case, domain: Domain) -> int | None:
     start = domain.start(question.observed, question.remembered)
     found = plan(domain, start, question.desired, budget=BUDGET)
     return found.cost if isinstance(found, Chain) else None
+
+
+def ours_again(case: Case, domain: Domain) -> int | None:
+    """With all that was prepared for the class, but nothing kept of what was searched before."""
+    for part in factors_of(domain, case.question.desired, Memory.TRUSTED).parts:
+        told = part.tables
+        anew = NextMoves(part.scope, part.states_max, ahead=told.ahead, stages=told.stages)
+        vars(part)["tables"] = anew
+    return ours(case, domain)
 
 
 def blind(case: Case, domain: Domain) -> int | None:
@@ -164,7 +176,7 @@ def contenders(case: Case) -> dict[str, Callable[[], int | None]]:
     found: dict[str, Callable[[], int | None]] = {
         "compile": lambda: compile_class(case.problem) and None,
         "first": lambda: ours(case, compile_class(case.problem)),
-        "again": lambda: ours(case, domain),
+        "again": lambda: ours_again(case, domain),
         "blind": lambda: blind(case, domain),
     }
     # The graph knows no memory: it wishes where the planner looks, but has the same states.
