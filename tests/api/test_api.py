@@ -110,6 +110,25 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
         assert answer.status == ADMITTED.get(path, 200)
 
 
+def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
+    _, app = quick()
+    told = {}
+    for asked in ("entities?kinds=node", "entities?kind=node&kind=node", "summary?x=1", "past"):
+        answer = ask(app, "GET", f"/v1/{asked}", token="read-token")
+        told[asked] = (answer.status, answer.json["what"], answer.json["do"])
+    nothing = "which means nothing here"
+    assert told == {
+        "entities?kinds=node": (
+            400,
+            f"the query has 'kinds', {nothing}",
+            "it may have kind, nodes, select",
+        ),
+        "entities?kind=node&kind=node": (400, "kind is given twice", "give it once"),
+        "summary?x=1": (400, f"the query has 'x', {nothing}", "send none"),
+        "past": (400, "the query lacks at", "send at=…"),
+    }
+
+
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {

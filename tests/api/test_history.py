@@ -148,7 +148,7 @@ def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
         "entities": [msgspec.to_builtins(one)],
     }
     missing = read(app, "/v1/past")
-    assert (missing.status, missing.json["what"]) == (400, "at is missing")
+    assert (missing.status, missing.json["what"]) == (400, "the query lacks at")
 
     began = Happened(1.0, "", Sort.BEGUN)
     backend.happenings = [Happened(2.0, "node:n2", Sort.GONE), began]

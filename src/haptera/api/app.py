@@ -12,15 +12,17 @@ import haptera
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
-from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, check_scopes
+from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, Told, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
 from haptera.api.history import HistoryRoutes
 from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
+from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.shapes import Health
 from haptera.api.sites import SiteRoutes, Sites
 from haptera.api.stream import StreamRoute
 from haptera.model.errors import HapteraError
@@ -44,13 +46,14 @@ def make_app(
     streams = StreamRoute(backend, cluster)
     meters = meters or Meters()
     meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
+    served = [
+        *endpoints(backend, streams, sites, cluster, wall_s),
+        *MetricsRoute(meters).endpoints(),
+    ]
     app = Starlette(
         routes=[
             ScopedRoute(endpoint, backend.check_token, meters)
-            for endpoint in (
-                *endpoints(backend, streams, sites, cluster, wall_s),
-                *MetricsRoute(meters).endpoints(),
-            )
+            for endpoint in (*served, openapi_endpoint(served))
         ],
         middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={
@@ -72,7 +75,7 @@ def endpoints(
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
-    yield Endpoint("GET", "/v1/health", None, _health)
+    yield Endpoint("GET", "/v1/health", None, _health, Told(gives=Health))
     yield from EntityRoutes(backend, cluster).endpoints()
     yield from SiteRoutes(backend, sites).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
@@ -83,4 +86,5 @@ def endpoints(
 
 
 async def _health(_request: Request, _caller: Caller) -> Response:
-    return as_json({"status": "ok", "version": haptera.__version__})
+    """That the parent runs, and its version."""
+    return as_json(Health("ok", haptera.__version__))

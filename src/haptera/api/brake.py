@@ -8,7 +8,9 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
-from haptera.api.endpoint import Caller, Endpoint, author
+from haptera.api.endpoint import Caller, Endpoint, Told, author
+from haptera.api.query import WHY
+from haptera.model.views import BrakeView
 from haptera.runtime.tokens import Scope
 
 
@@ -17,10 +19,13 @@ class BrakeRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get)
-        yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release)
+        told = Told(gives=BrakeView)
+        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, told)
+        told = Told(gives=BrakeView, queries=(WHY,))
+        yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, told)
 
     async def get(self, _request: Request, _caller: Caller) -> Response:
+        """Why the brake is on, and for how long."""
         return as_json(self.backend.brake())
 
     async def release(self, request: Request, caller: Caller) -> Response:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from starlette.types import Scope as Connection
 
 from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
+from haptera.api.query import WHY_CHARS_MAX, Query
 from haptera.core.owned import Claim
 from haptera.model.changes import Author
 from haptera.runtime.clock import now_ns
@@ -20,8 +21,13 @@ from haptera.runtime.tokens import Scope
 
 CheckToken = Callable[[str], tuple[str, Scope] | None]
 
-# Characters of the reason that is given for a change.
-WHY_CHARS_MAX: Final = 500
+NOT_FOUND: Final = HTTPStatus.NOT_FOUND
+# With what a change may be refused that is sound in itself.
+UNWRITTEN: Final = (
+    HTTPStatus.CONFLICT,
+    HTTPStatus.PRECONDITION_FAILED,
+    HTTPStatus.INSUFFICIENT_STORAGE,
+)
 
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
@@ -33,17 +39,36 @@ class Caller:
     name: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is told of an endpoint to programs: the shapes of what it takes and gives.
+
+    Without a shape it takes no body, or gives what is not JSON, of the media type. `queries` are
+    all that its query may have, `headers` those that it heeds besides the token; `problems` the
+    statuses with which it may refuse, besides those with which all endpoints may.
+    """
+
+    gives: Any = None
+    takes: Any = None
+    queries: tuple[Query, ...] = ()
+    headers: tuple[str, ...] = ()
+    status: HTTPStatus = HTTPStatus.OK
+    problems: tuple[HTTPStatus, ...] = ()
+    media_type: str = "application/json"
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """`scope` is what a token must allow, None where no token is needed.
 
-    `dry_scope` holds instead of it for `?dry_run=1`.
+    `dry_scope` holds instead of it for `?dry_run=1`. What `answer` says of itself is told too.
     """
 
     method: str
     path: str
     scope: Scope | None
     answer: Callable[[Request, Caller], Awaitable[Response]]
+    told: Told
     dry_scope: Scope | None = None
 
 
@@ -52,6 +77,7 @@ class ScopedRoute(Route):
 
     def __init__(self, endpoint: Endpoint, check_token: CheckToken, meters: Meters) -> None:
         async def guarded(request: Request) -> Response:
+            _check_query(request, endpoint.told.queries)
             return await endpoint.answer(request, _admit(request, endpoint, check_token))
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
@@ -123,6 +149,24 @@ def author(request: Request, caller: Caller) -> Author:
             do=f"say it in {WHY_CHARS_MAX}",
         )
     return Author(f"user:{caller.name}", why or None)
+
+
+def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
+    """Refuse what the query may not have: a name misspelt must not be taken for nothing."""
+    known = {one.name for one in queries}
+    for name, _ in request.query_params.multi_items():
+        if name not in known:
+            allowed = f"it may have {', '.join(sorted(known))}" if known else "send none"
+            what = f"the query has {name!r}, which means nothing here"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, what, do=allowed)
+        if len(request.query_params.getlist(name)) > 1:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, f"{name} is given twice", do="give it once")
+    if missing := [
+        one.name for one in queries if one.required and one.name not in request.query_params
+    ]:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, f"the query lacks {missing[0]}", do=f"send {missing[0]}=…"
+        )
 
 
 def _admit(request: Request, endpoint: Endpoint, check_token: CheckToken) -> Caller:

@@ -10,8 +10,18 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, author, claim_of, flag
+from haptera.api.endpoint import (
+    NOT_FOUND,
+    UNWRITTEN,
+    Caller,
+    Endpoint,
+    Told,
+    author,
+    claim_of,
+    flag,
+)
 from haptera.api.problems import ProblemError
+from haptera.api.query import AGENT, KIND, NODES, SELECT, TAKE, WHY
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
 from haptera.kinds import KINDS, check_kind
@@ -21,7 +31,7 @@ from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.nodeset import expand
 from haptera.model.selector import ALL, parse_selector
-from haptera.model.views import EntityView
+from haptera.model.views import EntityDetail, EntityView
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
 
@@ -37,19 +47,36 @@ class EntityRoutes:
     cluster: str
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary)
-        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many)
-        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one)
-        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log)
-        yield Endpoint("PATCH", "/v1/entities/{entity}/desired", Scope.WRITE, self.desire)
-        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry)
+        told = Told(gives=SummaryView)
+        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, told)
+        told = Told(gives=Entities, queries=(KIND, NODES, SELECT))
+        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told)
+        told = Told(gives=EntityDetail, queries=(AGENT,), problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, told)
+        told = Told(gives=LogView, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, told)
+        told = Told(
+            takes=dict[str, str | int | None],
+            gives=EntityView,
+            queries=(TAKE, WHY),
+            headers=("If-Match",),
+            problems=(NOT_FOUND, *UNWRITTEN),
+        )
+        path = "/v1/entities/{entity}/desired"
+        yield Endpoint("PATCH", path, Scope.WRITE, self.desire, told)
+        told = Told(
+            gives=Retried, queries=(WHY,), status=HTTPStatus.ACCEPTED, problems=(NOT_FOUND,)
+        )
+        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, told)
 
     async def summary(self, _request: Request, _caller: Caller) -> Response:
+        """How many entities of each kind stand in each condition."""
         counts = self.backend.summary().counts
         view = SummaryView(self.cluster, self.backend.epoch, self.backend.revision(), counts)
         return as_json(view)
 
     async def many(self, request: Request, _caller: Caller) -> Response:
+        """All entities, or those of a kind, on a node-set, or that a selector means."""
         kind = request.query_params.get("kind")
         if kind is not None and kind not in KINDS:
             raise HapteraError(
@@ -67,7 +94,7 @@ class EntityRoutes:
         return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
-        """With `?agent=1`, also the word of its node's agent: that takes a moment."""
+        """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""
         entity = _entity_of(request)
         view = self._view(entity)
         if flag(request, "agent"):
@@ -75,6 +102,7 @@ class EntityRoutes:
         return as_json(view, headers={"ETag": self._tag(view)})
 
     async def log(self, request: Request, _caller: Caller) -> Response:
+        """The last lines that a module or a service has written."""
         entity = _entity_of(request)
         if entity.kind != MODULE:
             self._view(entity)
@@ -115,6 +143,7 @@ class EntityRoutes:
         return as_json(view, headers={"ETag": self._tag(view)})
 
     async def retry(self, request: Request, caller: Caller) -> Response:
+        """Try what is stuck again, now."""
         entity = _entity_of(request)
         self._view(entity)
         self.backend.note(author(request, caller).who, f"retry {entity}")

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, author
+from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Endpoint, Told, author
 from haptera.api.problems import ProblemError
+from haptera.api.query import THAWED, WHY
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.core.thaw import Thaw, thaw
 from haptera.kinds import KINDS, check_kind, freeze
@@ -48,11 +49,15 @@ class FreezeRoutes:
     wall_s: Callable[[], float]
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all)
-        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze)
-        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw)
+        told = Told(gives=Frozen)
+        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all, told)
+        told = Told(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN)
+        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze, told)
+        told = Told(gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw, told)
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
+        """All freezes."""
         return as_json(Frozen(self._views()))
 
     async def freeze(self, request: Request, caller: Caller) -> Response:
@@ -76,6 +81,7 @@ class FreezeRoutes:
         return as_json(view)
 
     async def thaw(self, request: Request, caller: Caller) -> Response:
+        """Let go on what a selector means; of what was frozen with it, the rest stays frozen."""
         by = _selector(request.query_params.get("selector", ""))
         thawed: list[tuple[StoredEntity, Thaw]] = []
         before: list[EntityId] = []

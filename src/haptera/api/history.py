@@ -4,28 +4,34 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
-from haptera.api.endpoint import Caller, Endpoint, author, dry_run, number
+from haptera.api.endpoint import (
+    NOT_FOUND,
+    UNWRITTEN,
+    Caller,
+    Endpoint,
+    Told,
+    author,
+    dry_run,
+    number,
+)
 from haptera.api.problems import ProblemError
+from haptera.api.query import AT, BEFORE, DRY_RUN, LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY
 from haptera.api.shapes import Applied, Audit, Happenings, Past
 from haptera.api.sites import change_view
 from haptera.core.revert import revert
 from haptera.kinds import check_kind
 from haptera.model.changes import Author, Change
+from haptera.model.past import Page
 from haptera.model.selector import ALL, Selector, parse_selector
 from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
-
-# Changes that one answer holds.
-LIMIT: Final = 100
-LIMIT_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +39,49 @@ class HistoryRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/v1/history", Scope.READ, self.history)
-        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings)
-        yield Endpoint("GET", "/v1/past", Scope.READ, self.past)
-        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit)
-        yield Endpoint(
-            "POST", "/v1/revert/{revision}", Scope.WRITE, self.revert, dry_scope=Scope.READ
-        )
+        told = Told(gives=Page, queries=(SELECT, LIMIT, BEFORE))
+        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, told)
+        told = Told(gives=Happenings, queries=(SELECT, LIMIT))
+        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, told)
+        told = Told(gives=Past, queries=(AT, SELECT))
+        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, told)
+        told = Told(gives=Audit, queries=(LIMIT,))
+        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, told)
+        told = Told(gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        path = "/v1/revert/{revision}"
+        yield Endpoint("POST", path, Scope.WRITE, self.revert, told, dry_scope=Scope.READ)
 
     async def history(self, request: Request, _caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page."""
         chosen = _selector(request).__contains__
-        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
+        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         before = number(request, "before", None, least=1)
         page = await asyncio.to_thread(
-            self.backend.past, chosen, before=before, count_max=limit or LIMIT
+            self.backend.past, chosen, before=before, count_max=limit or LIMIT_DEFAULT
         )
         return as_json(page)
 
     async def happenings(self, request: Request, _caller: Caller) -> Response:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
-        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
+        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         chosen = _selector(request).__contains__
         return as_json(
-            Happenings(await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT))
+            Happenings(
+                await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
+            )
         )
 
     async def past(self, request: Request, _caller: Caller) -> Response:
         """How what is selected was at a time, in seconds since 1970."""
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
-        if at_s is None:
-            raise ProblemError(
-                HTTPStatus.BAD_REQUEST,
-                "at is missing",
-                where="the query",
-                do="write the time in seconds since 1970, as at=1795284000",
-            )
+        assert at_s is not None, "it is required"
         chosen = _selector(request).__contains__
         return as_json(Past(at_s, await self.backend.at(chosen, at_s)))
 
     async def audit(self, request: Request, _caller: Caller) -> Response:
         """What was asked for of all that changes anything, by whom, latest first."""
-        limit = number(request, "limit", LIMIT, least=1, most=LIMIT_MAX)
-        return as_json(Audit(await asyncio.to_thread(self.backend.deeds, limit or LIMIT)))
+        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        return as_json(Audit(await asyncio.to_thread(self.backend.deeds, limit or LIMIT_DEFAULT)))
 
     async def revert(self, request: Request, caller: Caller) -> Response:
         """Undo the write that made a revision, unless something was changed since."""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, Told
 from haptera.api.meters import Meters
 from haptera.core.figures import Figures
 from haptera.runtime.tokens import Scope
@@ -40,9 +40,11 @@ class MetricsRoute:
     meters: Meters
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/metrics", Scope.READ, self.metrics)
+        told = Told(media_type="text/plain")
+        yield Endpoint("GET", "/metrics", Scope.READ, self.metrics, told)
 
     async def metrics(self, request: Request, _caller: Caller) -> Response:
+        """Figures for Prometheus."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self.meters.registry), headers={"Content-Type": content_type})
 

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, Told
 
 _TYPES: Final = {
     "index.html": "text/html",
@@ -25,6 +25,7 @@ def page_endpoints() -> Iterator[Endpoint]:
 
 def _file(path: str, content: bytes, media_type: str) -> Endpoint:
     async def answer(_request: Request, _caller: Caller) -> Response:
+        """A file of the status page."""
         return Response(content, media_type=media_type)
 
-    return Endpoint("GET", path, None, answer)
+    return Endpoint("GET", path, None, answer, Told(media_type=media_type))

@@ -9,6 +9,13 @@ from haptera.model.past import Deed, Happened, PastView
 from haptera.model.views import EntityView
 
 
+class Health(msgspec.Struct, frozen=True):
+    """That the parent runs, and its version."""
+
+    status: str
+    version: str
+
+
 class Entities(msgspec.Struct, frozen=True):
     """Many entities, as they were at one revision."""
 

@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import Caller, Endpoint, author, claim_of, dry_run
+from haptera.api.endpoint import UNWRITTEN, Caller, Endpoint, Told, author, claim_of, dry_run
+from haptera.api.query import DRY_RUN, OWNER, TAKE, WHY
 from haptera.api.shapes import (
     Applied,
     ChangeView,
@@ -66,11 +67,16 @@ class SiteRoutes:
     sites: Sites
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("POST", "/v1/apply", Scope.WRITE, self.apply, dry_scope=Scope.READ)
-        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff)
-        yield Endpoint("GET", "/v1/export", Scope.READ, self.export)
+        told = Told(takes=SiteBody, gives=Applied, queries=(DRY_RUN, TAKE, WHY), problems=UNWRITTEN)
+        path = "/v1/apply"
+        yield Endpoint("POST", path, Scope.WRITE, self.apply, told, dry_scope=Scope.READ)
+        told = Told(takes=SiteBody, gives=Difference)
+        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff, told)
+        told = Told(gives=Exported, queries=(OWNER,))
+        yield Endpoint("GET", "/v1/export", Scope.READ, self.export, told)
 
     async def apply(self, request: Request, caller: Caller) -> Response:
+        """Make a site what the cluster should be, or say what would come of that."""
         body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
         claim = claim_of(request)
 
@@ -91,12 +97,14 @@ class SiteRoutes:
         return as_json(Applied(revision, [change_view(change) for change in changes], views))
 
     async def diff(self, request: Request, _caller: Caller) -> Response:
+        """In what a site and what is in force differ."""
         body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
         revision, stored = self.backend.revision(), self.backend.stored()
         found = await asyncio.to_thread(self.sites.difference, body.files, body.constants, stored)
         return as_json(Difference(revision, found))
 
     async def export(self, request: Request, _caller: Caller) -> Response:
+        """What is in force, as a site file."""
         revision, stored = self.backend.revision(), self.backend.stored()
         owner = request.query_params.get("owner")
         text = await asyncio.to_thread(self.sites.export, stored, owner)

@@ -17,8 +17,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
-from haptera.api.endpoint import Caller, Endpoint
+from haptera.api.endpoint import Caller, Endpoint, Told
 from haptera.api.problems import ProblemError
+from haptera.api.query import KINDS_WANTED, SELECT, TYPES
 from haptera.api.shapes import Event
 from haptera.core.bus import Batch, Listener, told
 from haptera.kinds import KINDS
@@ -42,9 +43,15 @@ class StreamRoute:
     streams: set["EventStream"] = field(default_factory=set)
 
     def endpoints(self) -> Iterator[Endpoint]:
-        yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events)
+        told = Told(
+            queries=(TYPES, KINDS_WANTED, SELECT),
+            problems=(HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS),
+            media_type="text/event-stream",
+        )
+        yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events, told)
 
     async def events(self, request: Request, _caller: Caller) -> Response:
+        """Server-sent events: all entities once, then each as it changes."""
         if len(self.streams) >= STREAMS_MAX:
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,

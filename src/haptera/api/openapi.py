@@ -1,0 +1,137 @@
+"""The API as an OpenAPI 3.1 document, made of what each endpoint says of itself."""
+
+import re
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
+from inspect import cleandoc
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+import haptera
+from haptera.api.endpoint import Caller, Endpoint, Told
+from haptera.api.shapes import ProblemView
+
+PATH: Final = "/v1/openapi.json"
+_REF: Final = "#/components/schemas/{name}"
+_PROBLEM: Final = "application/problem+json"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+# What stands for a name in a path, for people and programs.
+_NAMES: Final = {
+    "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
+    "revision": "The revision of a write, as the history tells it.",
+}
+_ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)
+_WITH_SCOPE: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_WITH_BODY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+
+def openapi_endpoint(served: Iterable[Endpoint]) -> Endpoint:
+    """The endpoint that tells of all these."""
+    text = msgspec.json.encode(document(served))
+
+    async def answer(_request: Request, _caller: Caller) -> Response:
+        """This document."""
+        return Response(text, media_type="application/json")
+
+    return Endpoint("GET", PATH, None, answer, Told())
+
+
+def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """All of these, in the order of their paths."""
+    ordered = sorted(endpoints, key=lambda one: (one.path, one.method))
+    told = [(one.told.gives, one.told.takes) for one in ordered]
+    shapes = [ProblemView, *(shape for pair in told for shape in pair if shape is not None)]
+    schemas, components = msgspec.json.schema_components(shapes, ref_template=_REF)
+    by_shape = dict(zip(map(str, shapes), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in ordered:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, by_shape)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "haptera",
+            "version": haptera.__version__,
+            "description": "What a parent answers: how the cluster is, and what it should be.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {name: _closed(components[name]) for name in sorted(components)},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
+    said = cleandoc(one.answer.__doc__ or "")
+    summary, _, rest = said.partition("\n")
+    operation: dict[str, Any] = {
+        "operationId": f"{one.method.lower()}_{_identifier(one.path)}",
+        "summary": summary,
+        "parameters": list(_parameters(one)),
+        "responses": _responses(one, by_shape),
+        "security": [] if one.scope is None else [{"token": []}],
+    }
+    if rest.strip():
+        operation["description"] = rest.strip()
+    if one.scope is not None:
+        operation["x-scope"] = one.scope.value
+    if one.dry_scope is not None:
+        operation["x-scope-of-dry-run"] = one.dry_scope.value
+    if one.told.takes is not None:
+        schema = _closed(by_shape[str(one.told.takes)])
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema}},
+        }
+    return operation
+
+
+def _parameters(one: Endpoint) -> Iterator[dict[str, Any]]:
+    for name in _PARAMETER.findall(one.path):
+        schema = {"type": "string", "minLength": 1}
+        said = {"name": name, "in": "path", "required": True, "description": _NAMES[name]}
+        yield {**said, "schema": schema}
+    for query in one.told.queries:
+        said = {"name": query.name, "in": "query", "required": query.required}
+        yield {**said, "description": query.says, "schema": msgspec.json.schema(query.form)}
+    if "If-Match" in one.told.headers:
+        what = "Only if it is still so: the ETag of an earlier answer, or *."
+        said = {"name": "If-Match", "in": "header", "required": False, "description": what}
+        yield {**said, "schema": {"type": "string"}}
+
+
+def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
+    if one.told.gives is None:
+        content = {one.told.media_type: {"schema": {"type": "string"}}}
+    else:
+        content = {"application/json": {"schema": by_shape[str(one.told.gives)]}}
+    good = {"description": one.told.status.phrase, "content": content}
+    problems = {
+        *_ALWAYS,
+        *one.told.problems,
+        *(_WITH_SCOPE if one.scope is not None else ()),
+        *(_WITH_BODY if one.told.takes is not None else ()),
+    }
+    refused = {"schema": by_shape[str(ProblemView)]}
+    return {
+        str(one.told.status.value): good,
+        **{
+            str(status.value): {"description": status.phrase, "content": {_PROBLEM: refused}}
+            for status in sorted(problems)
+        },
+    }
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with nothing left open: an object has what is named, and nothing else."""
+    if schema.get("type") == "object" and "properties" in schema:
+        return {**schema, "additionalProperties": False}
+    return schema
+
+
+def _identifier(path: str) -> str:
+    return "_".join(re.findall(r"\w+", path)) or "page"

@@ -1,0 +1,53 @@
+"""What the query of a request may have: each name with what it means and what it may be."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
+
+from haptera.model.walltime import WALL_S_MAX
+
+# Characters of the reason that is given for a change.
+WHY_CHARS_MAX: Final = 500
+# Changes or happenings that one answer holds, unless it is told how many.
+LIMIT_DEFAULT: Final = 100
+LIMIT_MAX: Final = 10_000
+
+Flag = Literal["0", "1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One name that a query may have; `form` is what it may be, as a type."""
+
+    name: str
+    says: str
+    form: Any = str
+    required: bool = False
+
+
+DRY_RUN: Final = Query("dry_run", "1: say what would come of it, and change nothing.", Flag)
+TAKE: Final = Query("take", "1: take values over from those to whom they belong.", Flag)
+AGENT: Final = Query("agent", "1: also how its node's agent sees it; takes up to 2 s.", Flag)
+WHY: Final = Query(
+    "why",
+    "Why, for whoever reads the history.",
+    Annotated[str, Meta(max_length=WHY_CHARS_MAX)],
+)
+SELECT: Final = Query("select", "Only what this selector means; * if not given.")
+KIND: Final = Query("kind", "Only entities of this kind.")
+NODES: Final = Query("nodes", "Only entities on this node-set.")
+OWNER: Final = Query("owner", "Only what this owner has: site, user:NAME, controller:NAME.")
+LIMIT: Final = Query("limit", "So many at most.", Annotated[int, Meta(ge=1, le=LIMIT_MAX)])
+BEFORE: Final = Query(
+    "before", "Those before an earlier answer's `before`.", Annotated[int, Meta(ge=1)]
+)
+AT: Final = Query(
+    "at",
+    "The time, in seconds since 1970.",
+    Annotated[int, Meta(ge=0, le=WALL_S_MAX)],
+    required=True,
+)
+THAWED: Final = Query("selector", "What is to be thawed.", required=True)
+TYPES: Final = Query("types", "Only changes of these types, with commas between them.")
+KINDS_WANTED: Final = Query("kinds", "Only entities of these kinds, with commas between them.")
