@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from haptera.api.shapes import SiteFile
 from haptera.config import changes, parse_site
 from haptera.config.difference import difference
-from haptera.config.export import export
+from haptera.config.export import Places, export
 from haptera.model.changes import Declare, Desired, SetDesired, StoredEntity
 from haptera.model.errors import InputError
 from tests.config.written import as_json, as_toml, as_yaml, sites
@@ -244,7 +244,7 @@ def test_a_site_is_applied_once_and_is_then_what_is_in_force(data):
 
     assert changes(site, current) == ()
     assert [*difference(site, current)] == []
-    written = export("quick", site.modules, (), current, None)
+    written = export("quick", Places(site.modules), current, None)
     assert changes(said_of(SiteFile("exported.yaml", written)), current) == ()
 
 

@@ -31,6 +31,15 @@ def test_the_site_file_desires_what_the_page_says() -> None:
 NODES = ("n01", "n02")
 
 
+def test_the_modules_of_ones_own_are_read() -> None:
+    (text,) = re.findall(r"```yaml own\n(.*?)```", PAGE, re.DOTALL)
+    site = parse_site([SiteFile("site.yaml", text)], {"site": "/srv"})
+
+    assert (site.modules, [one.name for one in site.own]) == (("labnode",), ["outlet", "lamp"])
+    keys = re.findall(r"^\| `(place|exec|context)` \|", PAGE, re.MULTILINE)
+    assert keys == ["place", "exec", "context"]
+
+
 def test_the_page_tells_the_limits_that_hold() -> None:
     told = {
         f"at most {module.version.size_bytes_max} bytes",

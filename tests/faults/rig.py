@@ -17,7 +17,7 @@ import pytest
 from haptera.core.sync.delta import mark_digest
 from haptera.daemon.agent import parse_invitation
 from haptera.daemon.parent import API_PORT
-from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
+from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
@@ -107,7 +107,7 @@ class Child:
         self.invitation = invitation
         self._saved = enrolment.session
         self.session = Session(enrolment.session.agreement, Role.CHILD, own_boot=0xFA017)
-        self.codec = codec_of(bundled_catalog(enrolment.modules))
+        self.codec = codec_of(catalog_of(enrolment.modules))
         self.socket = bound
         self.heard: list[bytes] = []
         self.sent: list[bytes] = []

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from ipaddress import AddressValueError, IPv4Address
 from typing import Final
 
 import uvicorn
@@ -59,6 +60,24 @@ class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # signals are the daemon's
+
+
+def check_loopback(address: str) -> None:
+    """Refuse an address at which the API would be reached from elsewhere.
+
+    Raises:
+        HapteraError: it is not of this machine only.
+    """
+    try:
+        local = IPv4Address(address).is_loopback
+    except AddressValueError:
+        local = False
+    if not local:
+        raise HapteraError(
+            "the API has no TLS yet, so it is served on this machine only",
+            where=f"--listen {address}",
+            do="give a loopback address, 127.0.0.1 say",
+        )
 
 
 def listen(address: str, port: int) -> socket.socket:

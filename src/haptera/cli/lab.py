@@ -66,6 +66,7 @@ def _parent(site: Site, constants: dict[str, str]) -> dict[str, Any]:
         "name": site.cluster,
         "modules": list(site.modules),
         "controllers": [msgspec.structs.asdict(one) for one in site.controllers],
+        "own": [msgspec.to_builtins(one) for one in site.own],
         "hello_ms": HELLO_MS,
         "constants": constants,
     }

@@ -1,11 +1,12 @@
 """The `controllers` part of a site file: which controllers of its own a cluster has."""
 
-import re
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
-from haptera.config.tree import Branch, Errors, Leaf, Tree, entries_of, plain_data
+from haptera.config.modules import check_place
+from haptera.config.tree import Branch, Errors, Tree, entries_of, plain_data
 from haptera.model.desirable import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
@@ -13,16 +14,17 @@ from haptera.modules import BUNDLED
 from haptera.runtime.controllers import ControllerPlace
 
 SETTINGS_BYTES_MAX: Final = 16_384
-_PLACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 _KEYS = ("place", "settings")
 
 
-def read_controllers(tree: Tree, folder: str, errors: Errors) -> tuple[ControllerPlace, ...]:
-    """The controllers, each with its name, its place and its settings; `folder` is the file's."""
+def read_controllers(
+    tree: Tree, folder: str, modules: Collection[str], errors: Errors
+) -> tuple[ControllerPlace, ...]:
+    """The controllers, each with its name, its place and its settings; `folder` is the site's."""
     found: list[ControllerPlace] = []
     for key, inner in entries_of(tree, errors):
         with errors.at(key.place):
-            if check_name(key.text) in BUNDLED:
+            if check_name(key.text) in {*BUNDLED, *modules}:
                 raise HapteraError(f"{key.text} is a module", do="take another name")
         with errors.at(inner.place):
             found.append(_controller(key.text, inner, folder, errors))
@@ -36,9 +38,11 @@ def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> Controlle
     for key, _ in tree.entries:
         if key.text not in _KEYS:
             errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
-    place = given.get("place")
-    if not isinstance(place, Leaf) or _PLACE.fullmatch(place.text) is None:
+    if "place" not in given:
         raise HapteraError("its place is not given", do="write `place: MODULE:ATTRIBUTE`")
+    place = ""
+    with errors.at(given["place"].place):
+        place = check_place(given["place"])
     settings = given.get("settings", Branch((), tree.place))
     if not isinstance(settings, Branch):
         raise HapteraError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
@@ -47,4 +51,4 @@ def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> Controlle
         raise HapteraError(
             f"settings take {SETTINGS_BYTES_MAX} bytes at most", do="name a file in them"
         )
-    return ControllerPlace(name, place.text, folder, values)
+    return ControllerPlace(name, place, folder, values)

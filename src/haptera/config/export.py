@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.config.changes import NODE, SITE_OWNER
@@ -12,6 +13,7 @@ from haptera.model.entity import EntityId
 from haptera.model.nodeset import fold, natural
 from haptera.model.walltime import duration_text, parse_duration_ms
 from haptera.runtime.controllers import ControllerPlace
+from haptera.runtime.places import ModulePlace
 
 # YAML takes no key of over 1,024 characters in one line.
 KEY_CHARS_MAX: Final = 800
@@ -29,13 +31,16 @@ _Fact = tuple[str, str | int | None, str]
 _Stored = Mapping[EntityId, StoredEntity]
 
 
-def export(
-    cluster: str,
-    modules: Sequence[str],
-    controllers: Sequence[ControllerPlace],
-    current: Iterable[StoredEntity],
-    owner: str | None,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a parent started with: bundled modules, one's own, and controllers."""
+
+    modules: Sequence[str]
+    own: Sequence[ModulePlace] = ()
+    controllers: Sequence[ControllerPlace] = ()
+
+
+def export(cluster: str, places: Places, current: Iterable[StoredEntity], owner: str | None) -> str:
     """All that is stored, or what one owner has of it; what belongs to others says so."""
     stored = _of_owner({one.entity: one for one in current}, owner)
     entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "desired": {}}
@@ -53,8 +58,8 @@ def export(
             *_section("services", [f"{_key(name)}: {{}}" for name in names]),
             *_section("desired", _lines(entries["desired"])),
             *(line for key, form in _FORMS.items() for line in _section(key, _rules(stored, form))),
-            *("", f"modules: [{', '.join(map(_key, modules))}]"),
-            *_section("controllers", map(_controller, controllers)),
+            *_modules(places),
+            *_section("controllers", map(_controller, places.controllers)),
             "",
         ]
     )
@@ -169,6 +174,18 @@ def _lasts(read: object) -> bool:
 def _rank(rule: StoredEntity, form: Form) -> int:
     held: Desired | None = None if form.rank is None else rule.desired.get(form.rank.name)
     return 0 if held is None else int(held.value)
+
+
+def _modules(places: Places) -> list[str]:
+    if not places.own:
+        return ["", f"modules: [{', '.join(map(_key, places.modules))}]"]
+    bundled = [f"{_key(name)}: {{}}" for name in places.modules]
+    return _section("modules", [*bundled, *map(_module, places.own)])
+
+
+def _module(one: ModulePlace) -> str:
+    where = f"place: {_value(one.place)}" if one.place else f"exec: {_data([*one.command])}"
+    return f"{_key(one.name)}: {{{where}, context: {one.context}}}"
 
 
 def _controller(place: ControllerPlace) -> str:

@@ -1,32 +1,42 @@
 """The `modules` part of a site: which modules there are, and what is desired of each."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, entries_of, plain_data
+from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, entries_of, leaf, plain_data
 from haptera.config.values import Entries, Value
 from haptera.kinds import module
 from haptera.kinds.module import Run
 from haptera.model.desirable import check_plain, nearest
+from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED, load
+from haptera.runtime.places import ModulePlace
 
 MODULES: Final = ("jobs", "labnode", "service")
 _KEYS: Final = ("enabled", "version", "settings")
+# What a module of one's own says besides: where it is, one way or the other, and where it runs.
+_PLACE_KEYS: Final = ("place", "exec", "context")
+WORDS_MAX: Final = 64
+PLACE: Final = re.compile(
+    r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
+)
 _RUN: Final = {True: Run.RUNNING, False: Run.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleSaid:
-    """One module: where it runs, and what is desired of it wherever it does."""
+    """One module: where it runs, and what is desired of it there; one of one's own has a place."""
 
     name: str
     context: Context
     desired: Entries
+    place: ModulePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,14 @@ class Modules:
     def names(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.all)
 
+    @property
+    def bundled(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.all if one.place is None)
+
+    @property
+    def own(self) -> tuple[ModulePlace, ...]:
+        return tuple(one.place for one in self.all if one.place is not None)
+
     def on_nodes(self) -> list[str]:
         """Those that run on each node."""
         return [one.name for one in self.all if one.context is Context.SELF]
@@ -48,22 +66,87 @@ class Modules:
         return [one.name for one in self.all if one.context is Context.PARENT]
 
 
-def read_modules(tree: Tree | None, errors: Errors) -> Modules:
-    """The modules of a list, which desires nothing of them, or of a mapping."""
+def read_modules(tree: Tree | None, folder: str, errors: Errors) -> Modules:
+    """The modules of a list, which desires nothing of them, or of a mapping.
+
+    `folder` is the site's: modules of one's own may lie in it.
+    """
     if tree is None:
         return Modules(tuple(ModuleSaid(name, load(name).context, ()) for name in MODULES))
     found: dict[str, ModuleSaid] = {}
     for name, terms in _entries(tree, errors):
         with errors.at(name.place):
-            if name.text not in BUNDLED:
-                raise HapteraError(
-                    f"there is no module {name.text!r}", do=nearest(name.text, BUNDLED)
-                )
-            if name.text in found:
+            if check_name(name.text) in found:
                 raise HapteraError(f"{name.text} is named twice", do="write it once")
-            desired = () if terms is None else read_terms(terms, errors)
-            found[name.text] = ModuleSaid(name.text, load(name.text).context, desired)
+            found[name.text] = _module(name, terms, folder, errors)
     return Modules(tuple(found.values()))
+
+
+def _module(name: Leaf, tree: Tree | None, folder: str, errors: Errors) -> ModuleSaid:
+    entries = () if tree is None else entries_of(tree, errors)
+    where = {key.text: inner for key, inner in entries if key.text in _PLACE_KEYS}
+    rest = Branch(
+        tuple(one for one in entries if one[0].text not in _PLACE_KEYS),
+        name.place if tree is None else tree.place,
+    )
+    desired = read_terms(rest, errors)
+    if not where:
+        if name.text not in BUNDLED:
+            do = f"{nearest(name.text, BUNDLED)}; one of your own has a `place`, or an `exec`"
+            raise HapteraError(f"there is no module {name.text!r}", do=do)
+        return ModuleSaid(name.text, load(name.text).context, desired)
+    if name.text in BUNDLED:
+        raise HapteraError(f"{name.text} comes with haptera", do="take another name")
+    place = _place(name, where, folder, errors)
+    return ModuleSaid(name.text, place.context, desired, place)
+
+
+def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -> ModulePlace:
+    """Where a module of one's own is, and where it runs."""
+    context = Context.SELF
+    if "context" not in where:
+        do = "write `context: parent`, or `context: self`: on each node"
+        errors.add(f"where {name.text} runs is not said", name.place, do)
+    else:
+        with errors.at(where["context"].place):
+            context = _context(leaf(where["context"]).text)
+    if ("place" in where) == ("exec" in where):
+        raise HapteraError(
+            f"where {name.text} is is said in no way, or in two",
+            do="write `place: MODULE:ATTRIBUTE`, or `exec: [WORD, …]`",
+        )
+    if "exec" in where:
+        with errors.at(where["exec"].place):
+            return ModulePlace(name.text, context, folder, command=_words(where["exec"]))
+    else:
+        with errors.at(where["place"].place):
+            return ModulePlace(name.text, context, folder, place=check_place(where["place"]))
+    return ModulePlace(name.text, context, folder)
+
+
+def _context(text: str) -> Context:
+    if text not in list(Context):
+        raise HapteraError(f"nothing runs at {text!r}", do=f"write {' or '.join(Context)}")
+    return Context(text)
+
+
+def _words(tree: Tree) -> tuple[str, ...]:
+    words = tuple(leaf(one).text for one in (tree.items if isinstance(tree, Series) else (tree,)))
+    if not 0 < len(words) <= WORDS_MAX:
+        raise HapteraError(f"a command has 1 to {WORDS_MAX} words", do="write a script")
+    return words
+
+
+def check_place(tree: Tree) -> str:
+    """MODULE:ATTRIBUTE, as Python has it.
+
+    Raises:
+        HapteraError: it is none.
+    """
+    text = leaf(tree).text
+    if PLACE.fullmatch(text) is None:
+        raise HapteraError(f"{text[:80]!r} is no place", do="write MODULE:ATTRIBUTE")
+    return text
 
 
 def read_terms(tree: Tree, errors: Errors) -> Entries:

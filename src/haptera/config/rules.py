@@ -25,6 +25,14 @@ SCOPE: Final = ("for", "parts", "per")
 
 
 @dataclass(frozen=True, slots=True)
+class There:
+    """What rules may name: nodes, and modules besides those that come with haptera."""
+
+    nodes: Collection[str]
+    modules: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """How the rules of one kind are written: each key with its plain datum, and how it is read.
 
@@ -41,19 +49,11 @@ def _percent(text: str) -> str:
     return text.removesuffix("%")
 
 
-def _parts(text: str) -> str:
-    """Of a part's name, the module; its parts are known where the modules are."""
-    known = {*BUNDLED, presence.MODULE, BY}
-    if (module := text.partition(".")[0]) not in known:
-        raise HapteraError(f"there is no module {module!r}", do=nearest(module, known))
-    return text
-
-
 POLICIES: Final = Form(
     policy.kind,
     {
         "for": (policy.of, str),
-        "parts": (policy.parts, _parts),
+        "parts": (policy.parts, str),
         "attempts": (policy.attempts, str),
         "back_off": (policy.backoff_ms, parse_duration_ms),
         "back_off_max": (policy.backoff_ms_max, parse_duration_ms),
@@ -77,14 +77,12 @@ BUDGETS: Final = Form(
 )
 
 
-def read_rules(
-    tree: Tree | None, form: Form, nodes: Collection[str], errors: Errors
-) -> Iterator[Rule]:
-    """The rules of a list, or of a mapping by name; what they name must be among the nodes."""
+def read_rules(tree: Tree | None, form: Form, there: There, errors: Errors) -> Iterator[Rule]:
+    """The rules of a list, or of a mapping by name; what they name must be there."""
     for rank, (name, place, rule) in enumerate(_named(tree, errors), start=1):
         with errors.at(place):
             check_name(name)
-            values = dict(_values(rule, form, nodes, errors))
+            values = dict(_values(rule, form, there, errors))
             if form.rank is not None:
                 values[form.rank.name] = rank
             yield EntityId(form.kind.name, name, None), values
@@ -105,7 +103,7 @@ def _named(tree: Tree | None, errors: Errors) -> Iterator[tuple[str, Place, Tree
 
 
 def _values(
-    rule: Tree, form: Form, nodes: Collection[str], errors: Errors
+    rule: Tree, form: Form, there: There, errors: Errors
 ) -> Iterator[tuple[str, str | int]]:
     if not isinstance(rule, Branch):
         raise HapteraError(f"a {form.kind.name} is a mapping", do="write `for: SELECTOR` below")
@@ -127,8 +125,17 @@ def _values(
                 plain, read = form.keys[key.text]
                 value = check_plain(plain, read(leaf(tree).text))
                 if key.text == "for":
-                    _check_nodes(check_kind(parse_selector(str(value))), nodes)
+                    _check_nodes(check_kind(parse_selector(str(value))), there.nodes)
+                if key.text == "parts":
+                    _check_module(str(value), there.modules)
                 yield plain.name, value
+
+
+def _check_module(parts: str, modules: Collection[str]) -> None:
+    """Of a part's name, the module; its parts are known where the modules are."""
+    known = {*BUNDLED, presence.MODULE, BY, *modules}
+    if (module := parts.partition(".")[0]) not in known:
+        raise HapteraError(f"there is no module {module!r}", do=nearest(module, known))
 
 
 def _check_nodes(selector: Selector, nodes: Collection[str]) -> None:

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.config.modules import PLACE
 from haptera.config.rules import BUDGETS, POLICIES, SCOPE, Form
 from haptera.kinds import module, node, service
 from haptera.lab.settings import Settings
+from haptera.model.parts import Context
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
@@ -20,7 +22,7 @@ _NULL: Final[Schema] = {"type": "null"}
 _TEMPLATE: Final[Schema] = {"type": "string", "pattern": r"[{}]"}
 _NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
 _DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
-_PLACE: Final = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
+_PLACE: Final = f"^{PLACE.pattern}$"
 
 
 def schema() -> Schema:
@@ -62,6 +64,7 @@ def _defs() -> Schema:
         "service_desired": _mapping(_desirable(service.kind)),
         "module_desired": _mapping(_desirable(module.kind)),
         "module_terms": _mapping(_terms()),
+        "own_module": _own_module(),
         "layer": _mapping(
             {
                 "attributes": _ref("node_attributes"),
@@ -152,13 +155,30 @@ def _rule_value(plain: Plain, read: object) -> Schema:
 
 
 def _modules() -> Schema:
-    names = {"enum": sorted(BUNDLED)}
+    bundled = sorted(BUNDLED)
     return {
         "description": "The modules that there are, and what is desired of each.",
         "anyOf": [
-            {"type": "array", "items": names, "uniqueItems": True},
-            {**_named(_ref("module_terms")), "type": "object", "propertyNames": names},
+            {"type": "array", "items": {"enum": bundled}, "uniqueItems": True},
+            {
+                "type": "object",
+                "properties": dict.fromkeys(bundled, _ref("module_terms")),
+                "additionalProperties": _ref("own_module"),
+                "propertyNames": {"pattern": _NAME},
+            },
         ],
+    }
+
+
+def _own_module() -> Schema:
+    place = {"type": "string", "pattern": _PLACE, "description": "MODULE:ATTRIBUTE"}
+    command = _one_or_list("The words of a command that speaks the frames of docs/reference.")
+    context = {"enum": list(Context), "description": "Where it runs: self is each node."}
+    return {
+        **_mapping({"place": place, "exec": command, "context": context, **_terms()}),
+        "type": "object",
+        "required": ["context"],
+        "oneOf": [{"required": ["place"]}, {"required": ["exec"]}],
     }
 
 

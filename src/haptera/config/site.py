@@ -15,13 +15,14 @@ from haptera.config.lab import read_lab
 from haptera.config.layers import Known, read_layer, read_profiles
 from haptera.config.modules import read_modules
 from haptera.config.nodes import Nodes
-from haptera.config.rules import BUDGETS, POLICIES, read_rules
+from haptera.config.rules import BUDGETS, POLICIES, There, read_rules
 from haptera.config.sources import gather
 from haptera.config.tree import Branch, Errors, Place, Tree, leaf
 from haptera.config.wanted import Desired, Wanted, read_services
 from haptera.config.whole import read_whole
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.runtime.controllers import ControllerPlace
+from haptera.runtime.places import ModulePlace
 
 KEYS: Final = (
     *("cluster", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
@@ -40,13 +41,17 @@ class SiteEntity:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A whole site; `entities` hold the rules last, `lab` is for the lab to read."""
+    """A whole site; `entities` hold the rules last, `lab` is for the lab to read.
+
+    `modules` are those that come with haptera, `own` the others.
+    """
 
     cluster: str
     entities: tuple[SiteEntity, ...]
     modules: tuple[str, ...]
     lab: Mapping[str, object]
     controllers: tuple[ControllerPlace, ...] = ()
+    own: tuple[ModulePlace, ...] = ()
 
 
 def load_site(path: Path, constants: Mapping[str, str]) -> Site:
@@ -71,7 +76,8 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     def said(key: str) -> Tree:
         return trees.get(key, Branch((), place))
 
-    modules = read_modules(trees.get("modules"), errors)
+    folder = constants.get("site", "")
+    modules = read_modules(trees.get("modules"), folder, errors)
     services = read_services(said("services"), errors)
     known = Known(services, modules)
     defaults = read_layer(said("defaults"), known, errors)
@@ -81,9 +87,10 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.lay(defaults, profiles)
     nodes.part(said("fault_groups"))
     desired = Wanted(nodes, services, modules, errors).read(said("desired"))
+    there = There(nodes.by_name, modules.names)
     rules = [
-        *read_rules(trees.get("policies"), POLICIES, nodes.by_name, errors),
-        *read_rules(trees.get("budgets"), BUDGETS, nodes.by_name, errors),
+        *read_rules(trees.get("policies"), POLICIES, there, errors),
+        *read_rules(trees.get("budgets"), BUDGETS, there, errors),
     ]
     site = Site(
         cluster=_cluster(trees.get("cluster"), place, errors),
@@ -91,8 +98,9 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
             *_entities(nodes, desired),
             *(SiteEntity(entity, {}, values) for entity, values in rules),
         ),
-        modules=modules.names,
-        controllers=read_controllers(said("controllers"), constants.get("site", ""), errors),
+        modules=modules.bundled,
+        own=modules.own,
+        controllers=read_controllers(said("controllers"), folder, modules.names, errors),
         lab=read_lab(said("lab"), nodes, errors),
     )
     errors.check()

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from haptera.api.shapes import DifferenceView, SiteFile
 from haptera.config.changes import changes
 from haptera.config.difference import difference
-from haptera.config.export import export
+from haptera.config.export import Places, export
 from haptera.config.site import Site, parse_site
 from haptera.core.owned import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.errors import ConflictError
 from haptera.runtime.controllers import ControllerPlace
+from haptera.runtime.places import ModulePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Sites:
     cluster: str
     modules: tuple[str, ...] = ()
     controllers: tuple[ControllerPlace, ...] = ()
+    own: tuple[ModulePlace, ...] = ()
 
     def changes(
         self,
@@ -51,7 +53,8 @@ class Sites:
 
     def export(self, current: Sequence[StoredEntity], owner: str | None) -> str:
         """What is stored as a site file: all of it, or what one owner has."""
-        return export(self.cluster, self.modules, self.controllers, current, owner)
+        places = Places(self.modules, self.own, self.controllers)
+        return export(self.cluster, places, current, owner)
 
     def _parse(self, files: Sequence[SiteFile], constants: Mapping[str, str]) -> Site:
         site = parse_site(files, constants)

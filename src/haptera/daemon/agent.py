@@ -16,7 +16,7 @@ from haptera.core.limits import MS
 from haptera.core.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
-from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
+from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -142,14 +142,14 @@ class _Agent:
 
     async def run(self, invitation: Invitation | None) -> None:
         enrolment = self._journal.enrolment() or await self._enrol(invitation)
-        catalog = bundled_catalog(enrolment.modules)
+        catalog = catalog_of(enrolment.modules, (one.manifest for one in enrolment.own))
         codec = codec_of(catalog)
         engine = self._engine(enrolment, catalog, codec.schema)
         logs = Logs(Path(self._settings.directory), catalog.modules(Context.SELF))
         self._processes = ModuleProcesses(
             self._zygote,
             lambda events: self._deliver(events),
-            places=BUNDLED,
+            places={**BUNDLED, **{one.place.name: one.place for one in enrolment.own}},
             run_dir=logs.directory,
             log_dir=logs.log_dir,
         )

@@ -7,17 +7,24 @@ import msgspec
 
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.runtime.controllers import ControllerPlace
+from haptera.runtime.own_modules import OwnModule
+from haptera.runtime.places import ModulePlace
 from haptera.runtime.private import write_durable
 
 FILE: Final = "cluster.json"
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What a parent's first start was told, and later ones hold to."""
+    """What a parent's first start was told, and later ones hold to.
+
+    `described` is what modules of one's own declared when they were last asked.
+    """
 
     name: str
     modules: tuple[str, ...]
     controllers: tuple[ControllerPlace, ...] = ()
+    own: tuple[ModulePlace, ...] = ()
+    described: tuple[OwnModule, ...] = ()
 
 
 def read_cluster(home: Path) -> Cluster | None:

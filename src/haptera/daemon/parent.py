@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +17,7 @@ import msgspec
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.api.server import Server, listen
+from haptera.api.server import Server, check_loopback, listen
 from haptera.config.site import load_site
 from haptera.config.sites import Sites
 from haptera.config.sources import constants_of, gather
@@ -31,7 +30,7 @@ from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
-from haptera.daemon.parts import HELLO_PORT, bundled_catalog, codec_of
+from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.record import Record
 from haptera.model.changes import Author, Stored
 from haptera.model.effects import (
@@ -60,7 +59,9 @@ from haptera.runtime.driver import Driver
 from haptera.runtime.enrol_server import EnrolServer, Offer
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.log import log_to_stderr
+from haptera.runtime.own_modules import describe
 from haptera.runtime.pki import open_authority
+from haptera.runtime.places import ModulePlace
 from haptera.runtime.private import private_directory
 from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.recorder import Recorder
@@ -96,6 +97,7 @@ class Settings(msgspec.Struct, frozen=True):
     cluster: str | None = None
     modules: tuple[str, ...] = ("jobs", "labnode", "service")
     controllers: tuple[ControllerPlace, ...] = ()
+    own: tuple[ModulePlace, ...] = ()
     hello_ms: int = HELLO_MS
     api_port: int = API_PORT
     constants: dict[str, str] = {}
@@ -119,6 +121,7 @@ def serve(directory: Path, site: Path | None, address: str) -> None:
             cluster.name,
             modules=cluster.modules,
             controllers=cluster.controllers,
+            own=cluster.own,
             site=None if site is None else str(site),
         )
     )
@@ -128,7 +131,7 @@ def _cluster(home: Path, site: Path | None) -> Cluster:
     """The cluster of the site file, or else the one that was served here before."""
     if site is not None:
         wanted = load_site(site, constants_of(site))
-        return Cluster(wanted.cluster, wanted.modules, wanted.controllers)
+        return Cluster(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
     known = read_cluster(home)
     if known is None:
         raise HapteraError(
@@ -175,7 +178,7 @@ class _Parent:
     def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
         self._settings = settings
         self._zygote = zygote
-        self._sites = Sites(settings.name, settings.modules, settings.controllers)
+        self._sites = Sites(settings.name, settings.modules, settings.controllers, settings.own)
         self._home = Path(settings.directory)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._meters = Meters()
@@ -186,6 +189,9 @@ class _Parent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stopped.set)
+        known = read_cluster(self._home)
+        described = () if known is None else known.described
+        self._own = await describe(self._zygote, self._settings.own, described, self._home)
         self._open(loop)
         try:
             await self._serve(stopped)
@@ -201,13 +207,16 @@ class _Parent:
             loop.call_soon_threadsafe(self._deliver, [done])
 
         self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
-        cluster_kept = Cluster(settings.name, settings.modules, settings.controllers)
-        keep_cluster(self._home, cluster_kept)
+        keep_cluster(
+            self._home,
+            Cluster(settings.name, settings.modules, settings.controllers, settings.own, self._own),
+        )
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._tls = listen_for_tls(settings.address, HELLO_PORT)
         self._api = listen(settings.address, settings.api_port)
-        controllers = [one.manifest() for one in settings.controllers]
-        self._catalog = bundled_catalog(settings.modules, controllers)
+        others = [one.manifest for one in self._own]
+        others += [one.manifest() for one in settings.controllers]
+        self._catalog = catalog_of(settings.modules, others)
         self._codec = codec_of(self._catalog)
         self._begin(self._store.load())
 
@@ -247,7 +256,7 @@ class _Parent:
         self._processes = ModuleProcesses(
             self._zygote,
             self._deliver,
-            places=BUNDLED,
+            places={**BUNDLED, **{one.name: one for one in settings.own}},
             run_dir=self._logs.directory,
             log_dir=self._logs.log_dir,
             controllers=Controllers(settings.controllers, self._backend),
@@ -289,7 +298,7 @@ class _Parent:
         server = EnrolServer(
             self._authority,
             self._store,
-            Offer(self._udp.port, settings.hello_ms, settings.modules),
+            Offer(self._udp.port, settings.hello_ms, settings.modules, self._own),
             self._enrolled,
             RequestServer(self._channel.admit, self._channel.answer, requests).converse,
             wall_s=clock.wall_s,
@@ -371,21 +380,3 @@ class _Parent:
             return None
         parent = f"{self._settings.address}:{HELLO_PORT}"
         return Boot(token, self._authority.ca_pem.decode(), parent)
-
-
-def check_loopback(address: str) -> None:
-    """Refuse an address at which the API would be reached from elsewhere.
-
-    Raises:
-        HapteraError: it is not of this machine only.
-    """
-    try:
-        local = IPv4Address(address).is_loopback
-    except AddressValueError:
-        local = False
-    if not local:
-        raise HapteraError(
-            "the API has no TLS yet, so it is served on this machine only",
-            where=f"--listen {address}",
-            do="give a loopback address, 127.0.0.1 say",
-        )

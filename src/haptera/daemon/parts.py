@@ -15,13 +15,13 @@ from haptera.wire.updates import Codec
 HELLO_PORT: Final = 4271
 
 
-def bundled_catalog(modules: Iterable[str], controllers: Iterable[Manifest] = ()) -> Catalog:
-    """What these bundled modules declare, beside the controllers, which declare nothing.
+def catalog_of(modules: Iterable[str], others: Iterable[Manifest] = ()) -> Catalog:
+    """What these bundled modules declare, beside modules of one's own and controllers.
 
     Raises:
         HapteraError: one is not there, or declares what cannot be.
     """
-    return Catalog(KINDS, [*(load(name).manifest() for name in modules), *controllers])
+    return Catalog(KINDS, [*(load(name).manifest() for name in modules), *others])
 
 
 def codec_of(catalog: Catalog) -> Codec:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.runtime.own_modules import OwnModule
 from haptera.runtime.tokens import Token
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -43,6 +44,7 @@ class Granted(msgspec.Struct, frozen=True, tag="granted"):
     hello_port: Port
     hello_ms: int
     modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):

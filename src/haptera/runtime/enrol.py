@@ -8,6 +8,7 @@ from typing import Final
 from haptera.core.side import PARENT
 from haptera.model.errors import HapteraError
 from haptera.runtime.claims import Claim, Granted, Refusal, Refused, hear, pack
+from haptera.runtime.own_modules import OwnModule
 from haptera.runtime.pki import Key, cluster_of, make_request
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import client_context, is_parent
@@ -38,6 +39,7 @@ class Enrolment:
     ca: bytes
     hello_ms: int
     modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
 
 
 async def enrol(
@@ -145,4 +147,5 @@ def _enrolment(granted: Granted, host: str) -> Enrolment:
         granted.ca,
         granted.hello_ms,
         granted.modules,
+        granted.own,
     )

@@ -15,6 +15,7 @@ from cryptography import x509
 from haptera.runtime import sessions_sql
 from haptera.runtime.claims import Claim, Granted, Refusal, Refused, hear, pack
 from haptera.runtime.enrol import ENROL_WITHIN_S
+from haptera.runtime.own_modules import OwnModule
 from haptera.runtime.pki import Authority, issue_node, issue_parent, parse_request, public_key_bytes
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.sessions_sql import Claimed
@@ -33,6 +34,7 @@ class Offer:
     hello_port: int
     hello_ms: int
     modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
 
 
 class EnrolServer:
@@ -125,6 +127,7 @@ class EnrolServer:
             hello_port=self._offer.hello_port,
             hello_ms=self._offer.hello_ms,
             modules=self._offer.modules,
+            own=self._offer.own,
         )
 
     def _note(self, session: SavedSession, key: bytes, token: str, host: str, how: str) -> None:

@@ -1,7 +1,9 @@
-"""What a forked process becomes: a module or a controller, within its limits."""
+"""What a forked process becomes: a module, a command or a controller, within its limits."""
 
 import asyncio
 import importlib
+import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -14,10 +16,12 @@ from haptera.runtime import clock
 from haptera.runtime.confine import confine
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.zygote import resolve
-from haptera.sdk import Controller
+from haptera.sdk import Controller, Module
 from haptera.sdk.controlling import serve_controller
 from haptera.sdk.host import serve
 
+# The descriptor on which a command finds its link.
+LINK: Final = 3
 # By about when the zygote, which imports this file first, has imported what it preloads.
 _IMPORTED_AT_S: Final = clock.wall_s()
 
@@ -25,12 +29,37 @@ _IMPORTED_AT_S: Final = clock.wall_s()
 def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module, until its link is closed."""
     _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    if arguments["folder"] is not None:
+        # Last, so that nothing in the folder is taken for a module of ours or of Python's.
+        sys.path.append(arguments["folder"])
     _forget(arguments["place"])
     module = resolve(arguments["place"])
+    if not isinstance(module, Module):
+        raise HapteraError("is no module", where=arguments["place"], do="name a Module")
     link = socket.socket(fileno=descriptors[0])
     settings = _object(arguments["settings"])
     run_dir = Path(arguments["run_dir"])
     asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir, settings=settings))
+
+
+def command_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Be a module that is a command; its link is descriptor LINK."""
+    _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    command, folder = [*arguments["command"]], Path(arguments["folder"])
+    if descriptors[0] != LINK:
+        os.dup2(descriptors[0], LINK)
+        os.close(descriptors[0])
+    os.set_inheritable(LINK, True)  # noqa: FBT003  it takes no name
+    # Python ignores these, and a program would go on ignoring them.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        if folder.is_dir():
+            os.chdir(folder)
+        os.execvpe(command[0], command, {**os.environ, "HAPTERA_LINK": str(LINK)})
+    except OSError as error:
+        what = f"cannot be run: {error.strerror}"
+        raise HapteraError(what, where=command[0], do="name a program that is there") from None
 
 
 def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> None:

@@ -1,5 +1,6 @@
 """Frames between the daemon and a module's process: calls as frames, and what frames mean."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,12 @@ from haptera.model.parts import Manifest
 from haptera.runtime.ipc import Frame
 from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
 from haptera.sdk.target import Boot
+
+
+def begin_frame(start: Start, run_dir: Path) -> Frame:
+    """What a command is told first; a module in Python is handed it when it is forked."""
+    settings = msgspec.json.decode(start.settings) if start.settings else {}
+    return {"op": "begin", "module": start.module, "settings": settings, "run_dir": str(run_dir)}
 
 
 def call_frame(call: Call, boot: Boot | None) -> Frame:

@@ -17,8 +17,9 @@ from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, 
 from haptera.runtime.controllers import Controllers, Served
 from haptera.runtime.forking import Child, LoopZygote
 from haptera.runtime.ipc import Frame, FrameLink
-from haptera.runtime.module_frames import call_frame, event_of
+from haptera.runtime.module_frames import begin_frame, call_frame, event_of
 from haptera.runtime.output import Output
+from haptera.runtime.places import ModulePlace
 from haptera.sdk.target import Boot
 
 # How long a module may take to end once its link is closed: it may be writing its last words.
@@ -50,7 +51,8 @@ LIMITS: Final = Limits()
 class ModuleProcesses:
     """Each process of each module, by its number; what they say goes to `deliver`, in order.
 
-    `places` says where each module is ("package.module:attribute"). A process writes its output
+    `places` says where each module is: one of ours as "package.module:attribute". A process
+    writes its output
     to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of `controllers` are
     started like modules, and served by these. Needs a running loop.
     """
@@ -60,7 +62,7 @@ class ModuleProcesses:
         zygote: LoopZygote,
         deliver: Callable[[list[Event]], None],
         *,
-        places: Mapping[str, str],
+        places: Mapping[str, str | ModulePlace],
         run_dir: Path,
         log_dir: Path,
         controllers: Controllers | None = None,
@@ -90,6 +92,9 @@ class ModuleProcesses:
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
+        place = self._places.get(module)
+        command = isinstance(place, ModulePlace) and place.command
+        process.begin(begin_frame(start, self._run_dir) if command else None)
         with theirs:
             self._fork(process, theirs.fileno(), output.writing)
         output.close_writing()
@@ -130,20 +135,26 @@ class ModuleProcesses:
     def _target(self, start: Start) -> tuple[str, dict[str, Any]]:
         """What this process runs, and with which arguments."""
         controllers = self._controllers
-        if controllers is not None and (place := controllers.place(start.module)) is not None:
+        if controllers is not None and (own := controllers.place(start.module)) is not None:
             arguments = {
-                **msgspec.structs.asdict(place),
+                **msgspec.structs.asdict(own),
                 "desired": start.settings,
                 "memory_bytes_max": self._limits.memory_bytes_max,
             }
             return "haptera.runtime.fork_targets:controller_process", arguments
+        place = self._places[start.module]
         arguments = {
             "name": start.module,
-            "place": self._places[start.module],
-            "run_dir": str(self._run_dir),
-            "settings": start.settings,
             "memory_bytes_max": self._limits.memory_bytes_max,
         }
+        if isinstance(place, ModulePlace) and place.command:
+            arguments |= {"command": place.command, "folder": place.folder}
+            return "haptera.runtime.fork_targets:command_process", arguments
+        arguments |= {"run_dir": str(self._run_dir), "settings": start.settings}
+        if isinstance(place, ModulePlace):
+            arguments |= {"place": place.place, "folder": place.folder}
+        else:
+            arguments |= {"place": place, "folder": None}
         return "haptera.runtime.fork_targets:module_process", arguments
 
     def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
@@ -191,11 +202,16 @@ class _Process:
         self._due: set[int] = set()
         self._ready = False
         self._missed = 0
-        self._beat()
 
     @property
     def key(self) -> tuple[str, int]:
         return self.start.module, self.start.process
+
+    def begin(self, frame: Frame | None) -> None:
+        """Tell it this before anything else, and from then on expect signs of life."""
+        if frame is not None:
+            self.link.send(frame)
+        self._beat()
 
     def take_pidfd(self, pidfd: int) -> None:
         self._pidfd = pidfd
