@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from haptera.core.catalog import Catalog
 from haptera.core.diff import goal as goal_of
-from haptera.core.fleet.columns import Columns
 from haptera.core.knowledge import Domain
 from haptera.core.query import view
 from haptera.core.rows.row import Row
@@ -17,6 +16,9 @@ from haptera.core.state import start
 from haptera.model.chain import Chain, ReasonKind
 from haptera.model.changes import Change
 from haptera.model.views import Condition, EntityView
+
+if TYPE_CHECKING:
+    from haptera.core.fleet.columns import Columns
 
 # Entities of a class and goal from which on columns are worth making.
 COLUMNS_MIN: Final = 64
@@ -33,13 +35,18 @@ class Alike:
 
     def open(self) -> Iterator[tuple[Row, int]]:
         """Those that are not as desired, for whom a part or a reason comes next."""
-        many = Columns if len(self.words) >= COLUMNS_MIN else States
-        numbers = many(self.domain, self.words).next_parts(
-            self.goal, budget=affordable(self.domain)
-        )
+        numbers = self._states().next_parts(self.goal, budget=affordable(self.domain))
         for row, word, number in zip(self.rows, self.words, numbers, strict=True):
             if number != Verdict.MET:
                 yield row, word
+
+    def _states(self) -> "States | Columns":
+        if len(self.words) < COLUMNS_MIN:
+            return States(self.domain, self.words)
+        # Not before it is needed: numpy starts threads, and a process that forks may have none.
+        from haptera.core.fleet.columns import Columns
+
+        return Columns(self.domain, self.words)
 
 
 def preview(
