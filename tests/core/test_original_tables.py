@@ -42,10 +42,11 @@ def chain(problem: dict[str, Any], **given: Any) -> list[str]:
     return links
 
 
-def reason(problem: dict[str, Any], **given: Any) -> tuple[str, str]:
+def reason(problem: dict[str, Any], **given: Any) -> tuple[str, str, str]:
+    """Kind, variable and text."""
     found = asked(problem, **given)
     assert found["verdict"] == "none"
-    return found["reason"]["kind"], found["reason"]["variable"]
+    return tuple(found["reason"].values())
 
 
 # Layercake
@@ -90,24 +91,62 @@ def test_images_become_idle_from_wherever_they_can(image_set: str) -> None:
 
 def test_a_busy_node_keeps_its_power() -> None:
     observed = SERVING | {"busy": "busy"}
-    assert reason(LAYERCAKE, observed=observed, desired={"phys": "off"})[0] == "blocked"
+    assert reason(LAYERCAKE, observed=observed, desired={"phys": "off"}) == (
+        "blocked",
+        "busy",
+        "no way to phys=off: power.ONtoOFF, like 2 other parts, is excluded by busy=busy",
+    )
+
+
+def test_a_busy_node_keeps_its_images() -> None:
+    observed = SERVING | {"busy": "busy"}
+    assert reason(LAYERCAKE, observed=observed, desired={"set": "idle"}) == (
+        "blocked",
+        "busy",
+        "no way to set=idle: imageapi.ACTIVEtoIDLE is excluded by busy=busy",
+    )
+
+
+def test_a_busy_node_whose_images_failed_for_good_has_two_things_in_its_way() -> None:
+    observed = SERVING | {"busy": "busy", "set": "fatal"}
+    assert reason(LAYERCAKE, observed=observed, desired={"phys": "off"}) == (
+        "blocked",
+        "busy",
+        "no way to phys=off: 2 things are in the way: imageapi.SYNCtoINIT requires set=idle, but "
+        "set is fatal; power.ONtoOFF, like 1 other part, is excluded by busy=busy",
+    )
 
 
 def test_a_busy_node_that_fell_silent_keeps_its_power_too() -> None:
     """In the original what is forgotten excludes nothing, so that silence cut its power."""
-    kind, _ = reason(
+    found = reason(
         LAYERCAKE,
         observed={"phys": "on", "run": "error"},
         remembered={"busy": "busy"},
         desired={"phys": "off"},
     )
-    assert kind == "blocked"
+    assert found == (
+        "blocked",
+        "busy",
+        "no way to phys=off: power.ONtoOFF is excluded by busy=busy, as last known",
+    )
 
 
 def test_images_that_failed_for_good_are_left_by_no_step() -> None:
     observed = SERVING | {"set": "fatal"}
-    kind, _ = reason(LAYERCAKE, observed=observed, desired={"set": "active"})
-    assert kind == "blocked"
+    assert reason(LAYERCAKE, observed=observed, desired={"set": "active"}) == (
+        "blocked",
+        "set",
+        "no way to set=active: imageapi.ERRORtoACTIVE starts from set=error, but set is fatal",
+    )
+
+
+def test_power_off_and_images_ready_cannot_be_had_together() -> None:
+    assert reason(LAYERCAKE, observed=SERVING, desired={"phys": "off", "set": "idle"}) == (
+        "unknowable-goal",
+        "phys",
+        "phys=off cannot be known together with set=idle: imageapi.UKtoIDLE requires phys=on",
+    )
 
 
 @pytest.mark.parametrize(("platform", "module"), [("powerapi", "power"), ("libvirt", "libvirt")])
@@ -133,7 +172,12 @@ def test_the_table_for_libvirt_cuts_a_busy_node() -> None:
 
 def test_an_unknown_platform_has_no_look_at_its_power() -> None:
     given = {"attributes": {"platform": "vbox"}, "observed": {"phys": "off"}}
-    assert reason(LAYERCAKE, **given, desired={"phys": "on"}) == ("unknowable-goal", "phys")
+    assert reason(LAYERCAKE, **given, desired={"phys": "on"}) == (
+        "unknowable-goal",
+        "phys",
+        "phys=on can never be known where platform is vbox: "
+        "libvirt.UKtoOFF is for platform=libvirt, power.UKtoOFF is for platform=powerapi",
+    )
 
 
 CYCLE = {
@@ -146,7 +190,11 @@ CYCLE = {
 def test_an_error_is_left_where_a_step_says_what_power_cycling_does() -> None:
     """The original gets there by forgetting PXE and run state, and wishing for others."""
     failed = {"phys": "on", "pxe": "init", "run": "error"}
-    assert reason(LAYERCAKE, observed=failed, desired={"run": "sync"})[0] == "blocked"
+    assert reason(LAYERCAKE, observed=failed, desired={"run": "sync"}) == (
+        "blocked",
+        "run",
+        "no way to run=sync: sse.INITtoSYNC starts from run=init, but run is error",
+    )
 
     links = chain(
         LAYERCAKE,
@@ -217,7 +265,11 @@ def test_nothing_leads_out_of_the_error_of_a_child_that_fell_silent() -> None:
         remembered={"service": "run"},
         desired={"run": "sync"},
     )
-    assert found == ("blocked", "run")
+    assert found == (
+        "blocked",
+        "run",
+        "no way to run=sync: sse.INITtoSYNC starts from run=init, but run is error",
+    )
 
 
 def test_all_that_is_known_becomes_a_memory_with_the_power() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
-from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
+from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
 from haptera.model.parts import Change, Condition, Look, Step
 from tests.core.shapes import drawn, entangled
 from tests.core.shapes import problem as problem_of
@@ -55,14 +55,16 @@ def test_a_goal_that_no_look_of_the_class_can_find_is_unknowable() -> None:
     assert reason == Reason(
         ReasonKind.UNKNOWABLE_GOAL,
         "a",
-        "a=2 can never be known: no look that could find it can be open",
+        "a=2 can never be known where platform is not given: m.look_a is for platform=x",
     )
 
 
 def test_values_that_cannot_be_known_together_are_named() -> None:
     reason = why(look("a", "1", "2", b="1"), look("b", "1", "2"), desired={"a": "2", "b": "2"})
     assert reason == Reason(
-        ReasonKind.UNKNOWABLE_GOAL, "a", "a=2 cannot be known together with b=2"
+        ReasonKind.UNKNOWABLE_GOAL,
+        "a",
+        "a=2 cannot be known together with b=2: m.look_a requires b=1",
     )
 
 
@@ -77,7 +79,7 @@ def test_a_part_for_other_classes_is_named_with_the_attribute_that_keeps_it_out(
     assert why(UP, other, desired={"a": "1"}, a="2") == Reason(
         ReasonKind.NO_STEP,
         "a",
-        "nothing leads to a=1 where platform is not given: m.down is for others",
+        "nothing leads to a=1 where platform is not given: m.down is for platform=x",
     )
 
 
@@ -97,28 +99,138 @@ def test_a_chain_waits_for_no_more_borrowed_values_than_it_lacks() -> None:
     assert reason.text == "waits for node.agent=up"
 
 
+def test_a_look_that_requires_what_can_never_be_known_is_named() -> None:
+    parts = (look("a", "1", "2", b="2"), look("b", "1", platform="x"), step("up", "b", "1", "2"))
+    assert why(*parts, desired={"a": "2"}) == Reason(
+        ReasonKind.UNKNOWABLE_GOAL, "a", "a=2 can never be known: m.look_a requires b=2"
+    )
+
+
+def blocked(text: str, *hurdles: Hurdle, **wants: str) -> Reason:
+    values = tuple((name.replace("_", "."), value) for name, value in wants.items())
+    return Reason(ReasonKind.BLOCKED, hurdles[0].variable, text, (), hurdles, values)
+
+
+def condition(name: str) -> Hurdle:
+    return Hurdle(name, Role.CONDITION)
+
+
 def test_what_a_step_requires_and_nothing_brings_about_is_named() -> None:
     up = step("up", "a", "1", "2", requires={"b": "2"})
     reason = why(up, step("other", "b", "2", "1"), desired={"a": "2"}, a="1", b="1")
-    assert reason == Reason(ReasonKind.BLOCKED, "b", "no way to a=2: m.up requires b=2")
+    assert reason == blocked(
+        "no way to a=2: m.up requires b=2, but b is 1, and no step leads there",
+        condition("b"),
+        b="2",
+    )
 
 
-def test_the_condition_at_the_bottom_is_named() -> None:
+def test_a_step_of_other_classes_that_would_bring_it_about_is_named() -> None:
+    up = step("up", "a", "1", "2", requires={"b": "2"})
+    other = step("raise_b", "b", "1", "2", requires={"platform": "x"})
+    reason = why(up, other, desired={"a": "2"}, a="1", b="1")
+    assert reason == blocked(
+        "no way to a=2: m.up requires b=2, but b is 1, and no step leads there "
+        "where platform is not given: m.raise_b is for platform=x",
+        condition("b"),
+        b="2",
+    )
+
+
+def test_of_conditions_on_top_of_each_other_the_one_that_nothing_here_changes_is_named() -> None:
     up = step("up", "a", "1", "2", requires={"b": "2"})
     raise_b = step("raise_b", "b", "1", "2", excludes={"node.power": "1"})
     open_power = step("open_power", "node.power", "2", "1")
     parts = (up, raise_b, open_power)
     reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
-    assert reason == Reason(
-        ReasonKind.BLOCKED, "node.power", "no way to a=2: m.raise_b is excluded by node.power=1"
+    assert reason == blocked(
+        "no way to a=2: m.raise_b is excluded by node.power=1",
+        condition("node.power"),
+        node_power="2",
     )
 
 
-def test_a_look_that_could_only_find_another_value_is_named() -> None:
+def test_a_variable_that_is_in_the_way_of_several_parts_is_named_once() -> None:
+    parts = (
+        step("up", "a", "1", "2", requires={"b": "2"}, excludes={"node.power": "1"}),
+        step("raise_b", "b", "1", "2", excludes={"node.power": "1"}),
+        look("node.power", "1", "2"),
+    )
+    reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
+    assert reason == blocked(
+        "no way to a=2: m.up, like 1 other part, is excluded by node.power=1",
+        condition("node.power"),
+        node_power="2",
+    )
+
+
+def test_what_excludes_from_memory_is_said_to_be_remembered() -> None:
+    parts = (
+        step("up", "a", "1", "2", excludes={"b": "1"}),
+        look("b", "1", "2", node_power="2"),
+        look("node.power", "1", "2"),
+    )
+    reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
+    assert reason == blocked(
+        "no way to a=2: m.up is excluded by b=1, as last known", condition("b"), b="2"
+    )
+
+
+def test_where_one_condition_is_not_all_each_is_named() -> None:
+    parts = (
+        step("up", "a", "1", "2", requires={"b": "2"}, excludes={"node.power": "1"}),
+        step("lower_b", "b", "2", "1"),
+        look("node.power", "1", "2"),
+    )
+    reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
+    assert reason == blocked(
+        "no way to a=2: 2 things are in the way: m.up requires b=2, but b is 1, and no step leads "
+        "there; m.up is excluded by node.power=1",
+        condition("b"),
+        condition("node.power"),
+        b="2",
+        node_power="2",
+    )
+
+
+def test_goals_that_have_nothing_to_do_with_each_other_are_both_explained() -> None:
+    parts = (
+        step("up", "a", "1", "2", requires={"node.agent": "up"}),
+        step("raise_b", "b", "1", "2", excludes={"node.power": "1"}),
+        look("node.agent", "up", platform="x"),
+        look("node.power", "1", "2"),
+    )
+    given = {"a": "1", "b": "1", "node_power": "1"}
+    assert why(*parts, desired={"a": "2", "b": "2"}, **given) == blocked(
+        "no way to a=2 and b=2: 2 things are in the way: m.up requires node.agent=up, but "
+        "node.agent is not known, and no step leads there; m.raise_b is excluded by node.power=1",
+        condition("node.agent"),
+        condition("node.power"),
+    )
+
+
+def test_what_can_be_known_only_elsewhere_is_said_to_rest_on_that() -> None:
+    parts = (look("a", "1", "2", b="2"), step("lower_b", "b", "2", "1"), step("up", "a", "1", "2"))
+    assert why(*parts, desired={"a": "2"}, a="2", b="1") == blocked(
+        "no way to a=2: a is known only while b=2, but b is 1, and no step leads there",
+        condition("b"),
+        b="2",
+    )
+
+
+def test_a_value_that_no_step_starts_from_is_named_with_one_that_would_do() -> None:
+    reason = why(step("up", "a", "1", "2"), desired={"a": "2"})
+    assert reason == blocked(
+        "no way to a=2: m.up starts from a=1, but a is not known", Hurdle("a", Role.SOURCE), a="1"
+    )
+
+
+def test_a_look_that_could_only_find_what_is_so_is_no_way() -> None:
     parts = (look("a", "1", "2"), step("down", "a", "2", "1"))
     reason = why(*parts, desired={"a": "2"}, a="1")
-    assert reason == Reason(
-        ReasonKind.BLOCKED, "a", "no way to a=2: m.look_a expects the a known or remembered"
+    assert reason == blocked(
+        "no way to a=2: no step leads there, m.look_a can only find what is so, and a is 1",
+        Hurdle("a", Role.READING),
     )
 
 
@@ -127,8 +239,34 @@ def test_values_within_reach_but_never_together_are_named() -> None:
         step("a_up", "a", "1", "2", requires={"b": "1"}),
         step("b_up", "b", "1", "2", requires={"a": "1"}),
     )
-    assert why(*parts, desired={"a": "2", "b": "2"}, a="1", b="1") == Reason(
-        ReasonKind.BLOCKED, "a", "a=2 and b=2 are each within reach, but not all at once"
+    assert why(*parts, desired={"a": "2", "b": "2"}, a="1", b="1") == blocked(
+        "no way to a=2 and b=2 at once: m.b_up requires a=1, but a is 2, and no step leads there",
+        condition("a"),
+    )
+
+
+def test_what_only_ever_undoes_each_other_is_left_at_that() -> None:
+    parts = [
+        Step("m", f"{name}_up", "k", (Change(name, ("*",), "2"), Change(other, ("*",), "1")))
+        for name, other in ("ab", "ba")
+    ]
+    assert why(*parts, desired={"a": "2", "b": "2"}, a="2", b="1") == Reason(
+        ReasonKind.BLOCKED,
+        "a",
+        "no way to a=2 and b=2 at once: no order of parts leads there, however things stood",
+    )
+
+
+def test_what_could_not_be_found_out_within_the_budget_is_said_so() -> None:
+    up = step("up", "a", "1", "2", requires={"b": "2"})
+    parts = (up, step("other", "b", "2", "1"))
+    domain = compile_class(Problem(VARIABLES, {}, (), parts))
+    answer = plan(domain, domain.start({"a": "1", "b": "1"}, {}), {"a": "2"}, budget=1)
+    assert isinstance(answer, NoChain)
+    assert answer.reason == Reason(
+        ReasonKind.BLOCKED,
+        "a",
+        "no way to a=2: what stands in the way was not found within the budget (1)",
     )
 
 

@@ -44,10 +44,8 @@ def test_an_example_is_answered_as_the_page_says(name: str) -> None:
 
 
 def compared(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without what is the planner's own affair: how many states it looked at, and its words."""
-    reason = answer.get("reason")
-    told = None if reason is None else {**reason, "text": ""}
-    return answer | {"expanded": 0, "reason": told}
+    """Without what is the planner's own affair: how many states it looked at."""
+    return answer | {"expanded": 0}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

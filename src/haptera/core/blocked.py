@@ -1,95 +1,121 @@
-"""Which condition stands in the way of a goal, once every state within reach is known."""
+"""What stands in the way of a goal: the fewest hurdles without which there is a chain.
 
-from collections.abc import Iterable, Iterator, Mapping
+Proven by leaving them out: what is answered was searched for as though these hurdles were not
+there, and with any one of them back there was no chain.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Final
 
-from haptera.core.knowledge import Domain, excluded, unmet, unsourced
-from haptera.core.word import Move
-from haptera.model.chain import Reason, ReasonKind
-from haptera.model.parts import ANY, Look
+from haptera.core.estimate import Estimate
+from haptera.core.hurdles import Breach, breaches, told
+from haptera.core.knowledge import Domain
+from haptera.core.relaxed import relaxed, relief_of
+from haptera.core.scope import Scope
+from haptera.core.search import Route, search
+from haptera.core.word import Field
+from haptera.model.chain import Do, Hurdle, Role
 
-States = tuple[int, ...]
+# What it takes to begin a search, in states that it could go on from instead.
+TRIAL_STATES: Final = 4
+
+Hurdles = frozenset[Hurdle]
 
 
 @dataclass(frozen=True, slots=True)
-class Hurdle:
-    """A condition of a part: it fails in states that have a `forbidden` bit set.
+class Way:
+    """What the cheapest routes would cost without these hurdles, and where they meet them."""
 
-    `wants` are values of the variable that would do; none where an exclude is in the way.
+    hurdles: Hurdles
+    cost: int
+    met: tuple[Breach, ...]
+
+    def told(self, domain: Domain) -> list[str]:
+        """Each hurdle in words, in the order in which they are met."""
+        by_hurdle: dict[Hurdle, list[Breach]] = {}
+        for one in self.met:
+            if one.hurdle in self.hurdles:
+                by_hurdle.setdefault(one.hurdle, []).append(one)
+        return [told(domain, some) for some in by_hurdle.values()]
+
+
+class Trials:
+    """Searches from a start as though some hurdles were not there, while a budget lasts.
+
+    The scopes are of goals that have nothing to do with each other, and are to be met together.
     """
 
-    variable: str
-    forbidden: int
-    text: str
-    wants: tuple[str, ...] = ()
+    def __init__(self, domain: Domain, scopes: Sequence[Scope], start: int, budget: int) -> None:
+        self._domain = domain
+        self._scopes = scopes
+        self._start = start
+        self.budget = budget
+        fields = {field.name: field for scope in scopes for field in scope.fields}
+        self._fields = [fields[name] for name in sorted(fields)]
+        moves = (row[-1] for scope in scopes for row in scope.rows)
+        self._made = reduce(or_, (one.put for one in moves if isinstance(one.link, Do)), 0)
 
-    def shut(self, reached: States) -> bool:
-        """Whether it fails in all of these."""
-        return all(state & self.forbidden for state in reached)
+    def smallest(self) -> Way | None:
+        """Without one hurdle, or else as few as can be; None where none were found."""
+        known: list[Hurdle] = []
+        for role in Role:
+            singles = [Hurdle(field.name, role) for field in self._fields]
+            if way := self.best(singles):
+                return way
+            known += singles
+            if way := self.way(frozenset(known)):
+                return self._fewest(way)
+        return None
 
+    def best(self, hurdles: Sequence[Hurdle]) -> Way | None:
+        """The way without one of these: rather one that is neither desired nor could be changed."""
+        ways = [way for one in hurdles if (way := self.way(frozenset((one,))))]
+        return min(ways, key=self._rank, default=None)
 
-def blocked(domain: Domain, goal: Mapping[str, str], reached: States) -> Reason:
-    """The condition at the bottom: of a part that leads to the goal, or to what one needs."""
-    missing = [name for name in sorted(goal) if not _seen(domain, reached, name, goal[name])]
-    if not missing:
-        values = " and ".join(f"{name}={goal[name]}" for name in sorted(goal))
-        text = f"{values} are each within reach, but not all at once"
-        return Reason(ReasonKind.BLOCKED, min(goal), text)
-    name = missing[0]
-    variable, text = _bottom(domain, reached, name, (goal[name],))
-    return Reason(ReasonKind.BLOCKED, variable, f"no way to {name}={goal[name]}: {text}")
+    def way(self, hurdles: Hurdles) -> Way | None:
+        """The way that there would be without these; None: there is none, or it is not known."""
+        cost, met = 0, list[Breach]()
+        relief = relief_of(self._fields, hurdles)
+        for scope in self._scopes:
+            if self.budget <= 0:
+                return None
+            freed = relaxed(scope, relief)
+            found = search(freed, self._start, Estimate(freed), budget=self.budget)
+            self.budget -= found.expanded + TRIAL_STATES
+            if not isinstance(found, Route):
+                return None
+            cost += found.cost
+            met += breaches(self._domain, scope, freed, self._start, found.moves)
+        return Way(hurdles, cost, tuple(met))
 
+    def led(self, way: Way) -> bool:
+        """Whether a step leads to where the variable of the way's only hurdle would do."""
+        (hurdle,) = way.hurdles
+        bits = reduce(or_, (one.bits for one in way.met if one.hurdle == hurdle), 0)
+        return bool(self._made & self._domain.fields[hurdle.variable].whole & ~bits)
 
-def _bottom(
-    domain: Domain, reached: States, variable: str, values: tuple[str, ...]
-) -> tuple[str, str]:
-    """Go down from condition to condition for as long as parts lead to what it wants."""
-    visited: set[str] = set()
-    text = f"nothing leads to {variable}"
-    moves = _leading(domain, variable, values)
-    while moves and variable not in visited:
-        visited.add(variable)
-        tries = [(_shut(domain, reached, move), move.part.path) for move in moves]
-        shut, path = min(tries, key=lambda one: (len(one[0]), one[1]))
-        if not shut:
-            return variable, f"{path} never finds all that it needs at once"
-        variable, values, text = shut[0].variable, shut[0].wants, shut[0].text
-        moves = _leading(domain, variable, values)
-    return variable, text
+    def _rank(self, way: Way) -> tuple[bool, bool, int, str]:
+        (hurdle,) = way.hurdles
+        wanted = self._is_wanted(self._domain.fields[hurdle.variable])
+        return wanted, self.led(way), way.cost, hurdle.variable
 
+    def _fewest(self, way: Way) -> Way | None:
+        """Put back one hurdle after the other, where there is a way all the same."""
+        left: Hurdles = frozenset()
+        while left != way.hurdles:
+            left = way.hurdles
+            for one in sorted(left, key=self._order):
+                way = self.way(way.hurdles - {one}) or way
+        return way if self.budget > 0 else None
 
-def _leading(domain: Domain, variable: str, values: Iterable[str]) -> list[Move]:
-    bits = domain.fields[variable].holding(values)
-    return [move for move in domain.moves if move.put & bits]
+    def _order(self, hurdle: Hurdle) -> tuple[int, bool, bool, str]:
+        """Those first that are only named where they must be."""
+        field = self._domain.fields[hurdle.variable]
+        given = not self._made & field.whole
+        return -list(Role).index(hurdle.role), not self._is_wanted(field), given, field.name
 
-
-def _shut(domain: Domain, reached: States, move: Move) -> list[Hurdle]:
-    return [one for one in _hurdles(domain, move) if one.shut(reached)]
-
-
-def _hurdles(domain: Domain, move: Move) -> Iterator[Hurdle]:
-    part, fields = move.part, domain.fields
-    for one in part.requires:
-        text = f"{part.path} requires {_named(one.name, one.values)}"
-        yield Hurdle(one.name, unmet(one, fields), text, one.values)
-    for one in part.excludes:
-        text = f"{part.path} is excluded by {_named(one.name, one.values)}"
-        yield Hurdle(one.name, excluded(one, fields), text)
-    if isinstance(part, Look):
-        own = move.forbidden & fields[part.at].whole
-        yield Hurdle(part.at, own, f"{part.path} expects the {part.at} known or remembered")
-        return
-    for change in part.changes:
-        others = tuple(one for one in fields[change.variable].values if one != change.target)
-        sources = others if change.sources == (ANY,) else change.sources
-        text = f"{part.path} starts from {_named(change.variable, sources)}"
-        yield Hurdle(change.variable, unsourced(change, fields), text, sources)
-
-
-def _named(name: str, values: Iterable[str]) -> str:
-    return f"{name}={' or '.join(values)}"
-
-
-def _seen(domain: Domain, reached: States, name: str, value: str) -> bool:
-    bit = domain.fields[name].holding((value,))
-    return any(state & bit for state in reached)
+    def _is_wanted(self, field: Field) -> bool:
+        return any(field.whole & scope.wanted for scope in self._scopes)

@@ -290,5 +290,7 @@ def _link(link: Link) -> LookLink | DoLink:
 
 
 def _reason(reason: Reason) -> ReasonForm:
+    """Its text calls the parts as they were given."""
     waits_for = dict(reason.waits_for) if reason.waits_for else UNSET
-    return ReasonForm(reason.kind, reason.variable, reason.text, waits_for)
+    text = reason.text.replace(f"{MODULE}.", "")
+    return ReasonForm(reason.kind, reason.variable, text, waits_for)

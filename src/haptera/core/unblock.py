@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from haptera.core.missing import listed
 from haptera.core.rows.row import Row
 from haptera.model.chain import Chain, Find, NoChain, Reason, ReasonKind
 from haptera.model.entity import node_id
@@ -43,10 +44,9 @@ def again_at(row: Row, now: int) -> int | None:
 def _reason(row: Row, reason: Reason) -> str:
     match reason.kind:
         case ReasonKind.WAITS:
-            wanted = " and ".join(f"{name}={value}" for name, value in sorted(reason.waits_for))
             node = "" if row.id.node is None else f" of {node_id(row.id.node)}"
-            return f"{wanted}{node}"
+            return f"{listed(reason.waits_for)}{node}"
         case ReasonKind.BLOCKED:
-            return f"another {reason.variable}"
+            return listed(reason.wants) or f"another {reason.variable}, or another step"
         case kind:
             return _NO_WAY[kind]

@@ -53,17 +53,37 @@ class ReasonKind(StrEnum):
     BUDGET = "budget"
 
 
+class Role(StrEnum):
+    """How a variable stands in the way; what comes first is rather named."""
+
+    CONDITION = "condition"  # parts require or exclude it
+    SOURCE = "source"  # no step that leads on starts there
+    READING = "reading"  # no step leads on, and looks only find what is so
+
+
+@dataclass(frozen=True, slots=True)
+class Hurdle:
+    """A variable that stands in the way as it is."""
+
+    variable: str
+    role: Role
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why there is no chain, in words that name the variable and what stands in the way.
 
-    `waits_for` holds, for WAITS, the borrowed variables and the values that would do.
+    `waits_for` holds, for WAITS, the borrowed variables and the values that would do. For BLOCKED
+    there would be a chain if it did not matter how the variables of the `hurdles` stand, but for
+    no fewer of them; and there is one with the values of `wants`, where some would do.
     """
 
     kind: ReasonKind
     variable: str | None
     text: str
     waits_for: tuple[tuple[str, str], ...] = ()
+    hurdles: tuple[Hurdle, ...] = ()
+    wants: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
