@@ -212,7 +212,7 @@ def test_goals_that_have_nothing_to_do_with_each_other_are_both_explained() -> N
 def test_what_can_be_known_only_elsewhere_is_said_to_rest_on_that() -> None:
     parts = (look("a", "1", "2", b="2"), step("lower_b", "b", "2", "1"), step("up", "a", "1", "2"))
     assert why(*parts, desired={"a": "2"}, a="2", b="1") == blocked(
-        "no way to a=2: a is known only while b=2, but b is 1, and no step leads there",
+        "no way to a=2: m.look_a requires b=2, but b is 1, and no step leads there",
         condition("b"),
         b="2",
     )
@@ -258,10 +258,11 @@ def test_what_only_ever_undoes_each_other_is_left_at_that() -> None:
 
 
 def test_what_could_not_be_found_out_within_the_budget_is_said_so() -> None:
-    up = step("up", "a", "1", "2", requires={"b": "2"})
-    parts = (up, step("other", "b", "2", "1"))
-    domain = compile_class(Problem(VARIABLES, {}, (), parts))
-    answer = plan(domain, domain.start({"a": "1", "b": "1"}, {}), {"a": "2"}, budget=1)
+    up = step("up", "a", "1", "2", requires={"b": "2"}, excludes={"node.power": "1"})
+    looks = (look("node.power", "1", "2"),)
+    domain = compile_class(Problem(VARIABLES, {}, looks, (up, step("lower_b", "b", "2", "1"))))
+    start = domain.start({"a": "1", "b": "1", "node.power": "1"}, {})
+    answer = plan(domain, start, {"a": "2"}, budget=1)
     assert isinstance(answer, NoChain)
     assert answer.reason == Reason(
         ReasonKind.BLOCKED,

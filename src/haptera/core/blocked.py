@@ -4,10 +4,10 @@ Proven by leaving them out: what is answered was searched for as though these hu
 there, and with any one of them back there was no chain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
+from itertools import groupby
+from math import ceil
 from typing import Final
 
 from haptera.core.estimate import Estimate
@@ -16,11 +16,10 @@ from haptera.core.knowledge import Domain
 from haptera.core.relaxed import relaxed, relief_of
 from haptera.core.scope import Scope
 from haptera.core.search import Route, search
-from haptera.core.word import Field
 from haptera.model.chain import Do, Hurdle, Role
 
-# What it takes to begin a search, in states that it could go on from instead.
-TRIAL_STATES: Final = 4
+# What it takes to begin a search with all moves of a class, in states that it could go on from.
+TRIAL_STATES: Final = 16
 
 Hurdles = frozenset[Hurdle]
 
@@ -55,14 +54,13 @@ class Trials:
         self.budget = budget
         fields = {field.name: field for scope in scopes for field in scope.fields}
         self._fields = [fields[name] for name in sorted(fields)]
-        moves = (row[-1] for scope in scopes for row in scope.rows)
-        self._made = reduce(or_, (one.put for one in moves if isinstance(one.link, Do)), 0)
+        self._moves = list(dict.fromkeys(row[-1] for scope in scopes for row in scope.rows))
 
     def smallest(self) -> Way | None:
         """Without one hurdle, or else as few as can be; None where none were found."""
         known: list[Hurdle] = []
         for role in Role:
-            singles = [Hurdle(field.name, role) for field in self._fields]
+            singles = self.hurdles(role)
             if way := self.best(singles):
                 return way
             known += singles
@@ -70,10 +68,23 @@ class Trials:
                 return self._fewest(way)
         return None
 
-    def best(self, hurdles: Sequence[Hurdle]) -> Way | None:
-        """The way without one of these: rather one that is neither desired nor could be changed."""
-        ways = [way for one in hurdles if (way := self.way(frozenset((one,))))]
-        return min(ways, key=self._rank, default=None)
+    def hurdles(self, role: Role) -> list[Hurdle]:
+        """All that could be in the way: what parts ask of variables, or where these start."""
+        asked = 0
+        for move in self._moves:
+            if role is Role.CONDITION:
+                asked |= move.forbidden & ~move.touches
+            elif isinstance(move.link, Do) is (role is Role.SOURCE):
+                asked |= move.forbidden & move.touches
+        return [Hurdle(field.name, role) for field in self._fields if field.whole & asked]
+
+    def best(self, hurdles: Iterable[Hurdle]) -> Way | None:
+        """The way without one of these: of those that are rather named, the cheapest."""
+        for _, alike in groupby(sorted(hurdles, key=self._place), key=self._place):
+            ways = [way for one in alike if (way := self.way(frozenset((one,))))]
+            if ways:
+                return min(ways, key=lambda way: way.cost)
+        return None
 
     def way(self, hurdles: Hurdles) -> Way | None:
         """The way that there would be without these; None: there is none, or it is not known."""
@@ -84,38 +95,38 @@ class Trials:
                 return None
             freed = relaxed(scope, relief)
             found = search(freed, self._start, Estimate(freed), budget=self.budget)
-            self.budget -= found.expanded + TRIAL_STATES
+            share = len(scope.rows) / max(1, len(self._domain.moves))
+            self.budget -= found.expanded + ceil(TRIAL_STATES * share)
             if not isinstance(found, Route):
                 return None
             cost += found.cost
             met += breaches(self._domain, scope, freed, self._start, found.moves)
         return Way(hurdles, cost, tuple(met))
 
-    def led(self, way: Way) -> bool:
-        """Whether a step leads to where the variable of the way's only hurdle would do."""
-        (hurdle,) = way.hurdles
-        bits = reduce(or_, (one.bits for one in way.met if one.hurdle == hurdle), 0)
-        return bool(self._made & self._domain.fields[hurdle.variable].whole & ~bits)
-
-    def _rank(self, way: Way) -> tuple[bool, bool, int, str]:
-        (hurdle,) = way.hurdles
-        wanted = self._is_wanted(self._domain.fields[hurdle.variable])
-        return wanted, self.led(way), way.cost, hurdle.variable
+    def stuck(self, hurdle: Hurdle) -> bool:
+        """Whether no part starts from where the variable stands and leads to another value."""
+        field = self._domain.fields[hurdle.variable]
+        here = self._start & field.whole
+        held = here & field.known | (here & field.remembered) >> field.width
+        same = held | held << field.width
+        return not any(
+            move.put & field.whole & ~same and not move.forbidden & here
+            for move in self._moves
+            if move.touches & here
+        )
 
     def _fewest(self, way: Way) -> Way | None:
         """Put back one hurdle after the other, where there is a way all the same."""
         left: Hurdles = frozenset()
         while left != way.hurdles:
             left = way.hurdles
-            for one in sorted(left, key=self._order):
+            by_name = sorted(left, key=lambda one: one.variable)
+            for one in sorted(by_name, key=self._place, reverse=True):
                 way = self.way(way.hurdles - {one}) or way
         return way if self.budget > 0 else None
 
-    def _order(self, hurdle: Hurdle) -> tuple[int, bool, bool, str]:
-        """Those first that are only named where they must be."""
+    def _place(self, hurdle: Hurdle) -> tuple[int, bool, bool]:
+        """What comes first is rather named: what is not desired, and what nothing here changes."""
         field = self._domain.fields[hurdle.variable]
-        given = not self._made & field.whole
-        return -list(Role).index(hurdle.role), not self._is_wanted(field), given, field.name
-
-    def _is_wanted(self, field: Field) -> bool:
-        return any(field.whole & scope.wanted for scope in self._scopes)
+        wanted = any(field.whole & scope.wanted for scope in self._scopes)
+        return list(Role).index(hurdle.role), wanted, not self.stuck(hurdle)

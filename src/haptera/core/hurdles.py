@@ -44,6 +44,7 @@ def breaches(
 
 def told(domain: Domain, met: Sequence[Breach]) -> str:
     """One hurdle in words, by the last part that meets it, and as it first stood."""
+    met = [one for one in met if not one.rests] or met
     last = met[-1]
     others = len({one.part.path for one in met}) - 1
     plural = "" if others == 1 else "s"

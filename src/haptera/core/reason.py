@@ -82,7 +82,8 @@ def _blocked(
         why = "no order of parts leads there, however things stood"
         if trials.budget <= 0:
             why = f"what stands in the way was not found within the budget ({budget})"
-        return Reason(ReasonKind.BLOCKED, min(goal), f"{to}: {why}")
+        variable = min(name for one in scopes for name in one.goal)
+        return Reason(ReasonKind.BLOCKED, variable, f"{to}: {why}")
     told = way.told(domain)
     several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
     hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
