@@ -33,6 +33,7 @@ from haptera.model.views import (
     detail_of,
 )
 from haptera.runtime.tokens import Scope
+from tests.model.view_subject import ViewSubject
 
 TOKENS = {
     "read-token": ("eve", Scope.READ),
@@ -73,8 +74,17 @@ class FakeBackend:
     def stored(self):
         return copy.deepcopy(list(self.store.values()))
 
-    def entities(self, chosen):
-        return [self._view(one) for entity, one in sorted(self.store.items()) if chosen(entity)]
+    def entities(self, selectors):
+        views = [self._view(one) for _, one in sorted(self.store.items())]
+        return [view for view in views if self._all_mean(selectors, view)]
+
+    def means(self, selector, entity):
+        return entity in self.store and self._all_mean([selector], self._view(self.store[entity]))
+
+    def _all_mean(self, selectors, view):
+        held = [self._view(one) for entity, one in self.store.items() if entity.kind == "node"]
+        nodes = {one.name: one for one in held}
+        return all(one.means(ViewSubject(view, nodes)) for one in selectors)
 
     def entity(self, entity):
         return self._view(self.store[entity]) if entity in self.store else None
@@ -97,7 +107,7 @@ class FakeBackend:
 
     def summary(self):
         counts = {}
-        for view in self.entities(everything):
+        for view in self.entities([]):
             counts.setdefault(view.kind, Counter())[view.condition.value] += 1
         return Summary({kind: dict(one) for kind, one in counts.items()})
 
@@ -117,7 +127,7 @@ class FakeBackend:
         other = FakeBackend()
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
-        return other.entities(everything)
+        return other.entities([])
 
     def brake(self):
         return self.braked

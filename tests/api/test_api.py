@@ -178,6 +178,10 @@ def test_entities_are_listed_by_kind_and_node_set():
     assert listed("kind=node&nodes=n[2-3]") == ["node:n2"]
     assert listed("select=service:*@n[1-9]") == ["service:web@n1"]
     assert listed("select=n*&kind=node") == ["node:n1", "node:n2"]
+    assert listed("select=node:*%20and%20power=unknown") == ["node:n2"]
+    assert listed("select=power!=unknown") == ["node:n1"]
+    assert listed("select=desired.run=running%20or%20service.run!=running") == ["service:web@n1"]
+    assert listed("select=age(condition)%3C1h&nodes=n1!n2") == ["node:n1", "service:web@n1"]
 
 
 def test_the_summary_counts_and_names_the_cluster():
@@ -324,7 +328,7 @@ def test_trying_again_is_asked_of_the_engine():
         ("GET", "/v1/entities/n9", b"", 400, "'n9' names no entity"),
         ("GET", "/v1/entities?kind=nod", b"", 400, "there is no kind 'nod'"),
         ("GET", "/v1/entities?nodes=n[1-", b"", 400, "a bracket that is not closed"),
-        ("GET", "/v1/entities?select=node:n1@n2", b"", 400, "'node:n1@n2': a node is on itself"),
+        ("GET", "/v1/entities?select=node:n1@n2", b"", 400, "a node is on itself"),
         ("GET", "/v1/entities/node:n1?agent=yes", b"", 400, "agent='yes'"),
         ("GET", "/v1/entities/node:n2/log", b"", 404, "node:n2 has written nothing yet"),
         ("POST", "/v1/apply?dry_run=yes", b"", 400, "dry_run='yes'"),

@@ -161,13 +161,26 @@ def test_thawing_what_is_not_frozen_says_what_is():
     assert thaw(app, "n2").json["do"] == "nothing is frozen"
 
 
-def test_a_part_that_cannot_be_taken_out_is_refused_with_a_way_out():
+def test_a_service_can_be_thawed_alone():
     backend, app = cluster((RACK, "n1", 0))
     answer = thaw(app, "service:web@n1")
 
+    assert answer.status == 200
+    assert wanted(backend, RACK)["of"] == "n1 and not service:web@n1"
+    assert answer.json["free"] == ["service:web@n1"]
+
+
+def test_what_goes_by_state_is_not_frozen():
+    _, app = cluster()
+    answer = post(app, selector="n1 and power=off", reason="board swap")
+
     assert answer.status == 400
-    assert answer.json["what"] == "what is left of n1 without service:web@n1 is not one selector"
-    assert wanted(backend, RACK)["of"] == "n1"
+    assert answer.json == {
+        **answer.json,
+        "what": "a rule cannot go by power: it holds whatever state things are in",
+        "where": "selector 'n1 and power=off', character 8",
+    }
+    assert "haptera get -o name" in answer.json["do"]
 
 
 def test_a_site_file_prunes_no_freeze():
@@ -189,6 +202,7 @@ def test_what_a_freeze_could_never_hold_is_refused():
     assert (unknown.status, unknown.json["what"]) == (400, "there is no kind 'rack'")
     assert (module.status, module.json["detail"]) == (
         400,
-        "the selector: a module cannot be frozen (freeze what it acts on: node or service)",
+        "selector 'module:service@n1', character 1: a module cannot be frozen"
+        " (freeze what it acts on: node or service)",
     )
     assert frozen(app) == []

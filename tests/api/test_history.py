@@ -36,6 +36,15 @@ def revert(app, revision, *, token="write-token", query=""):
     return ask(app, "POST", f"/v1/revert/{revision}{query}", token=token)
 
 
+def test_the_past_is_selected_by_names():
+    _, app = cluster()
+    assert read(app, "/v1/history?select=node:n*%20and%20not%20n2").status == 200
+    for select in ("power=on", "@gpu", "age(power)%3E1m"):
+        answer = read(app, f"/v1/history?select={select}")
+        assert answer.status == 400
+        assert answer.json["what"].endswith(": the past is selected by names")
+
+
 def test_each_change_is_told_with_who_made_it_and_why():
     _, app = cluster()
     page = read(app, "/v1/history?select=node:n1").json

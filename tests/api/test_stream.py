@@ -17,6 +17,7 @@ from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.news import Cursor, Wanted, parse_cursor
+from haptera.model.views import Condition
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
@@ -43,7 +44,7 @@ class Stream:
             if name:
                 fields[name] = value
         data = json.loads(fields["data"])
-        self.types = data["types"]
+        self.types, self.left = data["types"], data["left"]
         names = [one["entity"] for one in data["entities"]]
         return fields.get("id"), fields["event"], names, data["gone"]
 
@@ -103,9 +104,34 @@ def test_a_stream_tells_only_what_is_asked_for():
             assert stream.next()[1:] == ("change", [], ["node:n2"])
 
 
+@pytest.mark.net
+def test_a_stream_by_state_tells_what_comes_to_be_so_and_what_no_longer_is():
+    with serving(Declare(N1, {}, "site"), Declare(N2, {}, "site")) as one:
+        one.do(one.backend.say, N1, condition=Condition.STUCK)
+        with Stream(one, query="?select=condition=stuck") as stream:
+            last_id, *first = stream.next()
+            assert first == ["snapshot", ["node:n1"], []]
+            one.do(one.backend.say, N2, condition=Condition.ACTING)  # of no concern
+            one.do(one.backend.say, N2, condition=Condition.STUCK)
+            assert stream.next()[1:] == ("change", ["node:n2"], [])
+            one.do(one.backend.say, N1, condition=Condition.CONVERGED)
+            assert stream.next()[1:] == ("change", [], [])
+            assert stream.left == ["node:n1"]
+            one.do(one.backend.write, Undeclare(N1))  # it had left
+            one.do(one.backend.write, Undeclare(N2))
+            assert stream.next()[1:] == ("change", [], ["node:n2"])
+        # What was shown before a break is not known: all that is so now is told again.
+        one.do(one.backend.write, Declare(N1, {}, "site"))
+        one.do(one.backend.say, N1, condition=Condition.STUCK)
+        with Stream(one, last_id, query="?select=condition=stuck") as again:
+            assert again.next()[1:] == ("snapshot", ["node:n1"], [])
+
+
 @pytest.mark.parametrize(
     ("query", "what"),
     [
+        ("select=age(agent)%3E1m", "age(agent)>1m: an age grows without news"),
+        ("select=powr=on", "nothing has a 'powr'"),
         ("types=desired,moved", "there is no news 'moved'"),
         ("types=", "there is no news ''"),
         ("kinds=nod", "there is no kind 'nod'"),
@@ -171,7 +197,7 @@ def test_a_long_snapshot_comes_in_slices_and_only_the_last_names_its_place():
     listener = backend.bus.listen(Wanted(), lambda: None)
     route = StreamRoute(backend, "quick")
     texts = [
-        route.text(batch)
+        route.text(batch, None)
         for batch in iter(functools.partial(listener.take, ENTITIES_PER_EVENT), None)
     ]
     assert [text.partition("\ndata: ")[0] for text in texts] == [

@@ -88,7 +88,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
         ),
         (
             "6:11",
-            "policy.of: node-set 'n[1', character 2: a bracket that is not closed",
+            "policy.of: selector 'n[1', character 2: a bracket that is not closed",
             "write a ]",
         ),
         (
@@ -142,7 +142,7 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
 def test_a_rule_that_never_means_anything_is_refused():
     kinds = "there are budget, freeze, module, node, policy, service"
     assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
-        ("3:18", "there is no kind 'rack'", kinds)
+        ("3:18", "selector 'rack:*', character 1: there is no kind 'rack'", kinds)
     ]
     assert errors_of("budgets: {all: {per: parent}}\n") == [
         (

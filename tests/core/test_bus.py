@@ -5,7 +5,7 @@ from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from haptera.core.bus import Batch, Bus, Told, told
+from haptera.core.bus import Batch, Bus, Shown, Told, told
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import EVERY_TYPE, Cursor, News, Wanted, parse_wanted
 from haptera.model.selector import parse_selector
@@ -115,7 +115,28 @@ def test_what_came_and_went_meanwhile_is_told_as_it_is_now() -> None:
         changes={N1: only(News.GONE, News.DESIRED), N2: only(News.GONE), N3: only(News.DESIRED)},
         cursor=None,
     )
-    assert told(batch, views.get) == Told([view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"])
+    assert told(batch, views.get) == Told([view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"], [])
+
+
+def test_what_was_shown_and_is_wanted_no_more_has_left() -> None:
+    views = {N1: view(N1), N2: view(N2)}
+    wanted = {N1}
+    shown = Shown(wanted.__contains__)
+
+    def tell(*changed: EntityId, fresh: bool = False) -> Told:
+        changes = dict.fromkeys(changed, only(News.CONDITION, News.GONE))
+        return told(Batch(fresh, changes, None), views.get, shown)
+
+    assert tell(N1, N2, fresh=True).views == [view(N1)]
+    wanted.clear()
+    assert tell(N1, N2).left == ["node:n1"]
+    assert tell(N1, N2).left == []
+    wanted.add(N2)
+    assert tell(N2).views == [view(N2)]
+    assert tell(N2, fresh=True).views == [view(N2)]
+    views.clear()
+    # Of what was never shown it is not said that it is gone either.
+    assert tell(N1, N2).gone == ["node:n2"]
 
 
 def test_there_is_no_news_of_another_sort() -> None:

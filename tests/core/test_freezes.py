@@ -2,9 +2,12 @@
 
 import pytest
 
+from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import BACKOFF_NS, MS, S
+from haptera.core.rows.row import Row
 from haptera.core.unblock import unblock
+from haptera.kinds import KINDS
 from haptera.model.changes import (
     Cause,
     Change,
@@ -31,8 +34,10 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
+from haptera.model.parts import Change as Brings
+from haptera.model.parts import Look, Manifest, Step
 from haptera.model.views import Condition
-from tests.core.test_engine import ATTRIBUTES, NODE, call, parent, told
+from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, parent, told
 
 FREEZE = EntityId("freeze", "f1", None)
 # 2026-11-21 18:00 UTC is when the clock since boot shows 100 s.
@@ -102,7 +107,13 @@ def test_what_is_as_desired_does_not_wait_for_its_freeze_to_end() -> None:
 
 @pytest.mark.parametrize(
     ("of", "holds"),
-    [("*", True), ("node:n*", True), ("n[00-09]", True), ("n02", False), ("service:*", False)],
+    [
+        *(("*", True), ("node:n*", True), ("n[00-09]", True), ("n02", False), ("service:*", False)),
+        *(("@platform:test", True), ("platform!=test", False), ("@gpu", False)),
+        *(("* and not n01", False), ("not service:*", True)),
+        # Written by a parent of another version: what goes by state holds nothing.
+        *(("power=off", False), ("power=off or n[01", False)),
+    ],
 )
 def test_a_freeze_holds_what_its_selector_names(of: str, holds: bool) -> None:
     engine = engine_with(freeze(of))
@@ -110,6 +121,47 @@ def test_a_freeze_holds_what_its_selector_names(of: str, holds: bool) -> None:
     told(engine, S, Answered(1, "off", S))
 
     assert (standing(engine) == (Condition.WAITING, WHY)) is holds
+
+
+WEB = EntityId("service", "web", "n01")
+RUN = Look("runner", "look", "service", "run", ("stopped", "running"), context=PARENT)
+RUNNER = Manifest(
+    "runner",
+    "1",
+    PARENT,
+    (RUN,),
+    (
+        Step(
+            "runner", "start", "service", (Brings("run", ("stopped",), "running"),), context=PARENT
+        ),
+    ),
+)
+
+
+def test_what_comes_into_a_group_is_frozen_with_it_and_so_is_what_is_on_it() -> None:
+    node = StoredEntity(NODE, ATTRIBUTES, "site", {}, 3)
+    web = StoredEntity(WEB, {}, "site", {"run": Desired("running", "site")}, 3)
+    state = Stored(7, 4, [node, web, freeze("@held")], [], {})
+    engine = Engine(SIDE, Catalog(KINDS, [BMC, RUNNER]), state, 0, S)
+    row = engine.table.get(WEB)
+    assert row is not None
+
+    joined = (Declare(NODE, ATTRIBUTES | {"groups": "gpu, held"}, "site"),)
+    told(engine, S, CLOCKED, Ready("runner"), Proposed(9, joined))
+    told(engine, S, Written(1, 7))
+    told(engine, S, Answered(looked_at_under(row), "stopped", S))
+    assert (row.condition, row.why) == (Condition.WAITING, WHY)
+
+    told(engine, 2 * S, Proposed(10, (Declare(NODE, ATTRIBUTES, "site"),)))
+    told(engine, 2 * S, Written(2, 8))
+    assert row.condition is Condition.ACTING
+
+
+def looked_at_under(row: Row) -> int:
+    """The number of the call for its only look."""
+    (looking,) = row.looks.values()
+    assert looking.call is not None
+    return looking.call
 
 
 def test_an_intent_that_was_written_and_not_acted_on_is_closed_by_a_freeze() -> None:

@@ -1,11 +1,45 @@
-"""The page on selectors: its examples run as doctests; its limits are those of the code."""
+"""The page on selectors: what it shows is read and can be so; its limits are those of the code."""
 
 import re
 from pathlib import Path
 
-from haptera.model import nodeset
+import pytest
+
+from haptera.kinds.meaning import check_selector
+from haptera.kinds.rule import OF_BYTES_MAX
+from haptera.model import nodeset, selector
+from haptera.model.choice import OLDER, Layer
+from haptera.model.errors import HapteraError
+from haptera.model.views import Condition
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/selectors.md").read_text("utf-8")
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_each_selector_of_the_table_can_be_meant() -> None:
+    shown = re.findall(r"^\| `(.+?)` \|", section("What it may be of"), re.MULTILINE)
+    commands = re.findall(r"^haptera .*?'(.*?)'", PAGE, re.MULTILINE)
+
+    assert len(shown) > 15
+    for text in (*shown, *commands):
+        check_selector(selector.parse_selector(text))
+
+
+@pytest.mark.parametrize("text", ["service:web and rack=r1"])
+def test_what_it_says_is_refused_is_refused(text: str) -> None:
+    assert f"`{text}`" in PAGE
+    with pytest.raises(HapteraError):
+        check_selector(selector.parse_selector(text))
+
+
+def test_the_words_are_those_of_the_code() -> None:
+    assert ", ".join(Condition) in PAGE
+    grammar = section("Grammar")
+    assert all(f'"{one}."' in grammar for one in Layer if one)
+    assert all(f'"{one}"' in grammar for one in (*OLDER, *nodeset.Operator))
 
 
 def test_the_limits_are_those_of_the_code() -> None:
@@ -15,3 +49,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         name: f"{getattr(nodeset, name):,}"
         for name in ("NODES_MAX", "NODESET_BYTES_MAX", "STEPS_MAX", "WILD_MAX", "GROUPS_MAX")
     }
+    assert f"at most {selector.SELECTOR_BYTES_MAX:,} bytes" in PAGE
+    assert f"`PARTS_MAX` of {selector.PARTS_MAX} names" in PAGE
+    assert f"`DEPTH_MAX` of {selector.DEPTH_MAX} deep" in PAGE
+    assert f"within {OF_BYTES_MAX} bytes" in PAGE

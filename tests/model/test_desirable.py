@@ -80,8 +80,5 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     with pytest.raises(HapteraError) as raised:
         check_attribute(NODE, "rak", "1")
     assert raised.value.what == "a node has no attribute 'rak'"
-    assert (
-        raised.value.do
-        == "did you mean rack? there are address, bmc, fault_group, groups, if_lost, jobs,"
-        " platform, rack"
-    )
+    names = "address, bmc, fault_group, groups, if_lost, jobs, platform, rack"
+    assert raised.value.do == f"did you mean rack? there are {names}"

@@ -1,6 +1,6 @@
 """What the API needs of the process that it runs in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from haptera.core.bus import Bus
@@ -9,6 +9,7 @@ from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.tokens import Scope
 
@@ -21,7 +22,11 @@ class Backend(Protocol):
 
     def revision(self) -> int: ...
 
-    def entities(self, chosen: Callable[[EntityId], bool]) -> list[EntityView]: ...
+    def entities(self, selectors: Collection[Selector]) -> list[EntityView]:
+        """Those that all of these mean, by name."""
+
+    def means(self, selector: Selector, entity: EntityId) -> bool:
+        """Whether this entity is there, and meant."""
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
 

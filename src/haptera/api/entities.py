@@ -24,13 +24,13 @@ from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, KIND, NODES, SELECT, TAKE, WHY
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
-from haptera.kinds import KINDS, check_kind
+from haptera.kinds import KINDS
+from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
-from haptera.model.nodeset import expand
-from haptera.model.selector import ALL, parse_selector
+from haptera.model.selector import parse_selector
 from haptera.model.views import EntityDetail, EntityView
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
@@ -82,15 +82,11 @@ class EntityRoutes:
             raise HapteraError(
                 f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS)
             )
-        nodes = request.query_params.get("nodes")
-        named = None if nodes is None else frozenset(expand(nodes))
-        selector = check_kind(parse_selector(request.query_params.get("select", ALL)))
-        found = self.backend.entities(
-            lambda one: (
-                (kind in (None, one.kind) and (named is None or one.node in named))
-                and one in selector
-            )
-        )
+        texts = [request.query_params.get(name) for name in ("nodes", "select")]
+        if kind is not None:
+            texts.append(f"{kind}:*")
+        selectors = [check_selector(parse_selector(text)) for text in texts if text is not None]
+        found = self.backend.entities(selectors)
         return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
 
     async def one(self, request: Request, _caller: Caller) -> Response:

@@ -15,8 +15,11 @@ from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Endpoint, Told, a
 from haptera.api.problems import ProblemError
 from haptera.api.query import THAWED, WHY
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
+from haptera.core.selecting import Declared
 from haptera.core.thaw import Thaw, thaw
-from haptera.kinds import KINDS, check_kind, freeze
+from haptera.kinds import KINDS, freeze
+from haptera.kinds.meaning import check_selector
+from haptera.kinds.rule import parse_rule
 from haptera.model.changes import (
     Author,
     Change,
@@ -26,9 +29,11 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
+from haptera.model.choice import Pattern, parts_of
 from haptera.model.desirable import check_plain
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
+from haptera.model.reader import place
 from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
@@ -116,7 +121,7 @@ class FreezeRoutes:
         Raises:
             HapteraError: there are none, or what is left of one cannot be said.
         """
-        entities = [one.entity for one in self.backend.stored()]
+        entities = {one.entity: one.attributes for one in self.backend.stored()}
         found = [(one, thaw(parse_selector(_of(one)), by, entities)) for one in self._freezes()]
         thawed = [(one, left) for one, left in found if left is not None]
         if not thawed:
@@ -133,12 +138,14 @@ class FreezeRoutes:
     def _held(self) -> list[EntityId]:
         """The declared entities that any freeze holds."""
         selectors = [parse_selector(_of(one)) for one in self._freezes()]
-        return [one for one in self._acted_on() if any(one in held for held in selectors)]
+        acted_on = self._acted_on()
+        return [one.id for one in acted_on if any(held.means(one) for held in selectors)]
 
-    def _acted_on(self) -> list[EntityId]:
+    def _acted_on(self) -> list[Declared]:
         """What is declared, has a state that parts could change, and can be frozen."""
-        ids = [one.entity for one in self.backend.stored()]
-        return sorted((one for one in ids if one.kind in _ACTED_ON), key=str)
+        declared = {one.entity: one.attributes for one in self.backend.stored()}
+        ids = sorted((one for one in declared if one.kind in _ACTED_ON), key=str)
+        return [Declared(one, lambda name: declared.get(node_id(name))) for one in ids]
 
     def _views(self) -> list[FreezeView]:
         entities = self._acted_on()
@@ -146,19 +153,17 @@ class FreezeRoutes:
 
 
 def _selector(text: str) -> Selector:
-    try:
-        return check_kind(parse_selector(text))
-    except HapteraError as error:
-        raise HapteraError(error.what, where=error.where or "the selector", do=error.do) from None
+    return check_selector(parse_rule(text))
 
 
 def _check_acted_on(selector: Selector) -> None:
-    if selector.kind not in {None, *_ACTED_ON}:
-        raise HapteraError(
-            f"a {selector.kind} cannot be frozen",
-            where="the selector",
-            do=f"freeze what it acts on: {' or '.join(sorted(_ACTED_ON))}",
-        )
+    for part in parts_of(selector.choice):
+        if isinstance(part, Pattern) and part.kind not in {None, *_ACTED_ON}:
+            raise HapteraError(
+                f"a {part.kind} cannot be frozen",
+                where=place("selector", selector.text, part.at),
+                do=f"freeze what it acts on: {' or '.join(sorted(_ACTED_ON))}",
+            )
 
 
 def _of(stored: StoredEntity) -> str:
@@ -186,7 +191,7 @@ def _thawing(held: StoredEntity, left: Thaw, owner: str) -> Change:
     return SetDesired(held.entity, freeze.of.name, left.rest, owner)
 
 
-def _view(one: StoredEntity, entities: Iterable[EntityId]) -> FreezeView:
+def _view(one: StoredEntity, entities: Iterable[Declared]) -> FreezeView:
     values = {name: desired.value for name, desired in one.desired.items()}
     selector = parse_selector(_of(one))
     until_s = values.get(freeze.until_s.name)
@@ -196,7 +201,7 @@ def _view(one: StoredEntity, entities: Iterable[EntityId]) -> FreezeView:
         str(values.get(freeze.reason.name, "")),
         one.owner,
         None if until_s is None else int(until_s),
-        sum(entity in selector for entity in entities),
+        sum(selector.means(entity) for entity in entities),
     )
 
 

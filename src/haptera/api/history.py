@@ -1,7 +1,7 @@
 """Routes of the past: who changed what, when and why, and undoing it."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -25,10 +25,12 @@ from haptera.api.query import AT, BEFORE, DRY_RUN, LIMIT, LIMIT_DEFAULT, LIMIT_M
 from haptera.api.shapes import Applied, Audit, Happenings, Past
 from haptera.api.sites import change_view
 from haptera.core.revert import revert
-from haptera.kinds import check_kind
+from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
 from haptera.model.past import Page
-from haptera.model.selector import ALL, Selector, parse_selector
+from haptera.model.selector import ALL, parse_selector
 from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
@@ -53,7 +55,7 @@ class HistoryRoutes:
 
     async def history(self, request: Request, _caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page."""
-        chosen = _selector(request).__contains__
+        chosen = _chosen(request)
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         before = number(request, "before", None, least=1)
         page = await asyncio.to_thread(
@@ -64,7 +66,7 @@ class HistoryRoutes:
     async def happenings(self, request: Request, _caller: Caller) -> Response:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        chosen = _selector(request).__contains__
+        chosen = _chosen(request)
         return as_json(
             Happenings(
                 await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
@@ -75,7 +77,7 @@ class HistoryRoutes:
         """How what is selected was at a time, in seconds since 1970."""
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
         assert at_s is not None, "it is required"
-        chosen = _selector(request).__contains__
+        chosen = _chosen(request)
         return as_json(Past(at_s, await self.backend.at(chosen, at_s)))
 
     async def audit(self, request: Request, _caller: Caller) -> Response:
@@ -108,8 +110,13 @@ class HistoryRoutes:
         return as_json(Applied(revision, [change_view(one) for one in changes], views))
 
 
-def _selector(request: Request) -> Selector:
-    return check_kind(parse_selector(request.query_params.get("select", ALL)))
+def _chosen(request: Request) -> Callable[[EntityId], bool]:
+    """What the query selects."""
+    selector = check_selector(parse_selector(request.query_params.get("select", ALL)))
+    if not selector.by_name:
+        what = f"{selector}: the past is selected by names"
+        raise HapteraError(what, do="name them; haptera get -o name SELECTOR prints names")
+    return selector.could_mean
 
 
 def _is(text: str) -> bool:

@@ -111,12 +111,14 @@ class Event(msgspec.Struct, frozen=True):
     """The data of one event; `gone` are entities that are no longer declared.
 
     `types` says in what entities changed; what only stands in a snapshot is not named there.
+    `left` are those that are there, and that the selector no longer means.
     """
 
     cluster: str
     entities: list[EntityView]
     gone: list[str]
     types: dict[str, list[News]] = {}
+    left: list[str] = []
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -21,9 +21,11 @@ from haptera.api.endpoint import Caller, Endpoint, Told
 from haptera.api.problems import ProblemError
 from haptera.api.query import KINDS_WANTED, SELECT, TYPES
 from haptera.api.shapes import Event
-from haptera.core.bus import Batch, Listener, told
+from haptera.core.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
+from haptera.kinds.meaning import check_selector
 from haptera.model.desirable import nearest
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.news import Cursor, Wanted, parse_cursor, parse_wanted
 from haptera.runtime import tokens
@@ -59,17 +61,21 @@ class StreamRoute:
                 do="close one, or try again later",
             )
         since = self._resumed(request.headers.get("last-event-id"))
-        return EventStream(self, _wanted(request), since)
+        wanted = _wanted(request)
+        # What it was shown before the break is not known here.
+        return EventStream(self, wanted, since if wanted.selector.by_name else None)
 
     def close(self) -> None:
         """Let all streams end: the server is about to."""
         for stream in self.streams:
             stream.close()
 
-    def text(self, batch: Batch) -> str:
-        """One event."""
-        views, types, gone = told(batch, self.backend.entity)
-        data = msgspec.json.encode(Event(self.cluster, views, gone, types)).decode()
+    def text(self, batch: Batch, shown: Shown | None) -> str | None:
+        """One event; None where there is nothing to tell of."""
+        views, types, gone, left = told(batch, self.backend.entity, shown)
+        if shown is not None and not (batch.fresh or views or gone or left):
+            return None
+        data = msgspec.json.encode(Event(self.cluster, views, gone, types, left)).decode()
         place = "" if batch.cursor is None else f"id: {batch.cursor}\n"
         return f"{place}event: {'snapshot' if batch.fresh else 'change'}\ndata: {data}\n\n"
 
@@ -105,6 +111,7 @@ class EventStream(Response):
         self._wanted = wanted
         self._since = since
         self._closed = False
+        self._shown = None if wanted.selector.by_name else Shown(self._means)
 
     def close(self) -> None:
         self._closed = True
@@ -133,11 +140,15 @@ class EventStream(Response):
         while not self._closed:
             self._news.clear()
             while (batch := listener.take(ENTITIES_PER_EVENT)) is not None:
-                await _send(send, self._route.text(batch))
+                if (text := self._route.text(batch, self._shown)) is not None:
+                    await _send(send, text)
             await asyncio.sleep(EVERY_S)
             if not await self._has_news():
                 await _send(send, ": still here\n\n")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _means(self, entity: EntityId) -> bool:
+        return self._route.backend.means(self._wanted.selector, entity)
 
     async def _has_news(self) -> bool:
         try:
@@ -153,7 +164,9 @@ def _wanted(request: Request) -> Wanted:
     if kinds is not None and (unknown := sorted(set(kinds) - KINDS.keys())):
         what = f"there is no kind {unknown[0]!r}"
         raise HapteraError(what, where="the query", do=nearest(unknown[0], KINDS))
-    return parse_wanted(_words(request, "types"), kinds, request.query_params.get("select"))
+    wanted = parse_wanted(_words(request, "types"), kinds, request.query_params.get("select"))
+    check_selector(wanted.selector)
+    return wanted
 
 
 def _words(request: Request, name: str) -> list[str] | None:

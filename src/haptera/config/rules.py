@@ -7,7 +7,9 @@ from typing import Final
 from haptera.config.tree import Branch, Errors, Leaf, Place, Series, Tree, leaf
 from haptera.core.module_parts import BY
 from haptera.core.sync import presence
-from haptera.kinds import budget, check_kind, node, policy
+from haptera.kinds import budget, policy
+from haptera.kinds.meaning import check_selector
+from haptera.model.choice import Pattern, parts_of
 from haptera.model.desirable import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
@@ -125,7 +127,7 @@ def _values(
                 plain, read = form.keys[key.text]
                 value = check_plain(plain, read(leaf(tree).text))
                 if key.text == "for":
-                    _check_nodes(check_kind(parse_selector(str(value))), there.nodes)
+                    _check_nodes(check_selector(parse_selector(str(value))), there.nodes)
                 if key.text == "parts":
                     _check_module(str(value), there.modules)
                 yield plain.name, value
@@ -140,6 +142,9 @@ def _check_module(parts: str, modules: Collection[str]) -> None:
 
 def _check_nodes(selector: Selector, nodes: Collection[str]) -> None:
     """Nodes that are named one by one must be declared; a pattern may find none yet."""
-    named = selector.names if selector.kind == node.kind.name else selector.nodes
-    if named is not None and (missing := [one for one in named.exact if one not in nodes]):
-        raise HapteraError(f"no such node: {fold(missing)}", do="declare it under `nodes`")
+    for part in parts_of(selector.choice):
+        named = part.on if isinstance(part, Pattern) else None
+        if named is None or not named.plain:
+            continue
+        if missing := [one.name for one in named.members() if one.name not in nodes]:
+            raise HapteraError(f"no such node: {fold(missing)}", do="declare it under `nodes`")

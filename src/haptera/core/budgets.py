@@ -1,7 +1,7 @@
 """Who disturbs what now, and lately; and who has to wait until there is room again."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,11 +30,12 @@ class Account:
 class Budgets:
     """One place an entity, from before its permit is asked for until its outcome is known.
 
-    `size` tells how many nodes a group has (None: all), `declared` the budgets that people set.
+    `size` tells how many nodes a group has (None: all), `declared` which budgets people set for an
+    entity.
     """
 
     def __init__(
-        self, size: Callable[[str | None], int], declared: Callable[[], Iterable[Budget]]
+        self, size: Callable[[str | None], int], declared: Callable[[EntityId], list[Budget]]
     ) -> None:
         self._size = size
         self._declared = declared
@@ -105,7 +106,7 @@ class Budgets:
 
     def _budgets(self, entity: EntityId) -> list[Budget]:
         """Those that hold for it: declared ones, or else the default of what they count over."""
-        declared = [one for one in self._declared() if entity in one.of]
+        declared = self._declared(entity)
         said = {one.per for one in declared}
         return declared + [one for per, one in DEFAULT.items() if per not in said]
 

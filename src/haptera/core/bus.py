@@ -60,27 +60,63 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Told(NamedTuple):
-    """What a batch comes to: how the entities are now, in what they changed, which are gone."""
+    """What a batch comes to: how the entities are now, in what they changed, which are gone.
+
+    Those that `left` are still there, but no longer meant.
+    """
 
     views: list[EntityView]
     types: dict[str, list[News]]
     gone: list[str]
+    left: list[str]
 
 
-def told(batch: Batch, view: Callable[[EntityId], EntityView | None]) -> Told:
+class Shown:
+    """Which entities one listener was shown, where their state decides whether they are wanted."""
+
+    def __init__(self, means: Callable[[EntityId], bool]) -> None:
+        self._means = means
+        self._names: set[str] = set()
+
+    def begin_anew(self) -> None:
+        """It has forgotten all that it was shown."""
+        self._names.clear()
+
+    def show(self, entity: EntityId) -> bool:
+        """Whether it is to be shown now."""
+        if self._means(entity):
+            self._names.add(str(entity))
+            return True
+        return False
+
+    def leave(self, entity: EntityId) -> bool:
+        """It is not shown any more; whether it was."""
+        name = str(entity)
+        before = name in self._names
+        self._names.discard(name)
+        return before
+
+
+def told(
+    batch: Batch, view: Callable[[EntityId], EntityView | None], shown: Shown | None = None
+) -> Told:
     """What is to be told of a batch, with each entity as it is now."""
-    views: list[EntityView] = []
-    types: dict[str, list[News]] = {}
-    gone: list[str] = []
+    news = Told([], {}, [], [])
+    if shown is not None and batch.fresh:
+        shown.begin_anew()
     for entity, changed in batch.changes.items():
         if (now := view(entity)) is None:
-            if News.GONE in changed:
-                gone.append(str(entity))
+            was_there = shown is None or shown.leave(entity)
+            if News.GONE in changed and was_there:
+                news.gone.append(str(entity))
+        elif shown is not None and not shown.show(entity):
+            if shown.leave(entity):
+                news.left.append(str(entity))
         elif not changed or changed - {News.GONE}:
-            views.append(now)
+            news.views.append(now)
             if alive := sorted(changed - {News.GONE}):
-                types[now.entity] = alive
-    return Told(views, types, gone)
+                news.types[now.entity] = alive
+    return news
 
 
 class Bus:

@@ -129,8 +129,9 @@ class Decisions:
             self._lend(turn, row)
 
     def _lend(self, turn: Turn, node: Row) -> None:
-        """What others borrow of a node has changed: decide on them, too."""
-        lent = tuple(sorted((name, fact.value) for name, fact in node.known.items()))
+        """What others borrow of a node has changed, or its attributes: decide on them, too."""
+        known = [(name, fact.value) for name, fact in node.known.items()]
+        lent = (*sorted(known), *sorted(node.attributes.items()))
         if lent != node.lent:
             node.lent = lent
             turn.dirty.update(row.id for row in self._table.on(node.id.node) if row is not node)

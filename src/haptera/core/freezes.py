@@ -77,9 +77,7 @@ class Freezes:
                     self._timers.set(("freeze", row.id), ends_at)
 
     def _decide_again(self, turn: Turn, selectors: Collection[Selector]) -> None:
-        turn.dirty.update(
-            row.id for row in self._table if any(row.id in selector for selector in selectors)
-        )
+        turn.dirty.update(row.id for row in self._rules.selected(selectors))
 
 
 def _until_s(row: Row) -> int:

@@ -7,11 +7,12 @@ from typing import Final
 from haptera.core.catalog import Catalog
 from haptera.core.rows.table import Table
 from haptera.core.rules import Rules, selector_of
+from haptera.core.selecting import Attributes, Declared, attributes_of
 from haptera.core.turn import Turn
 from haptera.kinds import policy
 from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
 from haptera.model.desirable import nearest
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Look, Part
 from haptera.model.policy import Policy
@@ -51,10 +52,9 @@ class Policies:
     def follow(self, turn: Turn) -> None:
         """Where policies changed, what had failed, or was given up, is tried at once."""
         if changed := self._rules.changed():
-            for row in self._table:
-                if any(row.id in selector for selector in changed):
-                    row.relent()
-                    turn.dirty.add(row.id)
+            for row in self._rules.selected(changed):
+                row.relent()
+                turn.dirty.add(row.id)
 
     def problem(self, changes: Sequence[Change]) -> str | None:
         """What in a proposal would make a policy that means nothing, or terms that cannot be."""
@@ -70,7 +70,14 @@ class Policies:
             entities |= {row.id for row in self._table}
         entities -= {one.entity for one in changes if isinstance(one, Undeclare)}
         if drafts:
-            yield from self._make_no_sum(entities, drafts)
+            declared = {one.entity: one.attributes for one in changes if isinstance(one, Declare)}
+            subjects = [Declared(one, self._attributes(declared)) for one in entities]
+            yield from self._make_no_sum(subjects, drafts)
+
+    def _attributes(self, declared: Mapping[EntityId, Mapping[str, str]]) -> Attributes:
+        """Those of nodes as they would be, if these are declared."""
+        there = attributes_of(self._table)
+        return lambda name: declared.get(node_id(name)) or there(name)
 
     def _drafts(self, changes: Iterable[Change]) -> dict[EntityId, dict[str, Desired]]:
         """The policies as they would be."""
@@ -101,16 +108,16 @@ class Policies:
             yield f"{entity}: no step that it is for can fail to {fails_to!r}"
 
     def _make_no_sum(
-        self, entities: Iterable[EntityId], drafts: Mapping[EntityId, Values]
+        self, subjects: Iterable[Declared], drafts: Mapping[EntityId, Values]
     ) -> Iterator[str]:
         """Policies may be impossible together; the first entity of each sort is named."""
         seen: set[tuple[str, tuple[EntityId, ...]]] = set()
-        for entity in sorted(entities, key=str):
-            over = {one: drafts[one] for one in drafts if entity in selector_of(drafts[one])}
-            sort = entity.kind, tuple(sorted(over))
+        for subject in sorted(subjects, key=lambda one: str(one.id)):
+            over = {one: drafts[one] for one in drafts if selector_of(drafts[one]).means(subject)}
+            sort = subject.id.kind, tuple(sorted(over))
             if over and sort not in seen:
                 seen.add(sort)
-                yield from self._makes_no_sum(entity, over)
+                yield from self._makes_no_sum(subject.id, over)
 
     def _makes_no_sum(self, entity: EntityId, over: Mapping[EntityId, Values]) -> Iterator[str]:
         kind = self._catalog.kinds[entity.kind]

@@ -1,18 +1,20 @@
 """Entities that hold for others: those of one kind, the whole cluster's, by what they are `of`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
+from haptera.core.selecting import Declared, attributes_of
 from haptera.model.changes import Desired
+from haptera.model.choice import AnyOf
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.selector import Names, Selector, parse_selector
+from haptera.model.selector import Selector, parse_selector
 
 SELECTORS_CACHED_MAX: Final = 1024
-NOTHING: Final = Selector("", names=Names())
+NOTHING: Final = Selector("", AnyOf(()))
 
 
 class Rules:
@@ -21,6 +23,7 @@ class Rules:
     def __init__(self, table: Table, kind: str) -> None:
         self._table = table
         self._kind = kind
+        self._attributes = attributes_of(table)
         self._seen: dict[EntityId, dict[str, Desired]] = {}
 
     def all(self) -> list[Row]:
@@ -29,7 +32,15 @@ class Rules:
 
     def of(self, entity: EntityId) -> list[Row]:
         """Those that select an entity, by id."""
-        return [row for row in self.all() if entity in selector_of(row.desired)]
+        subject = Declared(entity, self._attributes)
+        return [row for row in self.all() if selector_of(row.desired).means(subject)]
+
+    def selected(self, selectors: Collection[Selector]) -> Iterator[Row]:
+        """The rows that any of these selects."""
+        for row in self._table:
+            subject = Declared(row.id, self._attributes)
+            if any(selector.means(subject) for selector in selectors):
+                yield row
 
     def changed(self) -> list[Selector]:
         """What rules that changed since this was last asked select, or selected before."""

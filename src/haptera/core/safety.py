@@ -14,6 +14,7 @@ from haptera.core.pace import Pace
 from haptera.core.permits import Permits
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
+from haptera.core.selecting import Declared, attributes_of
 from haptera.core.side import Side
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.core.timers import Timers
@@ -280,14 +281,15 @@ class Safety:
         """A budget was declared, changed or taken away."""
         self._budgets.wake_all(turn)
 
-    def _declared(self) -> tuple[Budget, ...]:
-        """What people declared, as of the table's revision."""
+    def _declared(self, entity: EntityId) -> list[Budget]:
+        """What people declared for this entity, as of the table's revision."""
         revision, limits = self._limits
         if revision != self._table.revision:
             rows = [row for row in self._table.on(None) if row.kind is budget.kind]
             limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired)
             self._limits = self._table.revision, limits
-        return limits
+        subject = Declared(entity, attributes_of(self._table))
+        return [one for one in limits if one.of.means(subject)]
 
     def _size(self, group: str | None) -> int:
         """How many nodes a group has, None for all."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from haptera.core.figures import Figures, figures
 from haptera.core.past import desired_before
 from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
+from haptera.core.selecting import means, meant
 from haptera.daemon.logs import Logs
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import Reply
@@ -20,6 +21,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event, Proposed, Released
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.recorded import Chosen, Known, known_at, last_happenings
@@ -77,10 +79,13 @@ class EngineBackend:
     def revision(self) -> int:
         return self._engine.table.revision
 
-    def entities(self, chosen: Callable[[EntityId], bool]) -> list[EntityView]:
+    def entities(self, selectors: Collection[Selector]) -> list[EntityView]:
         now = now_ns()
-        rows = [row for row in self._engine.table if chosen(row.id)]
+        rows = meant(self._engine.table, selectors, now)
         return [view(row, now) for row in sorted(rows, key=lambda row: str(row.id))]
+
+    def means(self, selector: Selector, entity: EntityId) -> bool:
+        return means(self._engine.table, selector, entity, now_ns())
 
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)

@@ -1,10 +1,10 @@
 """How many of some entities may be disrupted at once, and how often, on one side of a tree."""
 
+from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.budget import Per
 from haptera.model.desirable import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
-from haptera.model.selector import SELECTOR_BYTES_MAX, parse_selector
 
 COUNT_MAX = 1_000_000
 
@@ -15,7 +15,7 @@ def _check_per(text: str) -> None:
 
 
 # Without it, all entities.
-of = Plain("budget", "of", str, SELECTOR_BYTES_MAX, parse_selector)
+of = Plain("budget", "of", str, OF_BYTES_MAX, parse_rule)
 per = Plain("budget", "per", str, 8, _check_per)
 at_once = Plain("budget", "at_once", int, 8, between(0, COUNT_MAX))
 # In percent, of the entities that are there.

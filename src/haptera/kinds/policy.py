@@ -1,9 +1,9 @@
 """How often parts are tried on some entities, and how long they may take, other than declared."""
 
+from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desirable import between
 from haptera.model.entity import NAME_BYTES_MAX, check_name
 from haptera.model.schema import Kind, Plain
-from haptera.model.selector import SELECTOR_BYTES_MAX, parse_selector
 
 ATTEMPTS_MAX = 1_000_000
 RANK_MAX = 1_000_000
@@ -20,7 +20,7 @@ def _check_parts(text: str) -> None:
 
 _duration = between(1, DURATION_MS_MAX)
 
-of = Plain("policy", "of", str, SELECTOR_BYTES_MAX, parse_selector)
+of = Plain("policy", "of", str, OF_BYTES_MAX, parse_rule)
 # Without it, all parts.
 parts = Plain("policy", "parts", str, 2 * NAME_BYTES_MAX + 1, _check_parts)
 # Of two that set the same, the one of the higher rank holds.

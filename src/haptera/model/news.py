@@ -39,7 +39,10 @@ class Wanted:
     selector: Selector = field(default_factory=lambda: parse_selector(ALL))
 
     def __contains__(self, entity: EntityId) -> bool:
-        return (self.kinds is None or entity.kind in self.kinds) and entity in self.selector
+        """Whether it may be wanted; where more than names are selected by, its state decides."""
+        return (self.kinds is None or entity.kind in self.kinds) and self.selector.could_mean(
+            entity
+        )
 
 
 def parse_wanted(
@@ -48,10 +51,13 @@ def parse_wanted(
     """What is wanted, in the words of a person or a program; None is all there is.
 
     Raises:
-        HapteraError: there is no such type, or the selector is none.
+        HapteraError: there is no such type, the selector is none, or asks for an age.
     """
     chosen = EVERY_TYPE if types is None else frozenset(map(_type, types))
     selector = parse_selector(ALL if select is None else select)
+    if selector.by_age:
+        what = f"{selector}: an age grows without news"
+        raise HapteraError(what, do="leave it out here; haptera status takes it")
     return Wanted(chosen, None if kinds is None else frozenset(kinds), selector)
 
 

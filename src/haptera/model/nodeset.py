@@ -92,6 +92,16 @@ class NodeSet:
         """Whether it names each node itself, not by a pattern or a group."""
         return all(isinstance(term, Block) for term in self.terms)
 
+    @property
+    def count_max(self) -> int:
+        """How many names it spells out, some perhaps more than once."""
+        return sum(len(term) for term in self.terms if isinstance(term, Block))
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups that it names."""
+        return [one for term in self.terms if isinstance(term, InGroups) for one in term.names]
+
     def has(self, name: str, groups: Groups = no_groups) -> bool:
         """Whether this name is in it."""
         one = split(name)

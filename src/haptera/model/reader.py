@@ -43,6 +43,12 @@ class Reader:
 
     def error(self, what: str, do: str, at: int | None = None) -> HapteraError:
         """What is wrong at this character, or else where the reader stands."""
-        shown = self.text if len(self.text) <= SHOWN_MAX else f"{self.text[: SHOWN_MAX - 3]}..."
-        place = (self.at if at is None else at) + 1
-        return HapteraError(what, where=f"{self._what} {shown!r}, character {place}", do=do)
+        return HapteraError(
+            what, where=place(self._what, self.text, self.at if at is None else at), do=do
+        )
+
+
+def place(what: str, text: str, at: int) -> str:
+    """Where a character of a text is, as errors say it."""
+    shown = text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 3]}..."
+    return f"{what} {shown!r}, character {at + 1}"

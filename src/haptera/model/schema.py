@@ -112,7 +112,7 @@ class Kind:
     everywhere: bool = False
 
     def __post_init__(self) -> None:
-        names = [one.name for group in self._groups() for one in group]
+        names = self.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
@@ -126,6 +126,11 @@ class Kind:
 
     def _groups(self) -> tuple[Sequence[Variable[Any] | Attribute | Plain], ...]:
         return self.variables, self.attributes, self.plain
+
+    @property
+    def names(self) -> list[str]:
+        """Of all its variables, attributes and plain data."""
+        return [one.name for group in self._groups() for one in group]
 
     @property
     def bits(self) -> int:

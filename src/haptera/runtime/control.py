@@ -8,12 +8,13 @@ from typing import Final, Protocol, assert_never
 from haptera.core.bus import Bus, Listener, told
 from haptera.core.owned import declare, desire, undeclare
 from haptera.kinds import KINDS
+from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.news import Wanted, parse_wanted
-from haptera.model.selector import parse_selector
+from haptera.model.selector import Selector, parse_selector
 from haptera.model.views import EntityView
 from haptera.runtime.writing import WriteError, write
 from haptera.wire import control
@@ -51,6 +52,9 @@ class Source(Protocol):
     def revision(self) -> int: ...
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
+
+    def means(self, selector: Selector, entity: EntityId) -> bool:
+        """Whether this entity is there, and meant."""
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """What is stored of it."""
@@ -156,22 +160,28 @@ class Control:
         if request.id in self._watches or len(self._watches) >= WATCHES_MAX:
             raise HapteraError(f"{request.id} is watched already, or {WATCHES_MAX} others are")
         wanted = parse_wanted(request.types, request.kinds, request.select)
+        check_selector(wanted.selector)
+        if not wanted.selector.by_name:
+            what = f"{wanted.selector}: a controller watches entities by their names"
+            raise HapteraError(what, do="watch more, and go by what is told of them")
         self._watches[request.id] = _Watch(self._source.bus.listen(wanted, self._work.set))
 
     def _tell(self, number: int, watch: _Watch) -> None:
         batch = watch.listener.take(VIEWS_PER_FRAME)
         assert batch is not None
         watch.asked = False
-        views, types, gone = told(batch, self._source.entity)
+        views, types, gone, _ = told(batch, self._source.entity)
         cursor = None if batch.cursor is None else str(batch.cursor)
         revision = self._source.revision()
         self._say(control.Told(number, batch.fresh, views, types, gone, cursor, revision))
 
     def _read(self, request: control.Read) -> control.Views:
-        wanted = Wanted(selector=parse_selector(request.select))
+        selector = check_selector(parse_selector(request.select))
         after = request.after
         found = [
-            one for one in self._source.bus.snapshot(wanted) if after is None or str(one) > after
+            one
+            for one in self._source.bus.snapshot(Wanted(selector=selector))
+            if (after is None or str(one) > after) and self._source.means(selector, one)
         ]
         page = found[:VIEWS_PER_FRAME]
         views = [view for one in page if (view := self._source.entity(one)) is not None]

@@ -9,9 +9,11 @@ from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.query import detail
+from haptera.core.selecting import means
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.selector import Selector
 from haptera.model.views import EntityView
 from haptera.modules import load
 from haptera.runtime.control import Control
@@ -123,6 +125,9 @@ class _Source:
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
         return None if row is None else detail(row, self._world.clock.now)
+
+    def means(self, selector: Selector, entity: EntityId) -> bool:
+        return means(self._engine.table, selector, entity, self._world.clock.now)
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)

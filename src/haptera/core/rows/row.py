@@ -155,7 +155,7 @@ class Row:
     A `resident` row is there whether or not anybody declared it: that of a module.
     `reported` is the node's last word, good for as long as the node is known to be there, and so
     is `stands`, on where the entity stands; `quotes` is that where this side says the same;
-    `lent` is what others were last told that they borrow of it, `told` what the parent was,
+    `lent` is what those on it were last decided with, of its own, `told` what the parent was,
     `published` what listeners were;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `found_at` says when each known value was first read; `second` holds what another module last

@@ -45,6 +45,9 @@ class Table:
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def knows(self, kind: str) -> bool:
         return kind in self._kinds
 

@@ -1,0 +1,171 @@
+"""Which entities a selector means: by their state, or, for rules, by name, group and attribute."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.limits import MS
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.kinds import node
+from haptera.model.choice import CONDITION, NEVER_MS, NODE, Datum, Layer
+from haptera.model.entity import EntityId, node_id
+from haptera.model.names import EVERY, Group, Groups
+from haptera.model.selector import Selector
+
+_UNSET: Final = ""
+
+# A node's attributes by its name; None where there is no such node.
+Attributes = Callable[[str], Mapping[str, str] | None]
+
+
+def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[Row]:
+    """The rows that all of these mean, as they are now."""
+    groups = groups_of(table)
+    for row in _candidates(table, selectors):
+        subject = _Seen(row, table.node_of(row), groups, now)
+        if all(selector.means(subject) for selector in selectors):
+            yield row
+
+
+def means(table: Table, selector: Selector, entity: EntityId, now: int) -> bool:
+    """Whether the selector means this entity as it is now; never one that is not there."""
+    row = table.get(entity)
+    if row is None:
+        return False
+    return selector.means(_Seen(row, table.node_of(row), groups_of(table), now))
+
+
+def groups_of(table: Table) -> Groups:
+    """The groups that the attributes of the nodes make."""
+    attributes = attributes_of(table)
+    return lambda group: _Members(group, attributes, table.nodes)
+
+
+def attributes_of(table: Table) -> Attributes:
+    """The attributes of the nodes in a table."""
+
+    def attributes(name: str) -> Mapping[str, str] | None:
+        row = table.get(node_id(name))
+        return None if row is None else row.attributes
+
+    return attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An entity as rules select it: by what is declared of its node."""
+
+    id: EntityId
+    attributes: Attributes
+
+    def value(self, datum: Datum) -> str | None:
+        own = self.id.kind == NODE and datum.kind is None
+        if not (own or datum.kind == NODE) or datum.layer is not Layer.KNOWN:
+            return None
+        if node.kind.attribute(datum.name) is None or self.id.node is None:
+            return None
+        there = self.attributes(self.id.node)
+        return None if there is None else there.get(datum.name, _UNSET)
+
+    def age_ms(self, _datum: Datum) -> int | None:
+        return None
+
+    def groups(self, group: Group) -> Collection[str]:
+        return _Members(group, self.attributes, tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An entity as it is now, beside its node."""
+
+    row: Row
+    node: Row | None
+    groups: Groups
+    now: int
+
+    @property
+    def id(self) -> EntityId:
+        return self.row.id
+
+    def value(self, datum: Datum) -> str | None:
+        row = self._whose(datum)
+        if row is None:
+            return None
+        if (variable := row.kind.variable(datum.name)) is not None:
+            return _value_of(row, datum, str(variable.unknown))
+        if datum.layer is Layer.LAST:
+            return None
+        if row.kind.plain_named(datum.name) is not None:
+            return _desired(row, datum.name)
+        if datum.layer is Layer.DESIRED:
+            return None
+        if datum.name == CONDITION:
+            return row.condition.value
+        if row.kind.attribute(datum.name) is None:
+            return None
+        return row.attributes.get(datum.name, _UNSET)
+
+    def age_ms(self, datum: Datum) -> int | None:
+        row = self._whose(datum)
+        if row is None or datum.layer is not Layer.KNOWN:
+            return None
+        if row.kind.variable(datum.name) is not None:
+            fact = row.known.get(datum.name) or row.remembered.get(datum.name)
+            return NEVER_MS if fact is None else max(0, self.now - fact.at) // MS
+        return row.lasted(self.now) // MS if datum.name == CONDITION else None
+
+    def _whose(self, datum: Datum) -> Row | None:
+        if datum.kind in (None, self.row.id.kind):
+            return self.row
+        return self.node if datum.kind == NODE else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Members(Collection[str]):
+    """The nodes of a group: by their attribute `groups`, or by that which its source names."""
+
+    group: Group
+    attributes: Attributes
+    nodes: Callable[[], Iterable[str]]
+
+    def __contains__(self, name: object) -> bool:
+        there = self.attributes(name) if isinstance(name, str) else None
+        return there is not None and _is_in(there, self.group)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.nodes() if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _is_in(attributes: Mapping[str, str], group: Group) -> bool:
+    if group.source is None:
+        named = attributes.get(node.groups.name, "").replace(",", " ").split()
+        return group.name == EVERY or group.name in named
+    value = attributes.get(group.source, _UNSET)
+    return value != _UNSET and group.name in (EVERY, value)
+
+
+def _candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
+    """All rows, or those on the nodes that one of the selectors names one by one."""
+    for selector in selectors:
+        nodes = selector.nodes()
+        if nodes is not None and nodes.count_max <= len(table):
+            return (row for one in nodes.members() for row in table.on(one.name))
+    return table
+
+
+def _value_of(row: Row, datum: Datum, unknown: str) -> str:
+    if datum.layer is Layer.DESIRED:
+        return _desired(row, datum.name)
+    fact = row.known.get(datum.name)
+    if fact is None and datum.layer is Layer.LAST:
+        fact = row.remembered.get(datum.name)
+    return unknown if fact is None else row.value(datum.name, fact)
+
+
+def _desired(row: Row, name: str) -> str:
+    desired = row.desired.get(name)
+    return _UNSET if desired is None else str(desired.value)
