@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
+from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import BrakeView, Condition, LinkView, TriedView
 from tests.api.fake_backend import TOKENS
@@ -240,6 +242,8 @@ def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
     stuck(cluster)
     assert typed(capsys, "retry", "rack1*") == (OK, "node:rack1n3 is tried again\n", "")
     assert cluster.backend.asked == [N3]
+    cluster.do(cluster.backend.say, N1, condition=Condition.STUCK)
+    assert typed(capsys, "retry", "condition=stuck")[1] == "node:rack1n[1,3] are tried again\n"
 
 
 def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
@@ -247,6 +251,39 @@ def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
     assert typed(capsys, "get", "service:web@rack1n1") == (OK, line, "")
     assert typed(capsys, "get", "service")[1] == line
     assert typed(capsys, "get", "node")[1].count("\n") == 3
+
+
+def test_get_takes_selectors_and_prints_what_it_found_as_one(cluster, capsys):
+    stuck(cluster)
+    assert typed(capsys, "get", "node:* and condition!=stuck")[1].count("\n") == 2
+    assert typed(capsys, "get", "service:web")[1].startswith("service:web@rack1n1  ")
+    found = typed(capsys, "get", "-o", "name", "condition!=stuck")
+    assert found == (OK, "node:rack1n[1-2] or service:web@rack1n1\n", "")
+    assert typed(capsys, "get", "-o", "name", found[1].strip()) == found
+    assert typed(capsys, "status", "-o", "name") == (
+        OK,
+        "node:rack1n[1-3] or service:web@rack1n1\n",
+        "",
+    )
+    assert typed(capsys, "why", "-o", "name")[1] == "node:rack1n3\n"
+    assert typed(capsys, "get", "rack1n[1-2] and power=hung") == (
+        REFUSED,
+        "",
+        "error: nothing is rack1n[1-2] and power=hung\n  see how things are: haptera status\n",
+    )
+
+
+def test_what_never_means_anything_is_told_with_its_place(cluster, capsys):
+    for command in ("status", "why", "retry", "get"):
+        assert typed(capsys, command, "node:* and powr=on") == (
+            REFUSED,
+            "",
+            "error: nothing has a 'powr'\n  selector 'node:* and powr=on', character 12\n"
+            f"  {POWR}\n",
+        )
+
+
+POWR = nearest("powr", {*(name for kind in KINDS.values() for name in kind.names), "condition"})
 
 
 def test_answers_for_programs_are_json_or_yaml(cluster, capsys):
@@ -383,10 +420,25 @@ def test_watch_tells_only_what_was_asked_for(cluster):
     assert news == ["node:rack1n3", "stuck"]
 
 
+def test_watch_tells_what_has_left(cluster):
+    stuck(cluster)
+    command = [sys.executable, "-m", "haptera", "watch", "condition=stuck"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first = process.stdout.readline().split()[:2]
+            cluster.do(cluster.backend.say, N3, condition=Condition.CONVERGED)
+            news = process.stdout.readline().split()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == OK
+    assert first == ["node:rack1n3", "stuck"]
+    assert news == ["node:rack1n3", "left"]
+
+
 def test_watch_refuses_what_is_no_selector(cluster, capsys):
     code, _, errors = typed(capsys, "watch", "node:n1@n2")
     assert code == REFUSED
-    assert errors.startswith("error: 'node:n1@n2': a node is on itself\n")
+    assert errors.startswith("error: a node is on itself\n  selector 'node:n1@n2', character 8\n")
 
 
 def test_no_token_is_ever_written_out(cluster, capsys):

@@ -98,7 +98,7 @@ def test_thawing_nothing_is_an_error_that_says_what_is_frozen(cluster, capsys):
         (
             ("rack1n[1", "--reason", "x"),
             "error: a bracket that is not closed\n"
-            "  node-set 'rack1n[1', character 7\n  write a ]\n",
+            "  selector 'rack1n[1', character 7\n  write a ]\n",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """`haptera status`, `get` and `retry`: how things are, and trying again."""
 
+import re
 from collections.abc import Sequence
 
 import click
@@ -8,28 +9,35 @@ from haptera.api.shapes import Entities, Past, Retried
 from haptera.cli.client import Client
 from haptera.cli.groups import SETTLED, grouped, in_front
 from haptera.cli.main import NOT_CONVERGED, the_client
-from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.printing import Format, entities_option, print_entities, print_table
 from haptera.cli.words import COLOURS, duration, printable, values
 from haptera.kinds import KINDS
+from haptera.model.choice import Pattern
 from haptera.model.desirable import nearest
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
-from haptera.model.nodeset import fold, members
+from haptera.model.nodeset import fold
 from haptera.model.past import PastView
-from haptera.model.selector import ALL
+from haptera.model.selector import fold_entities, parse_selector
 from haptera.model.views import Condition, EntityView
 from haptera.model.walltime import parse_when, utc_text_s
 from haptera.runtime import clock
 
+# One word, and one entity, on whatever node it is: neither can mean many.
+_WORD = re.compile(r"[A-Za-z0-9._-]+")
+_ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_WORD.pattern}")
 _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 
 @click.command()
 @click.argument("selector", required=False)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
-@output_option
+@entities_option
 @click.pass_context
 def status(ctx: click.Context, selector: str | None, check: bool, output: str) -> None:
-    """Show how the cluster stands, or only what SELECTOR means (rack1n[1-4], service:web@rack*).
+    """Show how the cluster stands, or only what SELECTOR means.
+
+    It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
 
     Modules are shown where something is wrong with them; `haptera get module` shows them all.
     """
@@ -37,7 +45,7 @@ def status(ctx: click.Context, selector: str | None, check: bool, output: str) -
     if Format(output) is Format.TABLE:
         _print_status(answer.entities)
     else:
-        print_data(answer, output)
+        print_entities([view.entity for view in answer.entities], answer, output)
     if check and any(view.condition not in SETTLED for view in answer.entities):
         ctx.exit(NOT_CONVERGED)
 
@@ -48,41 +56,47 @@ def status(ctx: click.Context, selector: str | None, check: bool, output: str) -
 def retry(ctx: click.Context, selection: str) -> None:
     """Try ENTITY again at once, whatever its back-off or cool-down.
 
-    Or all that SELECTOR means (rack1n[1-4], service:web@rack*) and that waits or is stuck.
+    Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
     """
     client = the_client(ctx)
     found = selected(client, selection).entities
     tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
     for entity in tried:
         client.ask("POST", f"/v1/entities/{entity}/retry", Retried)
-        click.echo(f"{entity} is tried again")
-    if not tried:
+    if tried:
+        verb = "is" if len(tried) == 1 else "are"
+        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
+    else:
         click.echo("nothing of it waits or is stuck")
 
 
 @click.command()
-@click.argument("what", metavar="ENTITY|KIND")
+@click.argument("what", metavar="ENTITY|KIND|SELECTOR")
 @click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
-@output_option
+@entities_option
 @click.pass_context
 def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
-    """Show one entity, or all of a kind.
+    """Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
 
     ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
     """
     client = the_client(ctx)
-    if ":" not in what and what not in KINDS:
+    if what not in KINDS and _WORD.fullmatch(what) is not None:
         advice = f"{nearest(what, KINDS)}; a node is written node:{what}"
         raise HapteraError(f"there is no kind {what!r}", do=advice)
     if at is not None:
-        _print_past(past(client, what if ":" in what else None, at), what, output)
-        return
-    if ":" in what:
+        then = past(client, f"{what}:*" if what in KINDS else what, at)
+        _print_past(then, what, output)
+    elif what in KINDS:
+        found = client.get("/v1/entities", Entities, {"kind": what}).entities
+        _print_views(found, found, output)
+    elif _ENTITY.fullmatch(what) is not None:
         view = client.get(f"/v1/entities/{what}", EntityView)
         _print_views([view], view, output)
     else:
-        answer = client.get("/v1/entities", Entities, {"kind": what})
-        _print_views(answer.entities, answer.entities, output)
+        found = selected(client, what).entities
+        one = found[0] if [view.entity for view in found] == [what] else None
+        _print_views(found, found if one is None else one, output)
 
 
 def selected(client: Client, selector: str | None) -> Entities:
@@ -93,17 +107,17 @@ def selected(client: Client, selector: str | None) -> Entities:
     """
     if selector is None:
         return client.get("/v1/entities", Entities)
-    if {":", ALL} & set(selector):
-        answer = client.get("/v1/entities", Entities, {"select": selector})
-        if not answer.entities:
-            raise HapteraError(f"there is no {selector}", do="see which there are: haptera status")
-        return answer
-    answer = client.get("/v1/entities", Entities, {"nodes": selector})
-    there = {view.node for view in answer.entities}
-    if missing := [one.name for one in members(selector) if one.name not in there]:
-        raise HapteraError(
-            f"no such node: {fold(missing)}", do="see which there are: haptera status"
-        )
+    named = parse_selector(selector).choice
+    answer = client.get("/v1/entities", Entities, {"select": selector})
+    nodes = named.nodes if isinstance(named, Pattern) and named.kind is None else None
+    if nodes is not None and nodes.plain:
+        there = {view.node for view in answer.entities}
+        if missing := [one.name for one in nodes.members() if one.name not in there]:
+            what = f"no such node: {fold(missing)}"
+            raise HapteraError(what, do="see which there are: haptera status")
+    if not answer.entities:
+        what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
+        raise HapteraError(what, do="see how things are: haptera status")
     return answer
 
 
@@ -114,9 +128,9 @@ def past(client: Client, selector: str | None, at: str) -> Past:
 
 
 def _print_past(answer: Past, what: str, output: str) -> None:
-    views = [one for one in answer.entities if what in (one.entity, one.entity.partition(":")[0])]
+    views = answer.entities
     if Format(output) is not Format.TABLE:
-        print_data(views, output)
+        print_entities([view.entity for view in views], views, output)
         return
     at = utc_text_s(int(answer.at_s))
     if not views:
@@ -158,7 +172,7 @@ def _print_status(views: Sequence[EntityView]) -> None:
 
 def _print_views(views: Sequence[EntityView], data: object, output: str) -> None:
     if Format(output) is not Format.TABLE:
-        print_data(data, output)
+        print_entities([view.entity for view in views], data, output)
         return
     rows = [
         (view.entity, view.condition.value, duration(view.since_ms), values(view)) for view in views

@@ -9,7 +9,13 @@ from haptera.cli.asking import selected
 from haptera.cli.client import Client
 from haptera.cli.groups import SETTLED
 from haptera.cli.main import the_client
-from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.printing import (
+    Format,
+    entities_option,
+    output_option,
+    print_data,
+    print_entities,
+)
 from haptera.cli.words import COLOURS, chain_lines, details, printable, sentence, told, tried_lines
 from haptera.model.views import EntityDetail, EntityView
 
@@ -19,19 +25,19 @@ _LINES: Final = 50
 @click.command()
 @click.argument("selection", metavar="[ENTITY|SELECTOR]", required=False)
 @click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
-@output_option
+@entities_option
 @click.pass_context
 def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
     """Say why something is not as desired.
 
-    Of ENTITY, or of all that SELECTOR means (rack1n[1-4], service:web@rack*), or of everything.
+    Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
     """
     client = the_client(ctx)
     views = _asked_about(client, selection)
     if views and views[0].entity == selection and (verbose or Format(output) is not Format.TABLE):
         views = [_detail(client, selection)]
     if Format(output) is not Format.TABLE:
-        print_data(views, output)
+        print_entities([view.entity for view in views], views, output)
         return
     for view in views:
         click.secho(sentence(view), fg=COLOURS[view.condition])

@@ -25,8 +25,8 @@ def freeze(
 ) -> None:
     """Begin no step on what SELECTOR names, or show what is frozen.
 
-    It is looked at as before, and a step that has begun is followed to its end. SELECTOR is a
-    node-set (the nodes and all on them), node:NODESET, KIND:NAMES, KIND:NAMES@NODESET, or *.
+    It is looked at as before, and a step that has begun is followed to its end. SELECTOR goes by
+    names, groups and attributes: rack1n[1-4] (the nodes and all on them), service:web@@gpu, ….
     """
     client = the_client(ctx)
     if selector is None:

@@ -7,21 +7,33 @@ from enum import StrEnum
 import click
 import msgspec
 
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError, InputError
+from haptera.model.selector import fold_entities
 
 
 class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+    NAME = "name"
 
 
+_NO_NAMES = [one.value for one in Format if one is not Format.NAME]
 output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(_NO_NAMES),
+    default=Format.TABLE.value,
+    help="How to write the answer.",
+)
+# Where the answer is entities, also as one selector that means them.
+entities_option = click.option(
     "-o",
     "--output",
     type=click.Choice([one.value for one in Format]),
     default=Format.TABLE.value,
-    help="How to write the answer.",
+    help="How to write the answer; name: the entities as one SELECTOR.",
 )
 
 
@@ -33,6 +45,14 @@ def print_data(data: object, output: str) -> None:
         click.echo(yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False), nl=False)
     else:
         click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+
+
+def print_entities(names: Sequence[str], data: object, output: str) -> None:
+    """Write entities for programs: their names as one selector, or all that is told of them."""
+    if Format(output) is not Format.NAME:
+        print_data(data, output)
+    elif names:
+        click.echo(fold_entities(map(parse_entity, names)))
 
 
 def print_table(rows: Sequence[Sequence[str]], colours: Sequence[str | None] = ()) -> None:

@@ -37,7 +37,8 @@ from haptera.model.views import EntityView
 def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
     """Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
 
-    A SELECTOR is rack1n[1-4] (nodes, and what is on them), node:rack*, service:web@rack1n1, ….
+    A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
+    What comes to be selected is told, and what no longer is has left.
     """
     client = the_client(ctx)
     query = {} if selector is None else {"select": parse_selector(selector).text}
@@ -67,9 +68,10 @@ async def _watch(client: Client, query: Mapping[str, str], output: Format) -> No
                 if lines.get(view.entity) != line:
                     lines[view.entity] = line
                     _print(view, line, output)
-            for entity in news.event.gone:
-                if lines.pop(entity, None) is not None:
-                    click.echo(_gone(entity, output))
+            for word, entities in (("gone", news.event.gone), ("left", news.event.left)):
+                for entity in entities:
+                    if lines.pop(entity, None) is not None:
+                        click.echo(_not_there(entity, word, output))
 
 
 def _line(view: EntityView) -> str:
@@ -87,7 +89,8 @@ def _print(view: EntityView, line: str, output: Format) -> None:
     click.echo(f"{view.entity:24}  {condition}  {line}")
 
 
-def _gone(entity: str, output: Format) -> str:
+def _not_there(entity: str, word: str, output: Format) -> str:
+    """That it is gone, or left what was selected."""
     if output is Format.JSON:
-        return msgspec.json.encode({"entity": entity, "gone": True}).decode()
-    return f"{entity:24}  gone"
+        return msgspec.json.encode({"entity": entity, word: True}).decode()
+    return f"{entity:24}  {word}"
