@@ -124,7 +124,31 @@ def flat() -> st.SearchStrategy[str]:
 
 @given(st.sets(flat(), min_size=1, max_size=40))
 def test_names_of_one_number_are_folded_into_the_same_text(names):
-    assert fold(names) == str(ShellSet.fromlist(sorted(names), resolver=RESOLVER))
+    here = fold(names)
+    there = str(ShellSet.fromlist(sorted(names), resolver=RESOLVER))
+    event(f"same text: {here == there}")
+    # It misses the range 99-100 behind a number of two digits with a zero in front.
+    assert here == there or _misses_a_range(here)
+    assert sorted(expand(here)) == sorted(names)
+
+
+def _misses_a_range(text: str) -> bool:
+    """Whether a range grows by a digit, in a bracket with zeros in front of as many as it had."""
+    for bracket in re.findall(r"\[(.*?)\]", text):
+        ends = [part.split("-") for part in bracket.split(",")]
+        growing = {len(first) for first, *last in ends if last and len(last[0]) > len(first)}
+        if any(first[0] == "0" and len(first) in growing for first, *_ in ends):
+            return True
+    return False
+
+
+def test_it_misses_a_range_behind_zeros_as_the_page_says():
+    names = ["n00", "n99", "n100"]
+    assert (fold(names), str(ShellSet.fromlist(names, resolver=RESOLVER))) == (
+        "n[00,99-100]",
+        "n[00,99,100]",
+    )
+    assert "`n[00,99-100]`" in PAGE.read_text(encoding="utf-8")
 
 
 @given(st.sets(st.builds("r{}n{:02}".format, st.integers(1, 4), st.integers(1, 5)), min_size=1))
