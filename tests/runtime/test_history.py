@@ -21,12 +21,16 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Changed, Page
 from haptera.runtime.changes_sql import HISTORY_KEPT_S
 from haptera.runtime.store import Store
-from tests.api.fake_backend import FakeBackend, everything
+from tests.api.fake_backend import FakeBackend
 from tests.runtime.test_store import Opened, opened
 
 N01, N02 = node_id("n01"), node_id("n02")
 WEB = EntityId("service", "web", "n01")
 EVE, SITE = Author("user:eve", "the port is taken"), Author("user:ada")
+
+
+def everything(_entity: EntityId) -> bool:
+    return True
 
 
 def past(store: Store, **asked: int | None) -> Page:

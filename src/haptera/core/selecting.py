@@ -23,7 +23,7 @@ def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[R
     """The rows that all of these mean, as they are now."""
     groups = groups_of(table)
     for row in _candidates(table, selectors):
-        subject = _Seen(row, table.node_of(row), groups, now)
+        subject = _Seen(row, table, groups, now)
         if all(selector.means(subject) for selector in selectors):
             yield row
 
@@ -33,7 +33,7 @@ def means(table: Table, selector: Selector, entity: EntityId, now: int) -> bool:
     row = table.get(entity)
     if row is None:
         return False
-    return selector.means(_Seen(row, table.node_of(row), groups_of(table), now))
+    return selector.means(_Seen(row, table, groups_of(table), now))
 
 
 def groups_of(table: Table) -> Groups:
@@ -75,12 +75,13 @@ class Declared:
         return _Members(group, self.attributes, tuple)
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each row that is looked at, and that would take twice as long.
+@dataclass(slots=True)
 class _Seen:
-    """An entity as it is now, beside its node."""
+    """An entity as it is now."""
 
     row: Row
-    node: Row | None
+    table: Table
     groups: Groups
     now: int
 
@@ -118,7 +119,7 @@ class _Seen:
     def _whose(self, datum: Datum) -> Row | None:
         if datum.kind in (None, self.row.id.kind):
             return self.row
-        return self.node if datum.kind == NODE else None
+        return self.table.node_of(self.row) if datum.kind == NODE else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Pattern:
     @property
     def groups(self) -> list[Group]:
         """The groups that it names."""
-        sets = [nodes for nodes in (self.names, self.nodes) if nodes is not None]
+        sets = (nodes for nodes in (self.names, self.nodes) if nodes is not None)
         return [group for nodes in sets for group in nodes.groups]
 
     def means(self, subject: Subject) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Final
@@ -13,6 +14,7 @@ from haptera.model.numbers import Numbers
 # The name of the group of all nodes, and of all that a source has.
 EVERY: Final = "*"
 
+SPLIT_CACHED_MAX: Final = 16_384
 _NUMBER: Final = re.compile(r"([0-9]+)")
 
 
@@ -64,6 +66,7 @@ class Split:
     numbers: tuple[str, ...]
 
 
+@lru_cache(SPLIT_CACHED_MAX)
 def split(name: str) -> Split:
     pieces = _NUMBER.split(name)
     return Split(name, tuple(pieces[::2]), tuple(pieces[1::2]))

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from itertools import product
+from functools import cached_property
+from itertools import chain, product
 from math import prod
 from typing import Final
 
@@ -32,6 +33,8 @@ from haptera.model.reader import Reader
 
 NODES_MAX: Final = 200_000
 NODESET_BYTES_MAX: Final = 65_536
+# A set of up to so many names is kept name by name, which is quicker to look up.
+SPELT_MAX: Final = 1_000
 # How often `!`, `&` and `^` may follow on something else, for each is a step of its own.
 STEPS_MAX: Final = 100
 # How many groups a bracket after a `@` may stand for; and how many `*` and `?` there may be in a
@@ -82,28 +85,24 @@ class NodeSet:
             else:
                 steps.append((operator, [term]))
         self.steps = [(operator, Either(some)) for operator, some in steps]
+        self.terms = [term for _, some in self.steps for term in some.terms]
+        # Whether it names each node itself, not by a pattern or a group.
+        self.plain = all(isinstance(term, Block) for term in self.terms)
+        # How many names it spells out, some perhaps more than once.
+        self.count_max = sum(len(term) for term in self.terms if isinstance(term, Block))
+        groups = [term.names for term in self.terms if isinstance(term, InGroups)]
+        self.groups = tuple(chain.from_iterable(groups))
 
-    @property
-    def terms(self) -> list[Term]:
-        return [term for _, some in self.steps for term in some.terms]
-
-    @property
-    def plain(self) -> bool:
-        """Whether it names each node itself, not by a pattern or a group."""
-        return all(isinstance(term, Block) for term in self.terms)
-
-    @property
-    def count_max(self) -> int:
-        """How many names it spells out, some perhaps more than once."""
-        return sum(len(term) for term in self.terms if isinstance(term, Block))
-
-    @property
-    def groups(self) -> list[Group]:
-        """The groups that it names."""
-        return [one for term in self.terms if isinstance(term, InGroups) for one in term.names]
+    @cached_property
+    def _spelt(self) -> frozenset[str] | None:
+        """All names, where there are few."""
+        few = self.plain and self.count_max <= SPELT_MAX
+        return frozenset(member.name for member in self.members()) if few else None
 
     def has(self, name: str, groups: Groups = no_groups) -> bool:
         """Whether this name is in it."""
+        if self._spelt is not None:
+            return name in self._spelt
         one = split(name)
         inside = False
         for operator, some in self.steps:

@@ -40,7 +40,8 @@ class Numbers:
     def __post_init__(self) -> None:
         short = [one for one in self.ranges if len(one[0]) <= SPELT_MAX]
         object.__setattr__(self, "_spelt", frozenset(_texts(short)))
-        object.__setattr__(self, "_long", tuple(one for one in self.ranges if one not in short))
+        long = [one for one in self.ranges if len(one[0]) > SPELT_MAX]
+        object.__setattr__(self, "_long", tuple(long))
 
     def __len__(self) -> int:
         return sum(len(numbers) for numbers, _ in self.ranges)
