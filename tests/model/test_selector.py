@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from haptera.model.choice import Age, AllOf, AnyOf, Comparison, Datum, Layer, Not, Pattern
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.nodeset import NODES_MAX
+from haptera.model.nodeset import GROUPS_MAX, NODES_MAX, WILD_MAX
 from haptera.model.selector import (
     DEPTH_MAX,
     PARTS_MAX,
@@ -157,6 +157,14 @@ def test_the_nodes_that_all_of_it_is_on_are_known(text: str, nodes: list[str] | 
         ("n1 power=off", 4, "'p' does not belong here"),
         ("power=off,on", 10, "',' does not belong here"),
         ("n[0-99999999]", 3, f"more than {NODES_MAX} nodes"),
+        # What is bounded is so in all of a text.
+        ("n[1-150000] or n[1-60000]", 16, f"more than {NODES_MAX} nodes"),
+        ("@a[1-200] or not @b[1-100]", 19, f"more than {GROUPS_MAX} groups"),
+        (
+            "n[1-200]* and *m[1-99]",
+            15,
+            f"more than {WILD_MAX} * and ?, with the brackets spelt out",
+        ),
         ("power=", 7, "a value is missing"),
         ("power==on", 7, "a value is missing"),
         ('rack="a', 6, "a value is missing"),

@@ -21,7 +21,7 @@ Attributes = Callable[[str], Mapping[str, str] | None]
 
 def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[Row]:
     """The rows that all of these mean, as they are now."""
-    groups = groups_of(table)
+    groups = _Indexed(table)
     for row in _candidates(table, selectors):
         subject = _Seen(row, table, groups, now)
         if all(selector.means(subject) for selector in selectors):
@@ -132,7 +132,7 @@ class _Members(Collection[str]):
 
     def __contains__(self, name: object) -> bool:
         there = self.attributes(name) if isinstance(name, str) else None
-        return there is not None and _is_in(there, self.group)
+        return self.group.name in _names_in(there, self.group.source)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in self.nodes() if name in self)
@@ -141,12 +141,37 @@ class _Members(Collection[str]):
         return sum(1 for _ in self)
 
 
-def _is_in(attributes: Mapping[str, str], group: Group) -> bool:
-    if group.source is None:
-        named = attributes.get(node.groups.name, "").replace(",", " ").split()
-        return group.name == EVERY or group.name in named
-    value = attributes.get(group.source, _UNSET)
-    return value != _UNSET and group.name in (EVERY, value)
+class _Indexed:
+    """The same groups for many questions in a row: of each source that is asked for, found once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._by_source: dict[str | None, dict[str, set[str]]] = {}
+
+    def __call__(self, group: Group) -> Collection[str]:
+        found = self._by_source.get(group.source)
+        if found is None:
+            found = self._by_source[group.source] = self._find(group.source)
+        return found.get(group.name, ())
+
+    def _find(self, source: str | None) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        attributes = attributes_of(self._table)
+        for name in self._table.nodes():
+            for group in _names_in(attributes(name), source):
+                found.setdefault(group, set()).add(name)
+        return found
+
+
+def _names_in(attributes: Mapping[str, str] | None, source: str | None) -> Collection[str]:
+    """The groups of a source that a node with these attributes is in; None: there is no such."""
+    if attributes is None:
+        return ()
+    if source is None:
+        named = attributes.get(node.groups.name, _UNSET)
+        return EVERY, *named.replace(",", " ").split()
+    value = attributes.get(source, _UNSET)
+    return () if value == _UNSET else (EVERY, value)
 
 
 def _candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:

@@ -37,9 +37,9 @@ NODESET_BYTES_MAX: Final = 65_536
 SPELT_MAX: Final = 1_000
 # How often `!`, `&` and `^` may follow on something else, for each is a step of its own.
 STEPS_MAX: Final = 100
-# How many groups a bracket after a `@` may stand for; and how many `*` and `?` there may be in a
-# name, counted once for each name that the brackets beside them stand for.
-GROUPS_MAX: Final = 1_000
+# How many groups a text may name, and how many `*` and `?` it may have, those beside a bracket
+# counted once for each of its numbers: each is tried on each node.
+GROUPS_MAX: Final = 256
 WILD_MAX: Final = 256
 
 # Followed by `=` it is none: `power!=on` asks for a state.
@@ -185,14 +185,12 @@ def read_nodeset(reader: Reader) -> NodeSet:
         HapteraError: there is none, or it names more than NODES_MAX nodes.
     """
     terms: list[tuple[Operator, Term]] = []
-    count, operator = 0, Operator.UNION
+    operator = Operator.UNION
     while True:
         at = reader.at
         term = _read_term(reader)
         terms.append((operator, term))
-        count += len(term) if isinstance(term, Block) else 0
-        if count > NODES_MAX:
-            raise reader.error(f"more than {NODES_MAX} nodes", "ask for fewer at once", at)
+        reader.count("nodes", len(term) if isinstance(term, Block) else 0, NODES_MAX, at)
         if (found := reader.take(_OPERATOR)) is None:
             break
         operator = Operator(found[0])
@@ -240,9 +238,7 @@ def _read_names(reader: Reader) -> Term:
     wild = sum(piece in _WILD for piece in pieces if isinstance(piece, str))
     if not wild:
         return _block(reader, begin, pieces)
-    if wild * _count(pieces) > WILD_MAX:
-        what = f"more than {WILD_MAX} * and ?, with the brackets spelt out"
-        raise reader.error(what, "take * for the brackets", begin)
+    reader.count("* and ?, with the brackets spelt out", wild * _count(pieces), WILD_MAX, begin)
     return Globs(tuple(_spelt(pieces)))
 
 
@@ -258,8 +254,7 @@ def _read_groups(reader: Reader) -> InGroups:
         raise reader.error("the name of a group is missing", _DO_GROUP)
     if len(pieces) > 1 and any(piece in _WILD for piece in pieces if isinstance(piece, str)):
         raise reader.error("a * in the name of a group", "write * alone, or the name", begin)
-    if _count(pieces) > GROUPS_MAX:
-        raise reader.error(f"more than {GROUPS_MAX} groups", "name fewer at once", begin)
+    reader.count("groups", _count(pieces), GROUPS_MAX, begin)
     return InGroups(tuple(Group(source, name) for name in _spelt(pieces)))
 
 

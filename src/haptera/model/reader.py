@@ -1,6 +1,7 @@
 """A text being read from left to right; what is wrong with it is told with its place."""
 
 import re
+from collections import Counter
 from typing import Final
 
 from haptera.model.errors import HapteraError
@@ -16,6 +17,7 @@ class Reader:
         self.text = text
         self.at = 0
         self._what = what
+        self._counts: Counter[str] = Counter()
 
     @property
     def done(self) -> bool:
@@ -30,6 +32,16 @@ class Reader:
         if found is not None:
             self.at = found.end()
         return found
+
+    def count(self, what: str, more: int, most: int, at: int) -> None:
+        """So many more of these are in the text.
+
+        Raises:
+            HapteraError: there are more than `most`.
+        """
+        self._counts[what] += more
+        if self._counts[what] > most:
+            raise self.error(f"more than {most} {what}", "ask for fewer at once", at)
 
     def end(self, do: str) -> None:
         """Nothing is left but spaces.
