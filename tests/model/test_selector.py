@@ -15,6 +15,7 @@ from haptera.model.selector import (
     PARTS_MAX,
     SELECTOR_BYTES_MAX,
     Selector,
+    fold_entities,
     parse_selector,
 )
 
@@ -199,6 +200,23 @@ def test_what_is_wrong_is_said_with_its_place(text: str, character: int, what: s
     assert raised.value.what == what
     assert raised.value.where == f"selector {shown!r}, character {character}"
     assert raised.value.do
+
+
+UNIVERSE = [
+    *map(node_id, ("n1", "n2", "n03", "login")),
+    *(EntityId("service", name, node) for name in ("web1", "web2", "db") for node in ("n1", "n2")),
+    # The cluster's own, of names that nothing on a node has.
+    *(EntityId("module", name, None) for name in ("labnode", "rack1")),
+    EntityId("module", "jobs", "n1"),
+]
+
+
+@given(st.sets(st.sampled_from(UNIVERSE), min_size=1))
+def test_what_is_folded_into_a_selector_is_meant_by_it_and_nothing_else(
+    some: set[EntityId],
+) -> None:
+    selector = parse_selector(fold_entities(some))
+    assert {one for one in UNIVERSE if selector.could_mean(one)} == some
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
