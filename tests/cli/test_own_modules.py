@@ -1,5 +1,6 @@
 """Modules of one's own in a lab: one in Python on each node, one a command at the parent."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -28,8 +29,8 @@ modules:
   lamp:
     exec: [PYTHON, -S, LAMP, parent]
     context: parent
-    settings: {folder: FOLDER}
-  filed: {place: "filed:module", context: self, settings: {word: here}}
+    settings: {folder: FOLDER, key: {secret: "file:KEY"}, more: {secret: lamp}}
+  filed: {place: "filed:module", context: self, settings: {word: {secret: word}}}
 lab: {delay_ms: 10}
 """
 FILED = '''\
@@ -54,25 +55,38 @@ async def start(target):
 '''
 
 
+WORD, KEY = "hunter-2-for-nodes", "hunter-3-for-lamps"
+
+
 def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path):
     (tmp_path / "filed.py").write_text(FILED)
     (tmp_path / "lamps").mkdir()
-    site = SITE.replace("PYTHON", json.dumps(sys.executable)).replace("LAMP", json.dumps(str(LAMP)))
-    (tmp_path / "site.yaml").write_text(site.replace("FOLDER", str(tmp_path / "lamps")))
+    key = tmp_path / "lamp.key"
+    key.write_text(KEY)
+    key.chmod(0o600)
+    words = {"PYTHON": sys.executable, "LAMP": LAMP, "FOLDER": tmp_path / "lamps", "KEY": key}
+    site = SITE
+    for word, path in words.items():
+        site = site.replace(word, str(path))
+    (tmp_path / "site.yaml").write_text(site)
 
     def type_in(*words, given=""):
         return typed(*words, folder=tmp_path, client=client_of(tmp_path), given=given)
 
     assert type_in("site", "check", "--lab", "site.yaml")[0] == 0
     with lab(tmp_path):
+        wait_for(lambda: type_in("secret", "set", "word", given=f"{WORD}\n") == (0, "", ""))
+        # Nothing starts before its secret is there, and why says which is not.
+        wait_for(lambda: "secret lamp: No such file" in type_in("why", "module:lamp")[1])
+        assert type_in("secret", "set", "lamp", given=f"{WORD}\n") == (0, "", "")
+        assert type_in("secret", "list") == (0, "lamp\nword\n", "")
+        assert type_in("retry", "module:lamp")[0] == 0
         wait_for(lambda: type_in("status", "--check")[0] == 0)
         assert (tmp_path / "lamps" / "l1").read_text() == "on"
         (filed,) = (tmp_path / ".haptera").rglob("filed")
-        assert filed.read_text() == "here"
-        shown = {
-            one["entity"]: one for one in json.loads(type_in("get", "module", "-o", "json")[1])
-        }
-        assert {name for name, one in shown.items() if one["condition"] == "converged"} == {
+        assert filed.read_text() == WORD
+        shown = json.loads(type_in("get", "module", "-o", "json")[1])
+        assert {one["entity"] for one in shown if one["condition"] == "converged"} == {
             "module:labnode",
             "module:lamp",
             "module:filed@n1",
@@ -83,3 +97,37 @@ def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path):
         exported = type_in("export")[1]
         assert '  filed: {place: "filed:module", context: self}\n' in exported
         assert type_in("diff", "-", given=exported) == (0, "", "")
+
+        told = [exported, json.dumps(shown), type_in("history", "-o", "json")[1]]
+        told += [type_in("logs", f"module:{one}")[1] for one in ("lamp", "filed@n1")]
+        assert "begins with ['folder', 'key', 'more']" in told[-2]
+        assert not [text for text in told if WORD in text or KEY in text]
+        assert told_by_processes(tmp_path) == []
+    assert {one.relative_to(tmp_path).as_posix() for one in holding(tmp_path)} == {
+        "lamp.key",
+        ".haptera/parent/secrets/lamp",
+        ".haptera/parent/secrets/word",
+        filed.relative_to(tmp_path).as_posix(),
+    }
+
+
+def holding(folder):
+    """The files in which one of the secrets is: state, journals and logs among them."""
+    for path in folder.rglob("*"):
+        if path.is_file() and {WORD, KEY} & set(_words(path.read_bytes())):
+            yield path
+
+
+def _words(content):
+    return [one for one in (WORD, KEY) if one.encode() in content]
+
+
+def told_by_processes(folder):
+    """What a look at the processes of this lab shows of the secrets: arguments, environments."""
+    shown = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            if str(folder).encode() in text or b"HAPTERA_LAB" in text:
+                shown += _words(text)
+    return shown

@@ -34,6 +34,7 @@ from haptera.runtime.pki import (
     parse_request,
 )
 from haptera.runtime.request_server import RequestServer
+from haptera.runtime.secrets import Kept
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import server_context
 from haptera.runtime.tls_server import TlsServer, listen
@@ -131,7 +132,7 @@ async def rig(
         engines = engine_of(None, services), engine_of("n01", services, version)
         codecs = tuple(Codec(KINDS.values(), one.links.schema) for one in engines)
         heard: tuple[list[Event], list[Event]] = [], []
-        parent = ParentChannel(authority, engines[0], codecs[0], heard[0].extend, wall)
+        parent = ParentChannel(authority, engines[0], codecs[0], heard[0].extend, wall, Kept(place))
         parent.call_as(identity, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())
         parent.join(session)

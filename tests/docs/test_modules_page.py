@@ -1,5 +1,6 @@
 """The page on modules: its site file is read, its numbers are those of the code."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
 from haptera.kinds.module import Run
 from haptera.model.entity import EntityId
+from haptera.model.secrets import references
 from haptera.runtime.output import LOG_BYTES_MAX
 from haptera.runtime.process import LIMITS
+from haptera.runtime.secrets import SECRET_BYTES_MAX
 from haptera.wire.ipc import FRAME_BYTES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/modules.md").read_text("utf-8")
@@ -38,6 +41,16 @@ def test_the_modules_of_ones_own_are_read() -> None:
     assert (site.modules, [one.name for one in site.own]) == (("labnode",), ["outlet", "lamp"])
     keys = re.findall(r"^\| `(place|exec|context)` \|", PAGE, re.MULTILINE)
     assert keys == ["place", "exec", "context"]
+
+
+def test_the_secrets_of_the_page_are_named_as_it_says() -> None:
+    (text,) = re.findall(r"```yaml secrets\n(.*?)```", PAGE, re.DOTALL)
+    site = parse_site([SiteFile("site.yaml", text)], {})
+    (outlet,) = (one.desired["settings"] for one in site.entities)
+    found = [str(one) for one in references(json.loads(str(outlet)))]
+
+    assert found == ["file:/etc/strip.key", "strip"]
+    assert f"{SECRET_BYTES_MAX:,} bytes at most" in PAGE
 
 
 def test_the_page_tells_the_limits_that_hold() -> None:

@@ -83,7 +83,7 @@ def test_the_bytes_on_the_page_are_what_the_page_says() -> None:
 
     assert [line.packed for line in lines] == [encode_frame(line.content) for line in lines]
     assert {line.content["op"] for line in lines} == {
-        *("call", "cancel", "ping"),
+        *("begin", "call", "cancel", "ping"),
         *("ready", "answered", "ended", "failed", "sighted", "pong"),
     }
     works = {line.content["work"] for line in lines if line.content["op"] == "call"}
@@ -96,7 +96,7 @@ def test_a_host_holds_the_conversation_on_the_page() -> None:
         ours.setblocking(False)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve(module, theirs, now=lambda: NOW, run_dir=Path()))
+            tasks.create_task(serve(module, theirs, now=lambda: NOW))
             with ours:
                 for line in transcript():
                     if line.speaker == "daemon":

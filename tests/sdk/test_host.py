@@ -3,7 +3,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -87,6 +86,9 @@ def module_on(device: Device) -> Module[Device]:
     return module
 
 
+BEGIN = {"op": "begin", "module": "trial", "settings": {"pause_s": 2}, "run_dir": "/run/trial"}
+
+
 @dataclass
 class Daemon:
     """The other side of the link."""
@@ -119,10 +121,11 @@ def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
         ours.setblocking(False)
         device = Device()
         daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: NOW, run_dir=Path())
+        serving = serve(module_on(device), theirs, now=lambda: NOW)
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             host = tasks.create_task(serving)
             with ours:
+                await daemon.send(BEGIN)
                 ready = await daemon.next()
                 manifest = msgspec.convert(ready.pop("manifest"), Manifest)
                 assert manifest == module_on(device).manifest()
@@ -201,10 +204,11 @@ def test_the_deadline_is_checked_after_connecting() -> None:
         ours.setblocking(False)
         device, times = Device(), [NOW]
         daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: times[-1], run_dir=Path())
+        serving = serve(module_on(device), theirs, now=lambda: times[-1])
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             tasks.create_task(serving)
             with ours:
+                await daemon.send(BEGIN)
                 await daemon.next()
                 await daemon.send(a_call(1, "step", "switch_on", attributes={"slow": "yes"}))
                 await daemon.send(a_call(2, "look", "look"))

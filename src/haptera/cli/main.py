@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "retry": "haptera.cli.asking:retry",
     "history": "haptera.cli.past:history",
     "revert": "haptera.cli.past:revert",
+    "secret": "haptera.cli.secret:secret",
     "brake": "haptera.cli.brake:brake",
     "freeze": "haptera.cli.freezing:freeze",
     "thaw": "haptera.cli.freezing:thaw",

@@ -44,6 +44,7 @@ from haptera.runtime.journal import Journal
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.searcher import Searcher
+from haptera.runtime.secrets import Starter
 from haptera.runtime.tls_server import listen
 from haptera.runtime.udp import Udp
 from haptera.wire.seal import Role, Session
@@ -168,6 +169,7 @@ class _Agent:
             local_host=self._settings.address,
             wall_s=clock.wall_s,
         )
+        self._starter = Starter(self._processes, channel.find, driver.deliver)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(driver.run())
@@ -175,6 +177,7 @@ class _Agent:
                 tasks.create_task(channel.renew())
                 tasks.create_task(channel.exchange.run())
         finally:
+            self._starter.close()
             self._processes.close()
             self._searcher.close()
 
@@ -234,9 +237,9 @@ class _Agent:
             case Tell(peer, message):
                 self._udp.tell(peer, message)
             case Start():
-                self._processes.start(effect)
+                self._starter.start(effect)
             case Stop():
-                self._processes.stop(effect)
+                self._starter.stop(effect)
             case Search():
                 self._searcher.search(effect)
             case Keep():

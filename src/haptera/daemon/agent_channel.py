@@ -13,7 +13,9 @@ from haptera.core.query import detail
 from haptera.core.side import PARENT
 from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
+from haptera.model.errors import HapteraError
 from haptera.model.events import Event
+from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
 from haptera.runtime.asker import Asker, Party
 from haptera.runtime.journal import Journal
@@ -27,8 +29,11 @@ from haptera.runtime.requests import (
     RenewAsked,
     Renewed,
     Request,
+    SecretAsked,
+    SecretTold,
     Unable,
 )
+from haptera.runtime.secrets import find_here
 from haptera.runtime.tls import Certificate, client_context, is_parent, server_context
 from haptera.runtime.tls_server import TlsServer
 from haptera.wire.updates import Codec
@@ -101,6 +106,22 @@ class AgentChannel:
             lambda certificate: is_parent(certificate, self._cluster),
         )
         return await self._asker.ask(party, request)
+
+    async def find(self, reference: Reference) -> str:
+        """The value of a secret that a module's settings name.
+
+        Raises:
+            HapteraError: it cannot be had.
+        """
+        if reference.keeper is not Keeper.PARENT:
+            return await find_here(reference)
+        match await self.ask(PARENT, SecretAsked(reference.name)):
+            case SecretTold(value):
+                return value
+            case Unable(text):
+                raise HapteraError(text)
+            case _:
+                raise HapteraError(f"secret {reference}: the parent answers otherwise")
 
     async def renew(self, every_s: float = RENEWAL_EVERY_S) -> None:
         """Have the certificate renewed once half of its life is over, until cancelled."""

@@ -67,6 +67,7 @@ from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.recorder import Recorder
 from haptera.runtime.request_server import RequestServer
 from haptera.runtime.searcher import Searcher
+from haptera.runtime.secrets import Kept, Starter
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.store import STATE_FILE, Store
 from haptera.runtime.tls_server import listen as listen_for_tls
@@ -180,6 +181,7 @@ class _Parent:
         self._zygote = zygote
         self._sites = Sites(settings.name, settings.modules, settings.controllers, settings.own)
         self._home = Path(settings.directory)
+        self._secrets = Kept(self._home)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._meters = Meters()
         self._deliver: Callable[[Iterable[Event]], None]
@@ -237,7 +239,7 @@ class _Parent:
         self._record = Record(engine.table, self._recorder)
         self._deliver = self._driver.deliver
         self._channel = ParentChannel(
-            self._authority, engine, self._codec, self._deliver, clock.wall_s
+            self._authority, engine, self._codec, self._deliver, clock.wall_s, self._secrets
         )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
@@ -253,14 +255,7 @@ class _Parent:
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
-        self._processes = ModuleProcesses(
-            self._zygote,
-            self._deliver,
-            places={**BUNDLED, **{one.name: one for one in settings.own}},
-            run_dir=self._logs.directory,
-            log_dir=self._logs.log_dir,
-            controllers=Controllers(settings.controllers, self._backend),
-        )
+        self._make_starter()
         self._udp.start(self._codec, self._deliver, self._moved)
         self._sessions = {saved.peer: saved for saved in self._store.sessions()}
         for saved in self._sessions.values():
@@ -292,6 +287,18 @@ class _Parent:
         if wrong is not None:
             raise wrong
 
+    def _make_starter(self) -> None:
+        """Be able to start modules, those of one's own among them."""
+        self._processes = ModuleProcesses(
+            self._zygote,
+            self._deliver,
+            places={**BUNDLED, **{one.name: one for one in self._settings.own}},
+            run_dir=self._logs.directory,
+            log_dir=self._logs.log_dir,
+            controllers=Controllers(self._settings.controllers, self._backend),
+        )
+        self._starter = Starter(self._processes, self._secrets.find, self._deliver)
+
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
         settings = self._settings
@@ -321,6 +328,7 @@ class _Parent:
         return None if reply.refusal is None else HapteraError(reply.refusal, where=str(site))
 
     def _close(self) -> None:
+        self._starter.close()
         self._processes.close()
         self._searcher.close()
         self._zygote.close()
@@ -358,9 +366,9 @@ class _Parent:
                 case Tell(peer, message):
                     self._udp.tell(peer, message)
                 case Start():
-                    self._processes.start(effect)
+                    self._starter.start(effect)
                 case Stop():
-                    self._processes.stop(effect)
+                    self._starter.stop(effect)
                 case Search():
                     self._searcher.search(effect)
                 case Reply():

@@ -5,12 +5,26 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
+
 from haptera.core.engine import Engine
 from haptera.daemon.exchange import Exchange
+from haptera.kinds import module
+from haptera.model.errors import HapteraError
 from haptera.model.events import Event
+from haptera.model.secrets import Keeper, Reference, references
 from haptera.runtime.asker import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.pki import Authority, issue_node, parse_request
-from haptera.runtime.requests import Answer, RenewAsked, Renewed, Request, Unable
+from haptera.runtime.requests import (
+    Answer,
+    RenewAsked,
+    Renewed,
+    Request,
+    SecretAsked,
+    SecretTold,
+    Unable,
+)
+from haptera.runtime.secrets import Kept
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
 from haptera.wire.updates import Codec
@@ -26,8 +40,11 @@ class ParentChannel:
         codec: Codec,
         deliver: Callable[[Iterable[Event]], None],
         wall_s: Callable[[], float],
+        secrets: Kept,
     ) -> None:
         self._authority = authority
+        self._engine = engine
+        self._secrets = secrets
         self._wall_s = wall_s
         self.exchange = Exchange(engine, codec, self.ask, deliver)
         self._sessions: dict[str, SavedSession] = {}
@@ -56,6 +73,8 @@ class ParentChannel:
         match request:
             case RenewAsked(csr):
                 return self._renewed(caller, csr)
+            case SecretAsked(name):
+                return await self._secret(caller, name)
             case _:
                 return self.exchange.answer(caller, request)
 
@@ -71,6 +90,22 @@ class ParentChannel:
             lambda certificate: is_node(certificate, agreement.cluster, agreement.node),
         )
         return await self._asker.ask(party, request, within_s)
+
+    async def _secret(self, caller: str, name: str) -> Answer:
+        """A secret, told only to a node of which a module is desired that names it."""
+        wanted = Reference(Keeper.PARENT, name)
+        named = (
+            one.desired.get(module.settings.name)
+            for one in self._engine.table.stored()
+            if one.entity.kind == module.kind.name and one.entity.node == caller
+        )
+        texts = (str(one.value) for one in named if one is not None)
+        if not any(wanted in references(msgspec.json.decode(text)) for text in texts):
+            return Unable(f"no module on {caller} is to have the secret {name}")
+        try:
+            return SecretTold(await self._secrets.find(wanted))
+        except HapteraError as error:
+            return Unable(str(error))
 
     def _renewed(self, caller: str, csr: bytes) -> Answer:
         request = parse_request(csr)

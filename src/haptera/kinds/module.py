@@ -8,6 +8,7 @@ import msgspec
 from haptera.kinds import node
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Applied, Kind, Plain, Variable
+from haptera.model.secrets import SECRET, references
 
 
 class Run(StrEnum):
@@ -30,9 +31,13 @@ applied = Variable(
 
 def _object(text: str) -> None:
     try:
-        msgspec.json.decode(text, type=dict[str, Any])
+        settings = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise HapteraError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
+    if SECRET in settings:
+        raise HapteraError("settings as a whole are no secret", do="name it below a setting")
+    for _ in references(settings):
+        pass  # each names a secret
 
 
 version = Plain("module", "version", str, size_bytes_max=32)

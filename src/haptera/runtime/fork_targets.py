@@ -37,9 +37,7 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     if not isinstance(module, Module):
         raise HapteraError("is no module", where=arguments["place"], do="name a Module")
     link = socket.socket(fileno=descriptors[0])
-    settings = _object(arguments["settings"])
-    run_dir = Path(arguments["run_dir"])
-    asyncio.run(serve(module, link, now=clock.now_ns, run_dir=run_dir, settings=settings))
+    asyncio.run(serve(module, link, now=clock.now_ns))
 
 
 def command_process(arguments: dict[str, Any], descriptors: list[int]) -> None:

@@ -15,7 +15,7 @@ from haptera.sdk.target import Boot
 
 
 def begin_frame(start: Start, run_dir: Path) -> Frame:
-    """What a command is told first; a module in Python is handed it when it is forked."""
+    """What a module is told first, over its link: nobody else sees its settings."""
     settings = msgspec.json.decode(start.settings) if start.settings else {}
     return {"op": "begin", "module": start.module, "settings": settings, "run_dir": str(run_dir)}
 

@@ -92,9 +92,7 @@ class ModuleProcesses:
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
-        place = self._places.get(module)
-        command = isinstance(place, ModulePlace) and place.command
-        process.begin(begin_frame(start, self._run_dir) if command else None)
+        process.begin(None if process.served else begin_frame(start, self._run_dir))
         with theirs:
             self._fork(process, theirs.fileno(), output.writing)
         output.close_writing()
@@ -150,7 +148,6 @@ class ModuleProcesses:
         if isinstance(place, ModulePlace) and place.command:
             arguments |= {"command": place.command, "folder": place.folder}
             return "haptera.runtime.fork_targets:command_process", arguments
-        arguments |= {"run_dir": str(self._run_dir), "settings": start.settings}
         if isinstance(place, ModulePlace):
             arguments |= {"place": place.place, "folder": place.folder}
         else:

@@ -52,7 +52,13 @@ class RenewAsked(msgspec.Struct, frozen=True, tag_field="op", tag="renew"):
     request: bytes
 
 
-Request = EntityAsked | LogAsked | ListAsked | SchemaAsked | RecallAsked | RenewAsked
+class SecretAsked(msgspec.Struct, frozen=True, tag_field="op", tag="secret"):
+    """A secret that the settings of a module on this node name."""
+
+    name: str
+
+
+Request = SecretAsked | EntityAsked | LogAsked | ListAsked | SchemaAsked | RecallAsked | RenewAsked
 
 
 class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told"):
@@ -83,13 +89,20 @@ class Renewed(msgspec.Struct, frozen=True, tag_field="op", tag="renewed"):
     certificate: bytes
 
 
+class SecretTold(msgspec.Struct, frozen=True, tag_field="op", tag="secret told"):
+    value: str
+
+    def __repr__(self) -> str:
+        return "SecretTold()"
+
+
 class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
     """There is no answer: why, in words for people."""
 
     text: str
 
 
-Answer = EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | Unable
+Answer = SecretTold | EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | Unable
 
 
 def pack(said: Request | Answer) -> bytes:

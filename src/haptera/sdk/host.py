@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import msgspec
 
@@ -19,8 +19,6 @@ CALLS_MAX = 256
 TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
-
-NO_SETTINGS: Final[Mapping[str, Any]] = {}
 
 
 class _Boot(msgspec.Struct, frozen=True, gc=False):
@@ -49,22 +47,26 @@ async def serve(
     link: socket.socket,
     *,
     now: Callable[[], int],
-    run_dir: Path,
-    settings: Mapping[str, Any] = NO_SETTINGS,
 ) -> None:
-    """Serve calls until the other side closes the link; whatever is under way ends with it.
+    """Be told to begin, then serve calls until the other side closes the link.
+
+    Whatever is under way ends with it.
 
     Raises:
         HapteraError: what came over the link is no frame, or asks for nothing that we know.
     """
     reader, writer = await asyncio.open_connection(sock=link)
-    host = _Host(module, writer, now, run_dir, settings)
+    frames = frames_of(reader)
     breach: HapteraError | None = None
     try:
+        first = await anext(frames, None)
+        if first is None:
+            return
+        host = _Host(module, writer, now, *_begun(first))
         async with asyncio.TaskGroup() as tasks:
             host.ready()
             try:
-                async for frame in frames_of(reader):
+                async for frame in frames:
                     host.take(frame, tasks)
             except HapteraError as error:
                 # Kept, and raised below: a task group would wrap it.
@@ -220,6 +222,15 @@ class _Host:
     def _send(self, frame: Frame) -> None:
         if not self._writer.is_closing():
             self._writer.write(encode_frame(frame))
+
+
+def _begun(frame: Frame) -> tuple[Path, Mapping[str, Any]]:
+    """Where files may be kept, and the settings."""
+    match frame:
+        case {"op": "begin", "run_dir": str(run_dir), "settings": dict(settings)}:
+            return Path(run_dir), settings
+        case _:
+            raise HapteraError(f"the daemon begins with {frame.get('op')!r}")
 
 
 def _parsed(frame: Frame) -> _Call:

@@ -1,0 +1,70 @@
+"""`haptera secret`: the secrets that a parent keeps, put where it finds them."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from haptera.model.entity import check_name
+from haptera.model.errors import HapteraError
+from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept
+
+_dir_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="Where the parent's .haptera/ is.",
+)
+
+
+@click.group()
+def secret() -> None:
+    """Keep secrets for modules, beside a parent's state; they are never shown again."""
+
+
+@secret.command("set")
+@click.argument("name")
+@_dir_option
+def put(name: str, directory: Path) -> None:
+    r"""Keep what stands on standard input as NAME; settings name it as {secret: NAME}.
+
+    A module is handed the new value when it is started the next time.
+
+    \b
+    Examples:
+      haptera secret set bmc < password.txt
+      pass show bmc | haptera secret set bmc
+    """
+    check_name(name)
+    if sys.stdin.isatty():
+        value = click.prompt(name, hide_input=True, confirmation_prompt=True, err=True).encode()
+    else:
+        value = sys.stdin.buffer.read(SECRET_BYTES_MAX + 2)
+    _kept(directory).put(name, value)
+
+
+@secret.command("list")
+@_dir_option
+def names(directory: Path) -> None:
+    """Show the names of all secrets."""
+    for name in _kept(directory).names():
+        click.echo(name)
+
+
+@secret.command("remove")
+@click.argument("name")
+@_dir_option
+def remove(name: str, directory: Path) -> None:
+    """Keep NAME no longer."""
+    _kept(directory).remove(name)
+
+
+def _kept(directory: Path) -> Kept:
+    home = directory.resolve() / ".haptera" / "parent"
+    if not home.is_dir():
+        raise HapteraError(
+            "no parent was started here yet", where=str(home), do="name its directory with --dir"
+        )
+    return Kept(home)

@@ -1,0 +1,88 @@
+"""References to secrets in settings: `{secret: NAME}`, resolved only where a module is started."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from haptera.model.entity import check_name
+from haptera.model.errors import HapteraError
+
+SECRET: Final = "secret"
+_PATH_BYTES_MAX: Final = 256
+
+
+class Keeper(StrEnum):
+    """Who keeps a secret: the parent, or the machine that the module runs on."""
+
+    PARENT = "parent"
+    FILE = "file"
+    ENVIRONMENT = "env"
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """One secret by name: `NAME`, `file:PATH` or `env:NAME`."""
+
+    keeper: Keeper
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.keeper is Keeper.PARENT else f"{self.keeper}:{self.name}"
+
+
+def parse_reference(text: str) -> Reference:
+    """Read what stands for a secret.
+
+    Raises:
+        HapteraError: it names none.
+    """
+    keeper, colon, rest = text.partition(":")
+    if not colon:
+        return Reference(Keeper.PARENT, check_name(text))
+    if keeper == Keeper.FILE and rest.startswith("/") and len(rest.encode()) <= _PATH_BYTES_MAX:
+        return Reference(Keeper.FILE, rest)
+    if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
+        return Reference(Keeper.ENVIRONMENT, rest)
+    raise HapteraError(
+        f"{text[:80]!r} names no secret", do="write NAME, file:/PATH or env:VARIABLE"
+    )
+
+
+def references(settings: Any) -> Iterator[Reference]:
+    """All that are in some settings, in order.
+
+    >>> [str(one) for one in references({"user": "eve", "password": {"secret": "bmc"}})]
+    ['bmc']
+
+    Raises:
+        HapteraError: one names no secret, or something stands beside it.
+    """
+    match settings:
+        case {"secret": str(text)} if len(settings) == 1:
+            yield parse_reference(text)
+        case dict() if SECRET in settings:
+            raise HapteraError(
+                "a secret is named alone, as a text", do="write `NAME: {secret: NAME}`"
+            )
+        case dict():
+            for one in settings.values():
+                yield from references(one)
+        case list():
+            for one in settings:
+                yield from references(one)
+        case _:
+            pass
+
+
+def resolved(settings: Any, values: Mapping[Reference, str]) -> Any:
+    """The settings with each reference replaced by its value."""
+    match settings:
+        case {"secret": str(text)}:
+            return values[parse_reference(text)]
+        case dict():
+            return {key: resolved(one, values) for key, one in settings.items()}
+        case list():
+            return [resolved(one, values) for one in settings]
+        case _:
+            return settings

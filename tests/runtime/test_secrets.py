@@ -1,0 +1,132 @@
+"""Secrets where they are kept, and on their way to a module's process, which alone is told them."""
+
+import asyncio
+import stat
+
+import pytest
+
+from haptera.model.effects import Start, Stop
+from haptera.model.errors import HapteraError
+from haptera.model.events import Exited
+from haptera.model.secrets import Keeper, parse_reference
+from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept, Starter
+
+
+class Processes:
+    """What a `Starter` starts and stops."""
+
+    def __init__(self):
+        self.done = []
+
+    def start(self, start):
+        self.done.append(start)
+
+    def stop(self, stop):
+        self.done.append(stop)
+
+
+def found(kept, text):
+    return asyncio.run(kept.find(parse_reference(text)))
+
+
+def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_path):
+    kept = Kept(tmp_path)
+    assert kept.names() == []
+    kept.put("bmc", b"hunter2\n")
+    kept.put("bmc", b"hunter3\n")
+    kept.put("ldap", "pässwörd".encode())
+
+    assert kept.names() == ["bmc", "ldap"]
+    assert (found(kept, "bmc"), found(kept, "ldap")) == ("hunter3", "pässwörd")
+    for path in (tmp_path / "secrets", tmp_path / "secrets" / "bmc"):
+        assert path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) == 0
+    kept.remove("bmc")
+    assert kept.names() == ["ldap"]
+
+
+def test_what_cannot_be_kept_is_told(tmp_path):
+    kept = Kept(tmp_path)
+    for name, value in (("a/b", b"x"), ("a", b""), ("a", b"\n"), ("a", b"\xff"),
+                        ("a", b"x" * (SECRET_BYTES_MAX + 1))):  # fmt: skip
+        with pytest.raises(HapteraError):
+            kept.put(name, value)
+    with pytest.raises(HapteraError, match="there is no secret 'a'"):
+        kept.remove("a")
+    assert kept.names() == []
+
+
+def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch):
+    monkeypatch.setenv("BMC_KEY", "from the environment")
+    (tmp_path / "key").write_text("from a file\n")
+    (tmp_path / "key").chmod(0o600)
+    kept = Kept(tmp_path)
+    assert found(kept, "env:BMC_KEY") == "from the environment"
+    assert found(kept, f"file:{tmp_path}/key") == "from a file"
+
+    (tmp_path / "key").chmod(0o640)
+    for text, what in (
+        (f"file:{tmp_path}/key", "others can read its file"),
+        (f"file:{tmp_path}/none", "No such file"),
+        ("env:NO_SUCH_KEY", "it is not set"),
+        ("bmc", "secret bmc: No such file"),
+    ):
+        with pytest.raises(HapteraError, match=what) as raised:
+            found(kept, text)
+        assert "from a file" not in str(raised.value)
+
+
+def starting(find, *orders):
+    """What comes of these orders: what was done, and what was told."""
+    processes, told = Processes(), []
+
+    async def whole():
+        starter = Starter(processes, find, told.extend)
+        for order in orders:
+            starter.stop(order) if isinstance(order, Stop) else starter.start(order)
+        async with asyncio.timeout(10):
+            while starter.waiting:  # noqa: ASYNC110  what is waited for is no event of ours
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        starter.close()
+
+    asyncio.run(whole())
+    return processes.done, told
+
+
+NAMED = '{"user":"eve","keys":[{"secret":"bmc"},{"secret":"env:K"}]}'
+
+
+async def secret(reference):
+    await asyncio.sleep(0)
+    return f"the {reference}"
+
+
+def test_a_module_is_started_with_the_values_of_what_its_settings_name():
+    plain = Start("jobs", 1, '{"a":1}')
+    done, told = starting(secret, Start("bmc", 2, NAMED), plain)
+
+    assert (done, told) == (
+        [plain, Start("bmc", 2, '{"user":"eve","keys":["the bmc","the env:K"]}')],
+        [],
+    )
+
+
+def test_a_secret_that_cannot_be_had_is_why_a_module_was_not_started():
+    async def lost(reference):
+        if reference.keeper is Keeper.ENVIRONMENT:
+            raise HapteraError(f"secret {reference}: it is not set for the daemon")
+        return "known"
+
+    assert starting(lost, Start("bmc", 2, NAMED)) == (
+        [],
+        [Exited("bmc", "was not started: secret env:K: it is not set for the daemon", 2)],
+    )
+
+
+def test_a_process_that_is_stopped_before_its_secrets_are_found_never_starts():
+    async def never(reference):
+        await asyncio.Event().wait()
+
+    done, told = starting(never, Start("bmc", 2, NAMED), Stop("bmc", 2), Stop("bmc", 1))
+
+    assert (done, told) == ([Stop("bmc", 1)], [Exited("bmc", "it was not started", 2)])
