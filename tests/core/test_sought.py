@@ -1,6 +1,7 @@
 """A worker's answer is the planner's own: the same chain, of the same parts, by way of bytes."""
 
 from dataclasses import replace
+from random import Random
 
 import msgspec
 import pytest
@@ -13,6 +14,8 @@ from haptera.core.sought import Sought, search_for, sought, understood
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
 from haptera.testing.searching import searched
+from tests.core.shapes import drawn, entangled
+from tests.core.shapes import problem as problem_of
 from tests.core.strategies import Question, questions
 from tests.core.test_planner import follow, from_memory, known
 
@@ -47,7 +50,8 @@ def test_a_worker_finds_what_the_planner_finds(
     if isinstance(free, Chain) and free.links and data.draw(st.booleans()):
         barred = frozenset([path(free)])
     one = asked(question, barred)  # Compiled anew: it must know as little as a worker does.
-    assert understood(one, answered(one, budget)) == planned(one, budget)
+    expected = planned(asked(question, barred), budget)
+    assert understood(one, answered(one, budget)) == expected
 
 
 @given(questions(), st.data())
@@ -67,6 +71,22 @@ def test_a_chain_that_was_tampered_with_is_refused_or_holds_all_the_same(
         assert isinstance(found, Chain)
         end = known(question, follow(question, found)[-1])
         assert question.desired.items() <= end.items()
+
+
+@pytest.mark.parametrize("seed", [9, 14, 43])
+def test_what_is_left_of_an_answer_need_not_be_sought(seed: int) -> None:
+    random = Random(seed)
+    problem = problem_of(entangled(10, random))
+    observed, desired = drawn(problem, random), drawn(problem, random)
+    desired = dict(list(desired.items())[:4])
+    one = asked(Question(problem, observed, {}, desired))
+    assert isinstance(planned(one, 0), NoChain)
+    chain = understood(one, answered(one, 4_000))
+    assert isinstance(chain, Chain)
+    for number, state in enumerate(chain.states):
+        rest = plan(one.domain, one.domain.start(state, {}), desired, budget=0)
+        assert isinstance(rest, Chain)
+        assert rest.links == chain.links[number:]
 
 
 def path(chain: Chain) -> str:

@@ -1,6 +1,6 @@
 """A goal in the parts that have nothing to do with each other, each searched for by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from heapq import merge
@@ -91,6 +91,13 @@ class Factors:
         if moves is None:
             return search(self.whole, start, Estimate(self.whole), budget=budget, barred=barred)
         return Route(moves, sum(one.cost for one in routes), expanded)
+
+    def keep(self, start: int, moves: Sequence[Move]) -> None:
+        """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""
+        for one in self.parts:
+            mine = tuple(move for move in moves if move.touches & one.scope.within)
+            cost = sum(move.part.cost for move in mine)
+            one.tables.keep(start & one.scope.within, Route(mine, cost, expanded=0))
 
     def _together(
         self, chains: list[tuple[Move, ...]], barred: frozenset[str]

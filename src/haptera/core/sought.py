@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import chain_of, plan
 from haptera.core.problem import Problem
+from haptera.core.scope import Memory
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
 from haptera.model.effects import Search
@@ -79,7 +81,8 @@ def answer(search: Search) -> Searched:
 def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None:
     """The answer in the parts of the class itself; None where it does not answer this question.
 
-    Each part is taken as the planner would take it, so that what cannot be is found out here.
+    Each part is taken as the planner would take it, so that what cannot be is found out here. On
+    the way that it tells of nothing has to be sought again.
     """
     if isinstance(told, NoChain):
         return told
@@ -96,6 +99,9 @@ def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None
         state = domain.strip(state & move.keep | move.put)
     if not domain.meets(state, dict(one.goal)):
         return None
+    if told.optimal and not one.barred:
+        memory = Memory.DOUBTED if told.doubts else Memory.TRUSTED
+        factors_of(domain, dict(one.goal), memory).keep(root, made)
     return replace(chain_of(domain, root, made, told.expanded), optimal=told.optimal)
 
 
