@@ -9,9 +9,9 @@ from haptera.core.diff import goal as goal_of
 from haptera.core.knowledge import Domain
 from haptera.core.query import view
 from haptera.core.rows.row import Row
-from haptera.core.rows.states import States, Verdict
+from haptera.core.rows.states import States
 from haptera.core.rows.table import Table
-from haptera.core.search import affordable
+from haptera.core.stages import End
 from haptera.core.state import start
 from haptera.model.chain import Chain, ReasonKind
 from haptera.model.changes import Change
@@ -35,9 +35,10 @@ class Alike:
 
     def open(self) -> Iterator[tuple[Row, int]]:
         """Those that are not as desired, for whom a part or a reason comes next."""
-        numbers = self._states().next_parts(self.goal, budget=affordable(self.domain))
+        # What takes a search is searched for once, with its chain.
+        numbers = self._states().next_parts(self.goal, budget=0)
         for row, word, number in zip(self.rows, self.words, numbers, strict=True):
-            if number != Verdict.MET:
+            if number != End.MET:
                 yield row, word
 
     def _states(self) -> "States | Columns":

@@ -44,7 +44,8 @@ def knowable(scope: Scope, states_max: int) -> list[int] | None:
     fields = {field.name: field for field in scope.fields}
     grounds = {one.variable: one for one in scope.grounds}
     states = [0]
-    for name in (*(fields.keys() - grounds.keys()), *grounds):
+    always = (name for name in fields if name not in grounds)
+    for name in (*always, *grounds):
         one, field = grounds.get(name), fields[name]
         states = [
             state | bit

@@ -10,7 +10,7 @@ that can be made is the first of a cheapest route, and any other is not.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
@@ -22,12 +22,15 @@ from haptera.core.scope import Row, Scope, joined
 from haptera.core.word import Field, Grounds, is_grounded
 
 
-class End(Enum):
-    """Why no move is told of a state: it meets the goal, nothing leads on, or it is not known."""
+class End(IntEnum):
+    """Why no move is told of a state: it meets the goal, nothing leads on, or it is not known.
 
-    MET = auto()
-    WALLED = auto()
-    UNKNOWN = auto()
+    Below zero, so that it can stand in place of a move's number.
+    """
+
+    MET = -1
+    WALLED = -2
+    UNKNOWN = -3
 
 
 # Moves with their places in the order of all.

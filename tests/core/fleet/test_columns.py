@@ -12,7 +12,7 @@ from haptera.core.fleet.columns import Columns
 from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
-from haptera.core.rows.states import States, Verdict, numbering
+from haptera.core.rows.states import States, numbering
 from haptera.core.scope import Memory, Scope
 from haptera.core.search import EXPANSIONS_MAX
 from haptera.core.solved import knowable, solve
@@ -48,13 +48,13 @@ def words_around(domain: Domain, question: Question, random: Random) -> list[int
 
 
 def planned(domain: Domain, word: int, goal: Mapping[str, str], budget: int) -> tuple[object, ...]:
-    """What the chain begins with, or the verdict."""
+    """What the chain begins with, or its end."""
     answer = plan(domain, word, goal, budget=budget)
     if isinstance(answer, NoChain):
         spent = answer.reason.kind is ReasonKind.BUDGET
-        return (Verdict.BUDGET if spent else Verdict.NONE,)
+        return (End.UNKNOWN if spent else End.WALLED,)
     if not answer.links:
-        return (Verdict.MET,)
+        return (End.MET,)
     link = answer.links[0]
     return (link.look, link.expect) if isinstance(link, Find) else (link.step,)
 
@@ -62,7 +62,7 @@ def planned(domain: Domain, word: int, goal: Mapping[str, str], budget: int) -> 
 def told(domain: Domain, number: int) -> tuple[object, ...]:
     """The same of a number."""
     if number < 0:
-        return (Verdict(number),)
+        return (End(number),)
     link = list(numbering(domain))[number].link
     return (link.look, link.expect) if isinstance(link, Find) else (link.step,)
 
@@ -153,6 +153,14 @@ def test_many_variables_are_read_at_once(parts: Parts) -> None:
     assert min(numbers) >= 0
 
 
+def test_what_would_make_too_large_a_table_is_not_read_at_once() -> None:
+    domain = compile_class(problem(in_chain(7)))
+    goal = dict.fromkeys(domain.fields, "on")
+    (part,) = factors_of(domain, goal, Memory.TRUSTED).parts
+    moves = NextMoves(part.scope, 0, ahead=solve(part.scope, 10_000))
+    assert table(moves, part.scope.fields, numbering(domain)) is None
+
+
 def test_what_no_table_tells_is_planned_by_itself() -> None:
     random = Random(2)
     domain = compile_class(problem(entangled(12, random)))
@@ -160,7 +168,7 @@ def test_what_no_table_tells_is_planned_by_itself() -> None:
     words = [domain.start(drawn(domain.problem, random), {}) for _ in range(6)]
     numbers = Columns(domain, words * 2).next_parts(goal, budget=40).tolist()
     assert numbers == States(domain, words * 2).next_parts(goal, budget=40)
-    assert Verdict.BUDGET in numbers
+    assert End.UNKNOWN in numbers
     assert numbers[:6] == numbers[6:]
 
 

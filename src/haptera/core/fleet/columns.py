@@ -16,9 +16,10 @@ from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, levels_of
 from haptera.core.fleet.masks import Column, Mask, stands
 from haptera.core.knowledge import Domain
 from haptera.core.planner import next_part
-from haptera.core.rows.states import Verdict, number, numbering
+from haptera.core.rows.states import number, numbering
 from haptera.core.scope import Memory
 from haptera.core.search import EXPANSIONS_MAX
+from haptera.core.stages import End
 from haptera.core.word import Field, Grounds
 
 Numbers = NDArray[np.int32]
@@ -48,16 +49,16 @@ class Columns:
             column[lost] += field.width
 
     def next_parts(self, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX) -> Numbers:
-        """The number of the move that comes next for each, or the verdict; words are stripped."""
+        """The number of the move that comes next for each, or its end; words are stripped."""
         factors = factors_of(self._domain, goal, Memory.TRUSTED)
         levels = np.full(self._count, MET, np.int32)
         for table in levels_of(self._domain, factors):
             each = UNKNOWN if table is None else table.read(self.sheet)
             np.minimum(levels, each, out=levels)
-        none = (levels == WALLED) & ~self._doubtful(goal)
-        unsure = np.flatnonzero((levels < 0) & ~none)
-        levels[levels == MET] = Verdict.MET
-        levels[none] = Verdict.NONE
+        walled = (levels == WALLED) & ~self._doubtful(goal)
+        unsure = np.flatnonzero((levels < 0) & ~walled)
+        levels[levels == MET] = End.MET
+        levels[walled] = End.WALLED
         levels[unsure] = self._planned(unsure, goal, budget)
         return levels
 

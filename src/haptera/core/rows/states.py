@@ -4,24 +4,12 @@ The twin of `core/fleet/columns.py`, for whoever has no numpy; a property test h
 """
 
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 
 from haptera.core.knowledge import Domain
 from haptera.core.planner import next_part
 from haptera.core.search import EXPANSIONS_MAX
 from haptera.core.stages import End
 from haptera.core.word import Move
-
-
-class Verdict(IntEnum):
-    """Why no part comes next, in place of a number."""
-
-    MET = -1
-    NONE = -2
-    BUDGET = -3
-
-
-VERDICTS = {End.MET: Verdict.MET, End.WALLED: Verdict.NONE, End.UNKNOWN: Verdict.BUDGET}
 
 
 class States:
@@ -39,7 +27,7 @@ class States:
         self._words = [self._domain.strip(word) for word in self._words]
 
     def next_parts(self, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX) -> list[int]:
-        """The number of the move that comes next for each, or the verdict; words are stripped."""
+        """The number of the move that comes next for each, or its end; words are stripped."""
         numbers = numbering(self._domain)
         found = {
             word: number(next_part(self._domain, word, goal, budget=budget), numbers)
@@ -54,4 +42,4 @@ def numbering(domain: Domain) -> Mapping[Move, int]:
 
 
 def number(found: Move | End, numbers: Mapping[Move, int]) -> int:
-    return VERDICTS[found] if isinstance(found, End) else numbers[found]
+    return found if isinstance(found, End) else numbers[found]
