@@ -11,8 +11,8 @@ from haptera.core.word import Move, strip
 
 # States of one goal whose next moves are kept, over all its factors.
 STATES_MAX: Final = 2_048
-# Moves tried to work out a factor ahead, over all its states: some 10 ms.
-WORK_MAX: Final = 20_000
+# Moves tried to work out a factor ahead, over all its states: some 5 ms.
+WORK_MAX: Final = 10_000
 
 
 class NextMoves:
