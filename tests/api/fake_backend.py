@@ -32,13 +32,13 @@ from haptera.model.views import (
     Summary,
     detail_of,
 )
-from haptera.runtime.tokens import Scope
+from haptera.runtime.tokens import ApiToken, Bearer, MintedToken, Scope
 from tests.model.view_subject import ViewSubject
 
 TOKENS = {
-    "read-token": ("eve", Scope.READ),
-    "write-token": ("bob", Scope.WRITE),
-    "admin-token": ("ada", Scope.ADMIN),
+    "read-token": Bearer("eve", Scope.READ),
+    "write-token": Bearer("bob", Scope.WRITE),
+    "admin-token": Bearer("ada", Scope.ADMIN),
 }
 
 
@@ -54,6 +54,7 @@ class FakeBackend:
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.history = []
         self.noted = []
+        self.minted = {}  # tokens by text
         self.happenings = []  # latest first
         self.pasts = {}  # views by time
         self.asked = []
@@ -105,9 +106,9 @@ class FakeBackend:
     def figures(self):
         return Figures(self.summary().counts)
 
-    def summary(self):
+    def summary(self, within=None):
         counts = {}
-        for view in self.entities([]):
+        for view in self.entities([] if within is None else [within]):
             counts.setdefault(view.kind, Counter())[view.condition.value] += 1
         return Summary({kind: dict(one) for kind, one in counts.items()})
 
@@ -139,7 +140,21 @@ class FakeBackend:
         self.asked.append(entity)
 
     def check_token(self, text):
-        return TOKENS.get(text)
+        held = {text: row.bearer for text, row in self.minted.items()}
+        return (TOKENS | held).get(text)
+
+    def tokens(self):
+        return list(self.minted.values())
+
+    async def mint_token(self, bearer, ttl_s):
+        number = len(self.minted) + 1
+        row = ApiToken(f"t{number}", bearer, b"", 1000.0, 1000.0 + ttl_s)
+        self.minted[f"hp1.t{number}.secret"] = row
+        return MintedToken(row, f"hp1.t{number}.secret")
+
+    async def revoke_token(self, key):
+        text = next((text for text, row in self.minted.items() if row.id == key), None)
+        return None if text is None else self.minted.pop(text)
 
     def past(self, chosen, *, before, count_max):
         some = [

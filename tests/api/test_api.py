@@ -70,6 +70,9 @@ ROUTES = [
     ("GET", "/v1/events", Scope.READ),
     ("GET", "/v1/brake", Scope.READ),
     ("DELETE", "/v1/brake", Scope.WRITE),
+    ("GET", "/v1/tokens", Scope.ADMIN),
+    ("POST", "/v1/tokens", Scope.ADMIN),
+    ("DELETE", "/v1/tokens/t1", Scope.ADMIN),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
     ("GET", "/v1/happenings", Scope.READ),
@@ -85,6 +88,7 @@ ADMITTED = {
     "/v1/events": 400,
     "/v1/entities/node:n1/retry": 202,
     "/v1/freezes?selector=n1": 404,
+    "/v1/tokens/t1": 404,
 }
 BEARERS = [None, "wrong-token", *TOKENS]
 
@@ -93,9 +97,12 @@ BEARERS = [None, "wrong-token", *TOKENS]
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
 def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path, scope, token):
     _, app = quick()
-    freeze = {"selector": "n1", "reason": "board swap"}
+    bodies = {
+        "/v1/freezes": {"selector": "n1", "reason": "board swap"},
+        "/v1/tokens": {"name": "eve", "scope": "read", "for_s": 60},
+    }
     site = path.startswith(("/v1/apply", "/v1/diff"))
-    body = apply_body() if site else freeze if path == "/v1/freezes" else {}
+    body = apply_body() if site else bodies.get(path, {})
     # A bad place in the stream: that it is looked at shows that one was let in.
     headers = {"last-event-id": "nonsense"} if path == "/v1/events" else {}
     answer = ask(app, method, path, token=token, body=body, headers=headers)
@@ -104,10 +111,11 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
         assert answer.status == 200
     elif token not in TOKENS:
         assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
-    elif ranks[TOKENS[token][1]] < ranks[scope]:
+    elif ranks[TOKENS[token].scope] < ranks[scope]:
         assert answer.status == 403
     else:
-        assert answer.status == ADMITTED.get(path, 200)
+        made = 201 if (method, path) == ("POST", "/v1/tokens") else 200
+        assert answer.status == ADMITTED.get(path, made)
 
 
 def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
@@ -132,7 +140,7 @@ def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
-        (one.method, one.path.format(entity="node:n1", revision=1))
+        (one.method, one.path.format(entity="node:n1", revision=1, token="t1"))
         for one in endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}

@@ -101,6 +101,7 @@ def test_a_file_of_the_version_before_is_taken_over_with_its_history(tmp_path: P
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             "ALTER TABLE history DROP COLUMN owner_before; ALTER TABLE history DROP COLUMN written;"
+            "ALTER TABLE tokens DROP COLUMN made_s; ALTER TABLE tokens DROP COLUMN within;"
             "DROP INDEX history_of_entity; DROP TABLE writes; DROP TABLE deeds;"
             "PRAGMA user_version = 2;"
         )

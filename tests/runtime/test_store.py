@@ -39,9 +39,9 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.runtime.sessions import SavedSession
-from haptera.runtime.sessions_sql import Claimed, Refused
-from haptera.runtime.store import Store
-from haptera.runtime.tokens import TOKEN_TTL_S, Scope, parse_token
+from haptera.runtime.sessions_sql import TOKENS_MAX, Claimed, Refused
+from haptera.runtime.store import Store, kept
+from haptera.runtime.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
 from haptera.runtime.writer import WRITES_QUEUED_MAX
 from tests.runtime.plain_store import PlainStore
 from tests.runtime.store_child import write_number
@@ -231,7 +231,7 @@ def test_a_file_from_a_newer_version_is_refused_and_left_alone(path: Path) -> No
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     content = path.read_bytes()
-    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 3"):
+    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 4"):
         loaded(path)
     assert path.read_bytes() == content
 
@@ -373,7 +373,7 @@ def test_a_token_is_handed_out_once_and_stored_as_a_hash_only(path: Path) -> Non
         token = one.store.token_for("i1")
         assert token is not None
         assert one.store.token_for("i1") is None
-        api = one.store.mint_token(Scope.READ, "demo", 60.0)
+        api = one.store.mint_token(Bearer("demo", Scope.READ), 60.0).text
         content = b"".join(file.read_bytes() for file in path.parent.iterdir())
     for text in (token, api):
         secret = text.split(".")[2]
@@ -482,15 +482,44 @@ def test_a_claim_given_up_by_its_caller_does_not_stop_the_store(path: Path) -> N
 def test_a_token_of_the_api_is_good_for_its_scope_and_time_also_after_a_restart(
     path: Path,
 ) -> None:
+    eve = Bearer("eve", Scope.WRITE, "rack1n*")
     with opened(path) as one:
-        text = one.store.mint_token(Scope.WRITE, "eve", 60.0)
+        text = one.store.mint_token(eve, 60.0).text
     with opened(path) as one:
-        assert one.store.check_token(text) == ("eve", Scope.WRITE)
+        assert one.store.check_token(text) == eve
         assert one.store.check_token(text + "x") is None
         assert one.store.check_token("hp1.nobody.secret") is None
         assert one.store.check_token("Bearer \N{SNOWMAN}") is None
+        (row,) = one.store.tokens()
+        assert (row.bearer, row.made_s, row.expires_s) == (eve, 1000.0, 1060.0)
         one.wall_s += 60.0
         assert one.store.check_token(text) is None
+        assert one.store.tokens() == []
+
+
+def test_a_revoked_token_holds_no_more_nor_after_a_restart(path: Path) -> None:
+    with opened(path) as one:
+        kept_one = one.store.mint_token(Bearer("eve", Scope.READ), 60.0)
+        gone = one.store.mint_token(Bearer("bob", Scope.READ), 60.0)
+        revoked = one.store.revoke_token(gone.row.id)
+        assert one.store.check_token(gone.text) is None
+        assert revoked is not None
+        kept(revoked[1].result(ANSWER_WITHIN_S))
+        assert one.store.revoke_token(gone.row.id) is None
+    with opened(path) as one:
+        assert one.store.check_token(gone.text) is None
+        assert one.store.check_token(kept_one.text) == Bearer("eve", Scope.READ)
+
+
+def test_tokens_have_an_end(path: Path) -> None:
+    with opened(path) as one:
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            connection.executemany(
+                "INSERT INTO tokens (id, name, sha256, scope, expires_s) VALUES (?, ?, ?, ?, ?)",
+                [(str(n), "x", b"", "read", 9e9) for n in range(TOKENS_MAX)],
+            )
+        with pytest.raises(HapteraError, match="there are 1000 tokens already: revoke some"):
+            one.store.mint_token(Bearer("eve", Scope.READ), 60.0)
 
 
 # Against a plain model.

@@ -25,6 +25,7 @@ from haptera.api.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.shapes import Health
 from haptera.api.sites import SiteRoutes, Sites
 from haptera.api.stream import StreamRoute
+from haptera.api.tokens import TokenRoutes
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
 
@@ -81,6 +82,7 @@ def endpoints(
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()
     yield from HistoryRoutes(backend).endpoints()
+    yield from TokenRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

@@ -11,7 +11,7 @@ from haptera.model.entity import EntityId
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
-from haptera.runtime.tokens import Scope
+from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
 
 
 class Backend(Protocol):
@@ -40,7 +40,7 @@ class Backend(Protocol):
             HapteraError: there is nothing, or its node's agent cannot be asked.
         """
 
-    def summary(self) -> Summary: ...
+    def summary(self, within: Selector | None = None) -> Summary: ...
 
     def figures(self) -> Figures: ...
 
@@ -93,5 +93,22 @@ class Backend(Protocol):
     def bus(self) -> Bus:
         """What changes, for whoever listens."""
 
-    def check_token(self, text: str) -> tuple[str, Scope] | None:
+    def check_token(self, text: str) -> Bearer | None:
         """Whose token this is and what it allows; None where it is none, or no longer."""
+
+    def tokens(self) -> list[ApiToken]:
+        """All that hold, the oldest first."""
+
+    async def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """Make a token, once it is durable.
+
+        Raises:
+            HapteraError: it cannot be stored, or there are too many.
+        """
+
+    async def revoke_token(self, key: str) -> ApiToken | None:
+        """Let a token hold no more, at once and for good; None where there is none.
+
+        Raises:
+            HapteraError: it does not hold, but would again after a restart.
+        """

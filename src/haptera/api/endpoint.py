@@ -16,10 +16,12 @@ from haptera.api.problems import ProblemError
 from haptera.api.query import WHY_CHARS_MAX, Query
 from haptera.core.owned import Claim
 from haptera.model.changes import Author
+from haptera.model.entity import parse_entity
+from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.clock import now_ns
-from haptera.runtime.tokens import Scope
+from haptera.runtime.tokens import Bearer, Scope
 
-CheckToken = Callable[[str], tuple[str, Scope] | None]
+CheckToken = Callable[[str], Bearer | None]
 
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND
 # With what a change may be refused that is sound in itself.
@@ -34,9 +36,10 @@ _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; `name` is None where anybody may."""
+    """Who asks; `name` is None where anybody may. All that they may see is `within`, if given."""
 
     name: str | None
+    within: Selector | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,9 @@ class Told:
 class Endpoint:
     """`scope` is what a token must allow, None where no token is needed.
 
-    `dry_scope` holds instead of it for `?dry_run=1`. What `answer` says of itself is told too.
+    `dry_scope` holds instead of it for `?dry_run=1`. What `answer` says of itself is told too. Who
+    may see only some entities is admitted where the path names one of them, or where the answer
+    `narrows` itself to them.
     """
 
     method: str
@@ -70,6 +75,7 @@ class Endpoint:
     answer: Callable[[Request, Caller], Awaitable[Response]]
     told: Told
     dry_scope: Scope | None = None
+    narrows: bool = False
 
 
 class ScopedRoute(Route):
@@ -185,11 +191,25 @@ def _admit(request: Request, endpoint: Endpoint, check_token: CheckToken) -> Cal
             do="send `Authorization: Bearer TOKEN`",
             headers={"WWW-Authenticate": "Bearer"},
         )
-    name, allowed = known
-    if _RANK[allowed] < _RANK[scope]:
+    if _RANK[known.scope] < _RANK[scope]:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,
-            f"this needs a token of scope {scope}, {name}'s allows {allowed}",
+            f"this needs a token of scope {scope}, {known.name}'s allows {known.scope}",
             do=f"use a token that allows {scope}",
         )
-    return Caller(name)
+    within = None if known.within is None else parse_selector(known.within)
+    if within is not None and not endpoint.narrows:
+        _check_within(request, within)
+    return Caller(known.name, within)
+
+
+def _check_within(request: Request, within: Selector) -> None:
+    """Refuse what is not about an entity that a token is limited to."""
+    named = request.path_params.get("entity")
+    if named is None or not within.could_mean(parse_entity(named)):
+        asked = "this is about the whole cluster" if named is None else f"{named} is not of it"
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            f"the token is limited to {within}, and {asked}",
+            do="use a token that is not limited so",
+        )

@@ -48,9 +48,9 @@ class EntityRoutes:
 
     def endpoints(self) -> Iterator[Endpoint]:
         told = Told(gives=SummaryView)
-        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, told)
+        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, told, narrows=True)
         told = Told(gives=Entities, queries=(KIND, NODES, SELECT))
-        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told)
+        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told, narrows=True)
         told = Told(gives=EntityDetail, queries=(AGENT,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, told)
         told = Told(gives=LogView, problems=(NOT_FOUND,))
@@ -69,13 +69,13 @@ class EntityRoutes:
         )
         yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, told)
 
-    async def summary(self, _request: Request, _caller: Caller) -> Response:
+    async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""
-        counts = self.backend.summary().counts
+        counts = self.backend.summary(caller.within).counts
         view = SummaryView(self.cluster, self.backend.epoch, self.backend.revision(), counts)
         return as_json(view)
 
-    async def many(self, request: Request, _caller: Caller) -> Response:
+    async def many(self, request: Request, caller: Caller) -> Response:
         """All entities, or those of a kind, on a node-set, or that a selector means."""
         kind = request.query_params.get("kind")
         if kind is not None and kind not in KINDS:
@@ -86,6 +86,8 @@ class EntityRoutes:
         if kind is not None:
             texts.append(f"{kind}:*")
         selectors = [check_selector(parse_selector(text)) for text in texts if text is not None]
+        if caller.within is not None:
+            selectors.append(caller.within)
         found = self.backend.entities(selectors)
         return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
 

@@ -21,6 +21,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 # What stands for a name in a path, for people and programs.
 _NAMES: Final = {
     "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
+    "token": "The id of a token, which is no secret.",
     "revision": "The revision of a write, as the history tells it.",
 }
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)

@@ -1,12 +1,16 @@
 """What goes over the API as JSON, for both ends: bodies, answers, events, problems."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from haptera.model.news import News
 from haptera.model.past import Deed, Happened, PastView
 from haptera.model.views import EntityView
+from haptera.runtime.tokens import Scope
+
+# A token holds for two years at most.
+TOKEN_FOR_S_MAX: Final = 2 * 366 * 86_400
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -134,6 +138,39 @@ class Past(msgspec.Struct, frozen=True):
 
     at_s: float
     entities: list[PastView]
+
+
+class TokenBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A token to be made: whose, what it allows, for how long, and where; None: everywhere."""
+
+    name: str
+    scope: Scope
+    for_s: Annotated[int, msgspec.Meta(ge=1, le=TOKEN_FOR_S_MAX)]
+    within: str | None = None
+
+
+class TokenView(msgspec.Struct, frozen=True):
+    """A token: whose it is and what it allows; times in seconds since 1970."""
+
+    id: str
+    name: str
+    scope: Scope
+    within: str | None
+    made_s: int
+    expires_s: int
+
+
+class TokenMade(msgspec.Struct, frozen=True):
+    """A token that was made; its text is told this once."""
+
+    token: TokenView
+    text: str
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """All tokens that hold, the oldest first."""
+
+    tokens: list[TokenView]
 
 
 class Happenings(msgspec.Struct, frozen=True):

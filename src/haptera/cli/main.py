@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "history": "haptera.cli.past:history",
     "revert": "haptera.cli.past:revert",
     "secret": "haptera.cli.secret:secret",
+    "token": "haptera.cli.token:token",
     "brake": "haptera.cli.brake:brake",
     "freeze": "haptera.cli.freezing:freeze",
     "thaw": "haptera.cli.freezing:thaw",

@@ -34,8 +34,8 @@ from haptera.runtime.requests import (
     Request,
     Unable,
 )
-from haptera.runtime.store import Store
-from haptera.runtime.tokens import Scope
+from haptera.runtime.store import Store, kept
+from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
 from haptera.runtime.writing import refused
 
 # How long a proposal waits for the disk before its asker is told so.
@@ -124,8 +124,9 @@ class EngineBackend:
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)
 
-    def summary(self) -> Summary:
-        return summary(self._engine.table)
+    def summary(self, within: Selector | None = None) -> Summary:
+        table = self._engine.table
+        return summary(table if within is None else meant(table, [within], now_ns()))
 
     def figures(self) -> Figures:
         return figures(self._engine, now_ns())
@@ -198,8 +199,25 @@ class EngineBackend:
     def ask(self, entity: EntityId) -> None:
         self._deliver([Asked(entity)])
 
-    def check_token(self, text: str) -> tuple[str, Scope] | None:
+    def check_token(self, text: str) -> Bearer | None:
         return self._store.check_token(text)
+
+    def tokens(self) -> list[ApiToken]:
+        return self._store.tokens()
+
+    async def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        minted = self._store.new_token(bearer, ttl_s)
+        kept(await asyncio.wrap_future(self._store.keep_token(minted.row)))
+        self._store.hold_token(minted.row)
+        return minted
+
+    async def revoke_token(self, key: str) -> ApiToken | None:
+        revoked = self._store.revoke_token(key)
+        if revoked is None:
+            return None
+        row, written = revoked
+        kept(await asyncio.wrap_future(written))
+        return row
 
     def replied(self, reply: Reply) -> None:
         """The engine answers a proposal."""

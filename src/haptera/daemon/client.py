@@ -7,7 +7,7 @@ import msgspec
 
 from haptera.runtime.private import write_private
 from haptera.runtime.store import Store
-from haptera.runtime.tokens import Scope
+from haptera.runtime.tokens import Bearer, Scope
 
 CLIENT_TTL_S: Final = 90 * 86_400
 PAGE_TTL_S: Final = 86_400
@@ -27,7 +27,7 @@ class Client(msgspec.Struct, frozen=True):
 
 def write_client(place: Path, url: str, constants: dict[str, str], store: Store) -> None:
     """Make new tokens and write them where only their owner can read."""
-    admin = store.mint_token(Scope.ADMIN, "cli", CLIENT_TTL_S)
-    read = store.mint_token(Scope.READ, "page", PAGE_TTL_S)
+    admin = store.mint_token(Bearer("cli", Scope.ADMIN), CLIENT_TTL_S).text
+    read = store.mint_token(Bearer("page", Scope.READ), PAGE_TTL_S).text
     client = Client(url, admin, f"{url}/#token={read}", constants)
     write_private(place, msgspec.json.encode(client))

@@ -9,7 +9,7 @@ from typing import Final
 from haptera.model.errors import HapteraError
 from haptera.runtime.private import sync
 
-VERSION: Final = 3
+VERSION: Final = 4
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -90,7 +90,9 @@ CREATE TABLE tokens (
     name TEXT NOT NULL,
     sha256 BLOB NOT NULL,
     scope TEXT NOT NULL,
-    expires_s REAL NOT NULL
+    expires_s REAL NOT NULL,
+    made_s REAL NOT NULL DEFAULT 0,
+    within TEXT  -- the selector that it is limited to; NULL: it is not
 ) WITHOUT ROWID;
 """
 _DISRUPTIONS: Final = """
@@ -122,6 +124,8 @@ _MIGRATIONS: Final = {
     1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
     2: "ALTER TABLE history ADD COLUMN owner_before TEXT;"
     "ALTER TABLE history ADD COLUMN written INTEGER;" + _WRITES,
+    3: "ALTER TABLE tokens ADD COLUMN made_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN within TEXT;",
 }
 
 

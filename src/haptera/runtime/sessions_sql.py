@@ -9,7 +9,7 @@ from uuid import UUID
 
 from haptera.core.sync.admission import Admit, Reason, Refuse, Repeat, TokenRow, admit
 from haptera.runtime.sessions import SavedSession
-from haptera.runtime.tokens import ApiToken, Scope, Token
+from haptera.runtime.tokens import ApiToken, Bearer, Scope, Token
 from haptera.runtime.writer import RefusalError
 from haptera.wire.frame import Suite
 from haptera.wire.seal import SECRET_BYTES, Agreement
@@ -17,6 +17,8 @@ from haptera.wire.seal import SECRET_BYTES, Agreement
 INDEX_BITS: Final = 32
 # A free index is found at the first try, as good as always: 100,000 of 4,294,967,296 are taken.
 INDEX_TRIES_MAX: Final = 16
+# Tokens of the API that there may be, expired ones not counted.
+TOKENS_MAX: Final = 1_000
 _BOOT_BYTES: Final = 8
 
 _SESSIONS: Final = (
@@ -151,15 +153,34 @@ def _session(row: Sequence[Any]) -> SavedSession:
 
 def save_token(connection: sqlite3.Connection, token: ApiToken, wall_s: float) -> None:
     connection.execute("DELETE FROM tokens WHERE expires_s < ?", (wall_s,))
+    (count,) = connection.execute("SELECT count(*) FROM tokens").fetchone()
+    if count >= TOKENS_MAX:
+        raise RefusalError(f"there are {count} tokens already: revoke some")
+    bearer = token.bearer
     connection.execute(
-        "INSERT INTO tokens VALUES (?, ?, ?, ?, ?)",
-        (token.id, token.name, token.sha256, token.scope, token.expires_s),
+        "INSERT INTO tokens (id, name, sha256, scope, expires_s, made_s, within)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            token.id,
+            bearer.name,
+            token.sha256,
+            bearer.scope,
+            token.expires_s,
+            token.made_s,
+            bearer.within,
+        ),
     )
 
 
+def drop_token(connection: sqlite3.Connection, key: str) -> None:
+    connection.execute("DELETE FROM tokens WHERE id = ?", (key,))
+
+
 def load_tokens(connection: sqlite3.Connection) -> list[ApiToken]:
-    rows = connection.execute("SELECT id, name, sha256, scope, expires_s FROM tokens ORDER BY id")
+    rows = connection.execute(
+        "SELECT id, name, scope, within, sha256, made_s, expires_s FROM tokens ORDER BY id"
+    )
     return [
-        ApiToken(key, name, sha256, Scope(scope), expires_s)
-        for key, name, sha256, scope, expires_s in rows
+        ApiToken(key, Bearer(name, Scope(scope), within), sha256, made_s, expires_s)
+        for key, name, scope, within, sha256, made_s, expires_s in rows
     ]

@@ -27,7 +27,7 @@ from haptera.runtime.private import private_directory
 from haptera.runtime.schema_sql import open_database
 from haptera.runtime.sessions import SavedSession
 from haptera.runtime.sessions_sql import Claimed, Refused
-from haptera.runtime.tokens import ApiToken, Scope, Token, mint, parse_token
+from haptera.runtime.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
 from haptera.runtime.writer import Failure, Job, Writer
 
 STATE_FILE: Final = "state.db"
@@ -156,19 +156,48 @@ class Store:
         if refusal := self._writer.put(job):
             self._session_saved(refusal)
 
-    def mint_token(self, scope: Scope, name: str, ttl_s: float) -> str:
-        """Make a token of the API and return its text, which is not kept.
+    def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """Make a token of the API; its text is kept nowhere else. Waits for the disk.
 
         Raises:
-            HapteraError: it cannot be stored.
+            HapteraError: it cannot be stored, or there are too many.
         """
-        token, now_s = mint(), self._wall_s()
-        row = ApiToken(token.id, name, token.sha256, scope, now_s + ttl_s)
-        self._answer(partial(sessions_sql.save_token, token=row, wall_s=now_s))
-        self._tokens[row.id] = row
-        return token.text
+        minted = self.new_token(bearer, ttl_s)
+        kept(self.keep_token(minted.row).result(ANSWER_WITHIN_S))
+        self.hold_token(minted.row)
+        return minted
 
-    def check_token(self, text: str) -> tuple[str, Scope] | None:
+    def new_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """A token that holds once it is kept."""
+        token, now_s = mint(), self._wall_s()
+        row = ApiToken(token.id, bearer, token.sha256, now_s, now_s + ttl_s)
+        return MintedToken(row, token.text)
+
+    def keep_token(self, row: ApiToken) -> Future[Failure | None]:
+        """Have a token written; see `kept`."""
+        return self._ask(partial(sessions_sql.save_token, token=row, wall_s=row.made_s))
+
+    def hold_token(self, row: ApiToken) -> None:
+        """A token is kept: it holds from now on."""
+        self._tokens[row.id] = row
+
+    def revoke_token(self, key: str) -> tuple[ApiToken, Future[Failure | None]] | None:
+        """Let a token hold no more, from now on; None where there is none.
+
+        Until that is written, it would hold again after a restart; see `kept`.
+        """
+        row = self._tokens.pop(key, None)
+        if row is None:
+            return None
+        return row, self._ask(partial(sessions_sql.drop_token, key=key))
+
+    def tokens(self) -> list[ApiToken]:
+        """All tokens of the API that hold, the oldest first."""
+        now_s = self._wall_s()
+        held = [one for one in self._tokens.values() if now_s < one.expires_s]
+        return sorted(held, key=lambda one: (one.made_s, one.id))
+
+    def check_token(self, text: str) -> Bearer | None:
         """Whose token of the API this is, and what it allows; None where it is none, or expired."""
         token = parse_token(text)
         if token is None:
@@ -176,7 +205,7 @@ class Store:
         row = self._tokens.get(token.id)
         if not token.fits(None if row is None else row.sha256) or row is None:
             return None
-        return None if self._wall_s() >= row.expires_s else (row.name, row.scope)
+        return None if self._wall_s() >= row.expires_s else row.bearer
 
     def _submitted(self, write: Write, result: Applied | Failure) -> None:
         """In the writer's thread: tokens are there before anybody hears of their intents."""
@@ -205,6 +234,16 @@ class Store:
         if isinstance(answer, Failure):
             raise HapteraError(answer.text, do="see to the disk, then try again")
         return answer
+
+
+def kept(failure: Failure | None) -> None:
+    """See that a token was written.
+
+    Raises:
+        HapteraError: it was not.
+    """
+    if failure is not None:
+        raise HapteraError(failure.text, do="see to what it says, then try again")
 
 
 def _done(_: Failure | None) -> None:

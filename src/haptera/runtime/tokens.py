@@ -44,14 +44,31 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Bearer:
+    """Who holds a token of the API, and what it allows: within a selector, or everywhere."""
+
+    name: str
+    scope: Scope
+    within: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApiToken:
-    """What is stored of a token of the API; `name` is the user's."""
+    """What is stored of a token of the API."""
 
     id: str
-    name: str
+    bearer: Bearer
     sha256: bytes = field(repr=False)
-    scope: Scope
+    made_s: float
     expires_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MintedToken:
+    """A token that was just made, with its text, for its holder's eyes."""
+
+    row: ApiToken
+    text: str = field(repr=False)
 
 
 def mint() -> Token:

@@ -1,0 +1,90 @@
+"""Routes of the API's own tokens: making them, seeing which there are, taking them back."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import NOT_FOUND, Caller, Endpoint, Told, author
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import TokenBody, TokenMade, Tokens, TokenView
+from haptera.kinds.meaning import check_selector
+from haptera.model.errors import HapteraError
+from haptera.model.selector import parse_selector
+from haptera.runtime.tokens import ApiToken, Bearer, Scope
+
+# As in an owner, `user:NAME`.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRoutes:
+    backend: Backend
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        told = Told(gives=Tokens)
+        yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, told)
+        told = Told(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
+        yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, told)
+        told = Told(gives=TokenView, problems=(NOT_FOUND,))
+        yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, told)
+
+    async def all(self, _request: Request, _caller: Caller) -> Response:
+        """All tokens that hold, without their secrets."""
+        return as_json(Tokens([_view(one) for one in self.backend.tokens()]))
+
+    async def make(self, request: Request, caller: Caller) -> Response:
+        """Make a token; its text is in this answer, and nowhere else."""
+        body = await read_body(request, TokenBody)
+        if _NAME.fullmatch(body.name) is None:
+            raise HapteraError(
+                f"{body.name!r} is no name for a user",
+                where="name",
+                do="write up to 64 letters, digits, dots, dashes, underscores or @",
+            )
+        bearer = Bearer(body.name, body.scope, _limit(body.within))
+        minted = await self.backend.mint_token(bearer, body.for_s)
+        what = f"make token {minted.row.id}: {body.scope} for {body.name}"
+        self.backend.note(author(request, caller).who, what)
+        made = TokenMade(_view(minted.row), minted.text)
+        return as_json(made, status=HTTPStatus.CREATED)
+
+    async def revoke(self, request: Request, caller: Caller) -> Response:
+        """Take a token back, by its id: from now on it is none."""
+        key = request.path_params["token"]
+        row = await self.backend.revoke_token(key)
+        if row is None:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND,
+                f"there is no token {key}",
+                do="see which there are: haptera token list",
+            )
+        self.backend.note(
+            author(request, caller).who, f"revoke token {row.id} of {row.bearer.name}"
+        )
+        return as_json(_view(row))
+
+
+def _limit(text: str | None) -> str | None:
+    """What a token is limited to: names decide, for state comes and goes."""
+    if text is None:
+        return None
+    selector = check_selector(parse_selector(text))
+    if not selector.by_name:
+        raise HapteraError(
+            "a token is limited by names alone", where="within", do="write a node-set, as rack1n*"
+        )
+    return selector.text
+
+
+def _view(one: ApiToken) -> TokenView:
+    bearer = one.bearer
+    return TokenView(
+        one.id, bearer.name, bearer.scope, bearer.within, int(one.made_s), int(one.expires_s)
+    )

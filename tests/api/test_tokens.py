@@ -1,0 +1,103 @@
+"""Tokens over REST: who makes them, what one that is limited is let in to, and taking them back."""
+
+import pytest
+
+from haptera.api.app import endpoints, make_app
+from haptera.api.stream import StreamRoute
+from haptera.config import Sites
+from haptera.model.changes import Declare
+from haptera.model.entity import EntityId, node_id
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+
+N1, N2, WEB = node_id("rack1n1"), node_id("rack2n1"), EntityId("service", "web", "rack1n1")
+
+
+def cluster():
+    backend = FakeBackend()
+    backend.write(*(Declare(entity, {}, "site") for entity in (N1, N2, WEB)))
+    return backend, make_app(backend, Sites("quick"), cluster="quick")
+
+
+def make(app, *, token="admin-token", **body):
+    body = {"name": "eve", "scope": "write", "for_s": 3600, **body}
+    return ask(app, "POST", "/v1/tokens", token=token, body=body)
+
+
+def test_a_token_is_told_once_and_listed_without_its_secret():
+    backend, app = cluster()
+    answer = make(app, within="rack1n*")
+    view = {"id": "t1", "name": "eve", "scope": "write", "within": "rack1n*"}
+    view |= {"made_s": 1000, "expires_s": 4600}
+    assert (answer.status, answer.json) == (201, {"token": view, "text": "hp1.t1.secret"})
+    assert ask(app, "GET", "/v1/tokens", token="admin-token").json == {"tokens": [view]}
+    assert [one.what for one in backend.noted] == ["make token t1: write for eve"]
+
+
+def test_a_revoked_token_is_none():
+    backend, app = cluster()
+    text = make(app).json["text"]
+    assert ask(app, "GET", "/v1/summary", token=text).status == 200
+    assert ask(app, "DELETE", "/v1/tokens/t1", token="admin-token").json["name"] == "eve"
+    assert ask(app, "GET", "/v1/summary", token=text).status == 401
+    assert ask(app, "DELETE", "/v1/tokens/t1", token="admin-token").status == 404
+    assert backend.noted[-1].what == "revoke token t1 of eve"
+
+
+def test_a_limited_token_sees_and_changes_what_it_is_limited_to_and_nothing_else():
+    _, app = cluster()
+    text = make(app, within="rack1n*").json["text"]
+
+    def tried(method, path, body=b""):
+        return ask(app, method, path, token=text, body=body)
+
+    seen = tried("GET", "/v1/entities").json["entities"]
+    assert [one["entity"] for one in seen] == ["node:rack1n1", "service:web@rack1n1"]
+    assert tried("GET", "/v1/entities?nodes=rack2n1").json["entities"] == []
+    assert tried("GET", "/v1/summary").json["counts"] == {
+        "node": {"idle": 1},
+        "service": {"idle": 1},
+    }
+    on = {"power": "on"}
+    assert tried("PATCH", "/v1/entities/node:rack1n1/desired", on).status == 200
+    refused = tried("PATCH", "/v1/entities/node:rack2n1/desired", on)
+    assert (refused.status, refused.json["what"]) == (
+        403,
+        "the token is limited to rack1n*, and node:rack2n1 is not of it",
+    )
+    assert tried("GET", "/v1/entities/module:web").status == 403
+
+
+def test_what_is_about_the_whole_cluster_is_refused_to_a_limited_token():
+    backend, app = cluster()
+    text = make(app, scope="admin", within="rack1n*").json["text"]
+    served = endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
+    whole = [
+        one
+        for one in served
+        if one.scope is not None and not one.narrows and "{entity}" not in one.path
+    ]
+    assert len(whole) > 10
+    for one in whole:
+        query = "".join(f"&{each.name}=1" for each in one.told.queries if each.required)
+        path = one.path.format(revision=1, token="t1") + query.replace("&", "?", 1)
+        answer = ask(app, one.method, path, token=text)
+        assert (answer.status, answer.json["what"]) == (
+            403,
+            "the token is limited to rack1n*, and this is about the whole cluster",
+        ), path
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"name": "a b"}, "'a b' is no name for a user"),
+        ({"scope": "root"}, "Invalid enum value 'root' - at `$.scope`"),
+        ({"for_s": 0}, "Expected `int` >= 1 - at `$.for_s`"),
+        ({"within": "power=off"}, "a token is limited by names alone"),
+    ],
+)
+def test_what_no_token_can_be_is_refused(wrong, what):
+    _, app = cluster()
+    answer = make(app, **wrong)
+    assert (answer.status, answer.json["what"]) == (400, what)
