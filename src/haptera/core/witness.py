@@ -1,0 +1,188 @@
+"""Finds a knowable state of which this and that is so, and what a move makes of it.
+
+Never all states: dependents first, it chooses what each variable's being known, or its being
+forgotten by the move, rests on, and so narrows the variables below. What need not be known is left
+unknown: whatever shows a fault then shows it with the least that must be so.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.knowledge import Domain
+from haptera.core.word import Field, Grounds, Move
+
+# Choices that one question may take.
+CHOICES_MAX: Final = 2_000
+
+
+class TooLargeError(Exception):
+    """The question is not answered: it takes more than CHOICES_MAX choices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A stripped state, and the one that the move leads to (the same, where there is none)."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """The bits that each variable may still have, in the state and in the one after the move."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """A look as a ground: what it yields, what forbids it, and each variable that can forbid it."""
+
+    yields: int
+    forbidden: int
+    wholes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A variable and the looks that it can be known by; None: it is known without any."""
+
+    field: Field
+    looks: tuple[_Basis, ...] | None
+
+
+class Witnesses:
+    """The states of one class, to be asked for one of which something is so."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        fields = dict(domain.fields)
+        rising = [_layer(domain, fields.pop(one.variable), one) for one in domain.grounds]
+        # Each variable before all that knowing it rests on; those that are always known last.
+        self._layers = (*rising[::-1], *(_Layer(field, looks=None) for field in fields.values()))
+
+    def find(self, before: int, move: Move | None = None, after: int = -1) -> Witness | None:
+        """A state of these bits from which the move leads to one of those; None: there is none.
+
+        Raises:
+            TooLargeError: it takes too long to tell.
+        """
+        if move is not None:
+            before &= ~move.forbidden
+        choices = [(0, _Open(before, after))]
+        tried = set(choices)
+        while choices:
+            number, left = choices.pop()
+            if number == len(self._layers):
+                return _filled(self.domain, left, move)
+            for narrowed in _narrowed(self._layers[number], left, move):
+                choice = (number + 1, narrowed)
+                if choice not in tried:
+                    tried.add(choice)
+                    choices.append(choice)
+            if len(tried) > CHOICES_MAX:
+                raise TooLargeError
+        return None
+
+
+def _layer(domain: Domain, field: Field, grounds: Grounds) -> _Layer:
+    wholes = [one.whole for one in domain.fields.values()]
+    looks = [
+        _Basis(yields, forbidden, tuple(whole for whole in wholes if whole & forbidden))
+        for yields, forbidden in grounds.looks
+    ]
+    return _Layer(field, tuple(looks))
+
+
+def _narrowed(layer: _Layer, left: _Open, move: Move | None) -> Iterator[_Open]:
+    """All ways in which the variable can stand, the one that needs least last."""
+    field = layer.field
+    here, there = left.before & field.whole, left.after & field.whole
+    if there == field.whole and here & ~field.known:
+        yield _Open(left.before & ~field.known, left.after)  # It need not be known.
+        return
+    put = 0 if move is None else move.put & field.whole
+    for known in _alike(layer, here & field.known):
+        for below in _supported(layer, known, left.before):
+            chosen = _Open(below & ~field.whole | known, left.after)
+            yield from _onward(layer, chosen, put or known, kept=not put)
+    if hidden := here & ~field.known:
+        chosen = _Open(left.before & ~field.known, left.after)
+        yield from _onward(layer, chosen, put or hidden, kept=not put)
+
+
+def _onward(layer: _Layer, chosen: _Open, held: int, *, kept: bool) -> Iterator[_Open]:
+    """How what is held when the move was made can stand after the strip.
+
+    What is `kept` by the move is held before it, too.
+    """
+    field = layer.field
+    wanted = chosen.after & field.whole
+    if wanted == field.whole:
+        yield chosen
+        return
+    for one in _each(held & field.known & wanted >> field.width):
+        for after in _unsupported(layer, one, chosen.after):
+            yield _Open(_held(chosen.before, field, one) if kept else chosen.before, after)
+    if fit := held & wanted:
+        before = _held(chosen.before, field, fit) if kept else chosen.before
+        for after in _supported(layer, fit, chosen.after):
+            yield _Open(before, after)
+
+
+def _held(state: int, field: Field, bits: int) -> int:
+    return state & (~field.whole | bits)
+
+
+def _alike(layer: _Layer, known: int) -> Iterable[int]:
+    """The known values, those that the same looks find put together."""
+    groups: dict[tuple[int, ...], int] = {}
+    for one in _each(known):
+        found = tuple(number for number, look in enumerate(layer.looks or ()) if look.yields & one)
+        groups[found] = groups.get(found, 0) | one
+    return groups.values()
+
+
+def _supported(layer: _Layer, values: int, left: int) -> Iterator[int]:
+    """What is left by each look that lets one know these values, which need none where hidden."""
+    if layer.looks is None or not values & layer.field.known:
+        yield left
+        return
+    for look in layer.looks:
+        if values & look.yields:
+            yield left & ~look.forbidden
+
+
+def _unsupported(layer: _Layer, known: int, left: int) -> Iterable[int]:
+    """What is left by each way to shut all looks that let one know this value."""
+    if layer.looks is None:
+        return ()
+    ways = [left]
+    for look in layer.looks:
+        if known & look.yields:
+            shut = {way & (~whole | look.forbidden) for way in ways for whole in look.wholes}
+            ways = sorted(shut)
+            if len(ways) > CHOICES_MAX:
+                raise TooLargeError
+    return ways
+
+
+def _filled(domain: Domain, left: _Open, move: Move | None) -> Witness:
+    """One of the states that are left, with as little known and remembered as may be."""
+    before = 0
+    for field in domain.fields.values():
+        bits = left.before & field.whole
+        before |= bits & field.unknown or bits & -bits
+    if move is None:
+        return Witness(before, before)
+    after = domain.strip(before & move.keep | move.put) & ~domain.touched
+    return Witness(before, after)
+
+
+def _each(bits: int) -> Iterator[int]:
+    while bits:
+        low = bits & -bits
+        yield low
+        bits ^= low
