@@ -1,0 +1,180 @@
+"""The lint's rules for parts: conditions that clash, and results that do not last."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from haptera.core.demands import Clash, clash, demands, listed, named
+from haptera.core.knowledge import Domain
+from haptera.core.lint_subject import Subject, example
+from haptera.core.prospects import Prospects
+from haptera.core.witness import Witness
+from haptera.core.word import Move
+from haptera.model.finding import Example, Finding, Rule
+from haptera.model.parts import Change, Condition, Look, Part, Step
+
+
+def never(subject: Subject, part: Part) -> Iterator[Finding]:
+    """Whether no state of any class meets its conditions."""
+    subject.all()
+    having = subject.having(part)
+    if not having:
+        yield _of_no_class(subject, part)
+    elif not any(one.states.find(-1, move) for one, move in having):
+        domain = having[0][0].domain
+        found = clash(having[0][0], demands(part, domain.fields), -1)
+        assert found is not None, "what no witness is found for clashes"
+        clashing = f"it {found.text}"
+        again = "" if len(found.demands) > 1 else ", which can never be known"
+        text = f"no knowable state meets its conditions: {clashing}{again}"
+        shown = _nearest(domain, found)
+        yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
+
+
+def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
+    """Whether its conditions hold in some states, but in none that can come about."""
+    subject.all()
+    having = subject.having(part)
+    if not any(one.states.find(-1, move) for one, move in having):
+        return
+    if any(one.find(-1, move) for one, move in having):
+        return
+    first = having[0][0]
+    found = clash(first, demands(part, first.domain.fields), first.possible)
+    assert found is not None, "what no witness is found for clashes"
+    text = f"its turn never comes: it {found.text}, and nothing leads there"
+    fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
+    shown = _nearest(first.domain, found)
+    yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
+
+
+def result(subject: Subject, step: Step) -> Iterator[Finding]:
+    """Whether what it brings about is forgotten at once: always, or in some states."""
+    for change in step.changes:
+        if not change.expected:
+            yield from _never_kept(subject, step, change) or _may_be_lost(subject, step, change)
+
+
+def never_kept(subject: Subject, step: Step) -> Iterator[Finding]:
+    """Whether it is forgotten at once, always."""
+    for change in step.changes:
+        if not change.expected:
+            yield from _never_kept(subject, step, change)
+
+
+def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
+    subject.all()
+    having = subject.having(step)
+    if any(one.states.find(-1, move, _kept(one, change)) for one, move in having):
+        return []
+    taken = (
+        (one.domain, move, found)
+        for one, move in having
+        if (found := one.states.find(-1, move)) is not None
+    )
+    return [_always_lost(subject, step, change, *one) for one in islice(taken, 1)]
+
+
+def _always_lost(
+    subject: Subject, step: Step, change: Change, domain: Domain, move: Move, found: Witness
+) -> Finding:
+    what = f"{change.variable}={change.target}"
+    because = _because(domain, change, found)
+    text = f"it brings about {what}, which is forgotten at once, always: {because}"
+    shown, fix = example(domain, found, move), _keep(domain, step, change, found)
+    return subject.finding(Rule.NEVER_KEPT, step, text, shown, fix=fix)
+
+
+def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
+    for one, move in subject.having(step):
+        found = one.find(-1, move, _lost(one, change))
+        if found is not None:
+            what = f"{change.variable}={change.target}"
+            because = _because(one.domain, change, found)
+            text = f"it brings about {what}, which may be forgotten at once: {because}"
+            fix = _keep(one.domain, step, change, found)
+            shown = example(one.domain, found, move)
+            return [subject.finding(Rule.MAY_BE_LOST, step, text, shown, fix=fix)]
+    return []
+
+
+def _kept(one: Prospects, change: Change) -> int:
+    field = one.domain.fields[change.variable]
+    return ~field.whole | field.holding((change.target,))
+
+
+def _lost(one: Prospects, change: Change) -> int:
+    field = one.domain.fields[change.variable]
+    return ~field.whole | field.holding((change.target,)) << field.width
+
+
+def _looks(domain: Domain, change: Change) -> list[Look]:
+    """Those of the class by which the change's target can be known (SEMANTICS, Knowable)."""
+    looks = [look for look in domain.looks if look.at == change.variable]
+    finding = [look for look in looks if change.target in look.outcomes]
+    return finding or looks
+
+
+def _because(domain: Domain, change: Change, found: Witness) -> str:
+    """Why no look can find the result in the state after the step."""
+    looks = _looks(domain, change)
+    if not looks:
+        return f"no look at {change.variable} is for this class"
+    return listed(
+        f"{look.path} requires {listed(named(one) for one in _unmet(domain, look, found.after))}"
+        for look in looks
+    )
+
+
+def _keep(domain: Domain, step: Step, change: Change, found: Witness) -> str:
+    """What to do for the result to be kept."""
+    looks = _looks(domain, change)
+    expect = f"say that it is only expected ({change.target}?)"
+    if not looks:
+        return f"serve a look at {change.variable} for this class, or take the step out of it"
+    changed = {one.variable for one in step.changes}
+    for look in looks:
+        lacking = _unmet(domain, look, found.after)
+        if not changed & {one.name for one in lacking}:
+            return f"let it require {listed(map(named, lacking))}, or {expect}"
+    return f"let it leave alone what the look requires, or {expect}"
+
+
+def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
+    known = domain.known(state)
+    return [
+        one
+        for one in look.requires
+        if one.name in domain.fields and known.get(one.name) not in one.values
+    ]
+
+
+def _rule_of(part: Part) -> Rule:
+    return Rule.NEVER_OPENS if isinstance(part, Look) else Rule.NEVER_APPLIES
+
+
+def _of_no_class(subject: Subject, part: Part) -> Finding:
+    attributes = subject.problem.attributes
+    conditions = [
+        f"{verb} {named(one)}"
+        for verb, some in (("requires", part.requires), ("excludes", part.excludes))
+        for one in some
+        if one.name in attributes
+    ]
+    text = f"no entity has attributes for it: it {listed(conditions)}"
+    fix = "drop one of these conditions, or make two parts of it"
+    return subject.finding(_rule_of(part), part, text, fix=fix)
+
+
+def _nearest(domain: Domain, found: Clash) -> tuple[Example, ...]:
+    """The state that meets all but the last of what clashes."""
+    return () if found.nearest is None else (example(domain, found.nearest),)
+
+
+def _mend(found: Clash) -> str:
+    if len(found.demands) == 1:
+        return f"serve a look that can find {_wanted(found)}, or drop that condition"
+    return "drop or correct one of these conditions"
+
+
+def _wanted(found: Clash) -> str:
+    return listed(dict.fromkeys(one.text.partition(" ")[2] for one in found.demands))

@@ -1,0 +1,78 @@
+"""What is linted: all parts of one kind, class by class."""
+
+from dataclasses import dataclass
+
+from haptera.core.classes import classes_of
+from haptera.core.knowledge import Domain
+from haptera.core.problem import Problem, subjects
+from haptera.core.prospects import Prospects
+from haptera.core.witness import TooLargeError, Witness
+from haptera.core.word import Move
+from haptera.model.finding import Example, Finding, Rule
+from haptera.model.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kind's parts and the classes that these tell apart; not `complete`: some of the classes."""
+
+    kind: str
+    problem: Problem
+    classes: tuple[Prospects, ...]
+    complete: bool
+
+    def having(self, part: Part) -> list[tuple[Prospects, Move]]:
+        """The classes that have the part."""
+        moves = [(one, one.moves.get(part.path)) for one in self.classes]
+        return [(one, move) for one, move in moves if move is not None]
+
+    def all(self) -> None:
+        """For who wants to say that something is so in no class.
+
+        Raises:
+            TooLargeError: there are more than were compiled.
+        """
+        if not self.complete:
+            raise TooLargeError
+
+    def concerning(self, name: str) -> list[Part]:
+        """The parts that look at a variable, then those that change it."""
+        return [part for part in self.problem.parts if name in subjects(part)]
+
+    def finding(
+        self, rule: Rule, of: Part | str, text: str, *shown: Example, fix: str | None
+    ) -> Finding:
+        """What a rule finds of a part, or of a variable."""
+        if isinstance(of, str):
+            path = next((part.path for part in self.concerning(of)), None)
+            return Finding(rule, f"{self.kind}.{of}", text, self.kind, path, shown, fix)
+        return Finding(rule, of.path, text, self.kind, of.path, shown, fix)
+
+
+def subject_of(kind: str, problem: Problem) -> Subject:
+    classes = classes_of(problem)
+    return Subject(kind, problem, tuple(map(Prospects, classes.domains)), classes.complete)
+
+
+def example(domain: Domain, found: Witness, move: Move | None = None) -> Example:
+    """A witness, told; with what the move makes of it, where there is one."""
+    before, after = found.before, found.after
+    if move is None:
+        return Example(attributes(domain), domain.known(before), domain.remembered(before))
+    return Example(
+        attributes(domain),
+        domain.known(before),
+        domain.remembered(before),
+        move.part.path,
+        domain.known(after),
+        domain.remembered(after),
+    )
+
+
+def attributes(domain: Domain) -> dict[str, str | None]:
+    """Those of the class that conditions of its kind's parts name."""
+    mentioned = {
+        one.name for part in domain.problem.parts for one in (*part.requires, *part.excludes)
+    }
+    given = domain.problem.attributes
+    return {name: given[name] for name in sorted(given) if name in mentioned}
