@@ -7,6 +7,7 @@ from haptera.core.module_parts import MANIFEST as SUPERVISE
 from haptera.core.planner import plan
 from haptera.core.problem import check, problem_of
 from haptera.core.reason import gave_up
+from haptera.core.refusal import refuse
 from haptera.core.rows.row import Row
 from haptera.core.search import affordable
 from haptera.core.sync import presence
@@ -29,7 +30,8 @@ class Catalog:
     `afford` says how many states of a class a plan may cost here.
 
     Raises:
-        HapteraError: a module serves a kind that is not there, or its parts are malformed.
+        HapteraError: a module serves a kind that is not there, or its parts are malformed
+            or such that knowledge cannot hold.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class Catalog:
                 by_kind[part.kind].append(part)
         for name, parts in by_kind.items():
             check(problem_of(self.kinds[name], parts, {}))
+            refuse(self.kinds[name], parts)
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
