@@ -10,10 +10,13 @@ UNKNOWN = "unknown"
 BORROWED = "node.x"
 
 
-def problem(random: Random) -> Problem:
-    """One that is well-formed; of what is not, another is drawn."""
+def problem(random: Random, names: str = "abc", borrowed: tuple[str, ...] = ()) -> Problem:
+    """One that is well-formed; of what is not, another is drawn.
+
+    `borrowed` are the values of a borrowed variable; without them, some problems have one.
+    """
     while True:
-        drawn = _problem(random)
+        drawn = _problem(random, names, borrowed)
         try:
             check(drawn)
         except HapteraError:
@@ -21,10 +24,19 @@ def problem(random: Random) -> Problem:
         return drawn
 
 
-def _problem(random: Random) -> Problem:
-    names = "abc"[: random.choice([2, 3, 3])]
+def goal(random: Random, drawn: Problem) -> dict[str, str]:
+    """Known values of one or two variables that are not borrowed."""
+    names = [name for name in drawn.variables if name != BORROWED]
+    chosen = random.sample(names, random.choice([1, 2, 2]))
+    return {name: random.choice(drawn.variables[name][1:]) for name in chosen}
+
+
+def _problem(random: Random, names: str, borrowed: tuple[str, ...]) -> Problem:
+    names = names[: random.choice([2, 3, 3])]
     variables = {name: _values(random) for name in names}
-    if random.random() < 0.4:
+    if borrowed:
+        variables[BORROWED] = borrowed
+    elif random.random() < 0.4:
         variables[BORROWED] = _values(random)
     looks = [
         _look(random, variables, name, number)
@@ -45,7 +57,7 @@ def _problem(random: Random) -> Problem:
 def _undoing(random: Random, variables: dict[str, tuple[str, ...]]) -> list[Step]:
     """Two steps that each take away what the other brings about, if nothing comes between."""
     steps = []
-    for number, names in enumerate(["ab", "ba"]):
+    for number, names in enumerate([[*variables][:2], [*variables][1::-1]]):
         made, spoilt = ((name, random.choice(variables[name][1:])) for name in names)
         other = random.choice(variables[spoilt[0]][1:])
         changes = Change(made[0], (ANY,), made[1]), Change(spoilt[0], (ANY,), other)
@@ -55,10 +67,11 @@ def _undoing(random: Random, variables: dict[str, tuple[str, ...]]) -> list[Step
 
 def _split(random: Random, variables: dict[str, tuple[str, ...]]) -> list[Look]:
     """Two looks at one variable, each for its own value of another."""
-    values = variables["a"][1:]
-    requires = [(Condition("a", (value,)),) for value in (values[0], values[-1])]
+    first, second, *_ = variables
+    values = variables[first][1:]
+    requires = [(Condition(first, (value,)),) for value in (values[0], values[-1])]
     return [
-        Look("m", f"split{number}", "k", "b", _some(random, variables["b"][1:]), one)
+        Look("m", f"split{number}", "k", second, _some(random, variables[second][1:]), one)
         for number, one in enumerate(requires)
     ]
 
@@ -67,7 +80,16 @@ def _half(random: Random, variables: dict[str, tuple[str, ...]]) -> list[Look]:
     """A look at a new variable, which finds two of its three values only."""
     name = "d"
     variables[name] = (UNKNOWN, "1", "2", "3")
-    return [Look("m", "look_d", "k", name, ("1", "2"), _conditions(random, variables, ["a"], 0.5))]
+    return [
+        Look(
+            "m",
+            "look_d",
+            "k",
+            name,
+            ("1", "2"),
+            _conditions(random, variables, [*variables][:1], 0.5),
+        )
+    ]
 
 
 def _values(random: Random) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ CASES: dict[str, tuple[list[Part], str]] = {
     "a result that is forgotten at once": (
         [POWER, AGENT, busy(ON), step("clear", Change("power", ("on",), "off"), FREE)],
         "m.clear: it brings about busy=free, which is forgotten at once, always: m.look_busy"
-        " requires power=on (let it leave alone what the look requires, or say that it is only"
-        " expected (free?))",
+        " requires power=on (let it leave alone what the look requires, or say that free is only"
+        " expected)",
     ),
 }
 

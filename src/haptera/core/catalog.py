@@ -45,7 +45,7 @@ class Catalog:
         self._parts: dict[str, list[Part]] = {}
         self._domains: dict[tuple[str, Goal], Domain] = {}
         self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
-        self._declare({one.name: one for one in (*_own(kinds), *manifests)})
+        self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
 
     def replace(self, manifest: Manifest) -> None:
         """Plan with this in place of what the module declared so far.
@@ -84,7 +84,7 @@ class Catalog:
         return sorted(
             one.name
             for one in self.manifests.values()
-            if one.context is context and one not in _own(self.kinds)
+            if one.context is context and one not in own_manifests(self.kinds)
         )
 
     def controllers(self) -> list[str]:
@@ -167,7 +167,7 @@ def attributes(row: Row, node: Row | None) -> dict[str, str]:
     return row.attributes | {f"node.{name}": value for name, value in node.attributes.items()}
 
 
-def _own(kinds: Mapping[str, Kind]) -> tuple[Manifest, ...]:
+def own_manifests(kinds: Mapping[str, Kind]) -> tuple[Manifest, ...]:
     """What the core itself serves, of kinds that are there."""
     return (presence.MANIFEST, *((SUPERVISE,) if module.kind.name in kinds else ()))
 

@@ -17,7 +17,8 @@ class Demand:
     """One of them, in words, and the bits of which none may be set."""
 
     variable: str
-    text: str
+    verb: str
+    what: str
     forbidden: int
 
 
@@ -30,13 +31,13 @@ class Clash:
 
     @property
     def text(self) -> str:
-        return listed(one.text for one in self.demands)
+        return listed(f"{one.verb} {one.what}".strip() for one in self.demands)
 
 
 def demands(part: Part, fields: Mapping[str, Field]) -> list[Demand]:
     """Those on variables: attributes have selected the part already."""
     found = [
-        Demand(one.name, f"{verb} {named(one)}", bits(one, fields))
+        Demand(one.name, verb, named(one), bits(one, fields))
         for verb, conditions, bits in (
             ("requires", part.requires, unmet),
             ("excludes", part.excludes, excluded),
@@ -49,7 +50,7 @@ def demands(part: Part, fields: Mapping[str, Field]) -> list[Demand]:
             source = f"{change.variable} other than {change.target}"
         else:
             source = named(Condition(change.variable, change.sources))
-        found.append(Demand(change.variable, f"starts from {source}", unsourced(change, fields)))
+        found.append(Demand(change.variable, "starts from", source, unsourced(change, fields)))
     return found
 
 

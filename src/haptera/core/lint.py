@@ -1,10 +1,12 @@
 """What is wrong, or may be, with the parts that modules declare for a kind, class by class."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from haptera.core.classes import CLASSES_MAX
 from haptera.core.demands import listed
+from haptera.core.lint_goals import Aim, lint_goal
 from haptera.core.lint_pairs import undoes
 from haptera.core.lint_parts import never, never_comes_up, result
 from haptera.core.lint_subject import Subject, subject_of
@@ -15,10 +17,12 @@ from haptera.core.lint_values import (
     split_grounds,
     unreachable,
 )
-from haptera.core.problem import Problem
+from haptera.core.problem import Problem, check, problem_of, subjects
 from haptera.core.witness import CHOICES_MAX, TooLargeError
+from haptera.model.errors import HapteraError
 from haptera.model.finding import Finding, Level, Rule
-from haptera.model.parts import Part, Step
+from haptera.model.parts import Manifest, Part, Step
+from haptera.model.schema import Applied, Kind
 
 # Of what was not checked, so many are named.
 NAMED_MAX: Final = 3
@@ -40,15 +44,53 @@ _VARIABLES: Final[dict[str, Callable[[Subject, str], Iterable[Finding]]]] = {
 }
 
 
-def lint(kind: str, problem: Problem) -> tuple[Finding, ...]:
+def lint_kinds(kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> tuple[Finding, ...]:
+    """All findings of what modules declare, of kinds that are there and of others."""
+    by_kind: dict[str, list[Part]] = {}
+    for manifest in manifests:
+        for part in manifest.parts:
+            by_kind.setdefault(part.kind, []).append(part)
+    return in_order(one for name, parts in by_kind.items() for one in _of_kind(kinds, name, parts))
+
+
+def _of_kind(kinds: Mapping[str, Kind], name: str, parts: Sequence[Part]) -> list[Finding]:
+    if name not in kinds:
+        text = f"it serves kind {name!r}, which nobody declares"
+        return [Finding(Rule.MALFORMED, parts[0].path, text, name, parts[0].path)]
+    kind = kinds[name]
+    problem = problem_of(kind, parts, {})
+    try:
+        check(problem)
+    except HapteraError as error:
+        place = error.where or name
+        of = next((one for one in parts if f"{place} ".startswith(f"{one.path} ")), None)
+        if of is None and place in problem.variables:
+            of = next((one for one in parts if place in subjects(one)), None)
+            place = f"{name}.{place}"
+        path = None if of is None else of.path
+        return [Finding(Rule.MALFORMED, place, error.what, name, path, fix=error.do)]
+    leaves = {variable.name: str(value) for variable, value in kind.leaves}
+    # Other data being desired is what leads on from `current`.
+    applied = {one.name for one in kind.variables if one.values is Applied}
+    return [
+        one
+        for one in lint(name, problem, leaves)
+        if one.rule is not Rule.ONE_WAY or one.variable not in applied
+    ]
+
+
+def lint(
+    kind: str, problem: Problem, leaves: Mapping[str, str] | None = None
+) -> tuple[Finding, ...]:
     """All findings, the gravest first; the problem has passed `check`.
 
-    What takes too long to tell is not told: a note says what was not checked.
+    `leaves` is what entities of the kind are brought to at last. What takes too long to tell is
+    not told: a note says what was not checked.
     """
     subject = subject_of(kind, problem)
     findings: list[Finding] = []
     skipped: dict[str, list[str]] = {}
-    for what, place, found in _asked(subject):
+    for what, place, found in chain(_asked(subject), _of_leaving(subject, leaves)):
         try:
             findings.extend(found)  # What was found before it took too long, stays.
         except TooLargeError:
@@ -58,11 +100,10 @@ def lint(kind: str, problem: Problem) -> tuple[Finding, ...]:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, then by place."""
+    """The gravest first, then by place; what two classes show in the same words, once."""
     levels = list(Level)
-    return tuple(
-        sorted(findings, key=lambda one: (levels.index(one.level), one.place, one.rule, one.text))
-    )
+    by_words = {(levels.index(one.level), one.place, one.rule, one.text): one for one in findings}
+    return tuple(by_words[words] for words in sorted(by_words))
 
 
 def _asked(subject: Subject) -> Iterator[tuple[str, str, Iterable[Finding]]]:
@@ -76,6 +117,14 @@ def _asked(subject: Subject) -> Iterator[tuple[str, str, Iterable[Finding]]]:
     for what, of_variable in _VARIABLES.items():
         for name in subject.problem.variables:
             yield what, name, of_variable(subject, name)
+
+
+def _of_leaving(
+    subject: Subject, leaves: Mapping[str, str] | None
+) -> Iterator[tuple[str, str, Iterable[Finding]]]:
+    for one in subject.classes if leaves else ():
+        aim = Aim(f"{subject.kind}, leaving", subject.kind, leaves or {}, one)
+        yield "what stands in the way of leaving", subject.kind, lint_goal(aim)
 
 
 def _not_checked(kind: str, what: str, places: list[str]) -> Finding:

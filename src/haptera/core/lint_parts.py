@@ -1,10 +1,12 @@
 """The lint's rules for parts: conditions that clash, and results that do not last."""
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import islice
+from operator import or_
 
 from haptera.core.demands import Clash, clash, demands, listed, named
-from haptera.core.knowledge import Domain
+from haptera.core.knowledge import Domain, unmet
 from haptera.core.lint_subject import Subject, example
 from haptera.core.prospects import Prospects
 from haptera.core.witness import Witness
@@ -67,21 +69,21 @@ def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
     if any(one.states.find(-1, move, _kept(one, change)) for one, move in having):
         return []
     taken = (
-        (one.domain, move, found)
+        (one, move, found)
         for one, move in having
         if (found := one.states.find(-1, move)) is not None
     )
-    return [_always_lost(subject, step, change, *one) for one in islice(taken, 1)]
+    return [_always_lost(subject, change, *one) for one in islice(taken, 1)]
 
 
 def _always_lost(
-    subject: Subject, step: Step, change: Change, domain: Domain, move: Move, found: Witness
+    subject: Subject, change: Change, one: Prospects, move: Move, found: Witness
 ) -> Finding:
     what = f"{change.variable}={change.target}"
-    because = _because(domain, change, found)
+    because = _because(one.domain, change, found)
     text = f"it brings about {what}, which is forgotten at once, always: {because}"
-    shown, fix = example(domain, found, move), _keep(domain, step, change, found)
-    return subject.finding(Rule.NEVER_KEPT, step, text, shown, fix=fix)
+    shown, fix = example(one.domain, found, move), _keep(one, move, change, found)
+    return subject.finding(Rule.NEVER_KEPT, move.part, text, shown, fix=fix)
 
 
 def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
@@ -91,7 +93,7 @@ def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
             what = f"{change.variable}={change.target}"
             because = _because(one.domain, change, found)
             text = f"it brings about {what}, which may be forgotten at once: {because}"
-            fix = _keep(one.domain, step, change, found)
+            fix = _keep(one, move, change, found)
             shown = example(one.domain, found, move)
             return [subject.finding(Rule.MAY_BE_LOST, step, text, shown, fix=fix)]
     return []
@@ -125,16 +127,16 @@ def _because(domain: Domain, change: Change, found: Witness) -> str:
     )
 
 
-def _keep(domain: Domain, step: Step, change: Change, found: Witness) -> str:
-    """What to do for the result to be kept."""
-    looks = _looks(domain, change)
-    expect = f"say that it is only expected ({change.target}?)"
+def _keep(one: Prospects, move: Move, change: Change, found: Witness) -> str:
+    """What to do for the result to be kept: requiring what a look requires, where that helps."""
+    looks = _looks(one.domain, change)
     if not looks:
         return f"serve a look at {change.variable} for this class, or take the step out of it"
-    changed = {one.variable for one in step.changes}
+    expect = f"say that {change.target} is only expected"
     for look in looks:
-        lacking = _unmet(domain, look, found.after)
-        if not changed & {one.name for one in lacking}:
+        lacking = _unmet(one.domain, look, found.after)
+        shut = reduce(or_, (unmet(each, one.domain.fields) for each in lacking), 0)
+        if one.states.find(~shut, move, _kept(one, change)):
             return f"let it require {listed(map(named, lacking))}, or {expect}"
     return f"let it leave alone what the look requires, or {expect}"
 
@@ -167,7 +169,8 @@ def _of_no_class(subject: Subject, part: Part) -> Finding:
 
 def _nearest(domain: Domain, found: Clash) -> tuple[Example, ...]:
     """The state that meets all but the last of what clashes."""
-    return () if found.nearest is None else (example(domain, found.nearest),)
+    alone = len(found.demands) == 1  # Any state would do for an example.
+    return () if alone or found.nearest is None else (example(domain, found.nearest),)
 
 
 def _mend(found: Clash) -> str:
@@ -177,4 +180,4 @@ def _mend(found: Clash) -> str:
 
 
 def _wanted(found: Clash) -> str:
-    return listed(dict.fromkeys(one.text.partition(" ")[2] for one in found.demands))
+    return listed(dict.fromkeys(one.what for one in found.demands))

@@ -45,8 +45,8 @@ class Subject:
         """What a rule finds of a part, or of a variable."""
         if isinstance(of, str):
             path = next((part.path for part in self.concerning(of)), None)
-            return Finding(rule, f"{self.kind}.{of}", text, self.kind, path, shown, fix)
-        return Finding(rule, of.path, text, self.kind, of.path, shown, fix)
+            return Finding(rule, f"{self.kind}.{of}", text, self.kind, path, of, shown, fix)
+        return Finding(rule, of.path, text, self.kind, of.path, None, shown, fix)
 
 
 def subject_of(kind: str, problem: Problem) -> Subject:

@@ -128,7 +128,7 @@ def _repeats(
 def _hope(subject: Subject, step: Step, change: Change, look: Look, shown: Example) -> Finding:
     name, target = change.variable, change.target
     text = (
-        f"{step.path} leads to {name}={target}, which no look finds; {look.path} then hopes for the"
+        f"it leads to {name}={target}, which no look finds; {look.path} then hopes for the"
         f" best of {', '.join(look.outcomes)}, and if it finds another, all begins anew"
     )
     fix = f"say what is expected of the step: one of the values that {look.path} finds"

@@ -213,4 +213,8 @@ def _cycles(problem: Problem) -> Iterator[HapteraError]:
         TopologicalSorter(needs(problem)).prepare()
     except CycleError as error:
         names = " needs ".join(reversed(error.args[1]))
-        yield HapteraError(f"looks need each other in a circle: {names}", where=error.args[1][0])
+        yield HapteraError(
+            f"looks need each other in a circle: {names}",
+            where=error.args[1][0],
+            do="let one of them be looked at without the next",
+        )

@@ -20,6 +20,7 @@ class Rule(StrEnum):
     """Which fault it is: once published, a name keeps its meaning."""
 
     # Of what modules declare.
+    MALFORMED = "malformed"
     NEVER_OPENS = "never-opens"
     NEVER_APPLIES = "never-applies"
     NEVER_KEPT = "never-kept"
@@ -36,8 +37,8 @@ class Rule(StrEnum):
     UNKNOWABLE_GOAL = "unknowable-goal"
     NO_MODULE = "no-module"
     NO_WAY = "no-way"
-    NODE_FORBIDS = "node-forbids"
     NO_WAY_FROM = "no-way-from"
+    NODE_FORBIDS = "node-forbids"
     # Of the lint itself.
     NOT_CHECKED = "not-checked"
 
@@ -51,6 +52,7 @@ class About:
 
 
 RULES: Final[Mapping[Rule, About]] = {
+    Rule.MALFORMED: About(Level.ERROR, "What a module declares cannot be planned with at all."),
     Rule.NEVER_OPENS: About(
         Level.ERROR, "The conditions of a look contradict each other: it can never be open."
     ),
@@ -94,7 +96,7 @@ RULES: Final[Mapping[Rule, About]] = {
     ),
     Rule.NO_WAY: About(Level.ERROR, "No part leads to a desired value, from anywhere."),
     Rule.NODE_FORBIDS: About(
-        Level.ERROR, "What is desired of a node rules out what is desired of an entity on it."
+        Level.WARNING, "What is desired of a node rules out what is desired of an entity on it."
     ),
     Rule.NO_WAY_FROM: About(
         Level.WARNING,
@@ -104,7 +106,7 @@ RULES: Final[Mapping[Rule, About]] = {
 }
 
 # Knowledge cannot hold, whatever the state: such a module is not planned with.
-REFUSED: Final = frozenset({Rule.NEVER_OPENS, Rule.NEVER_APPLIES, Rule.NEVER_KEPT})
+REFUSED: Final = frozenset({Rule.MALFORMED, Rule.NEVER_OPENS, Rule.NEVER_APPLIES, Rule.NEVER_KEPT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,9 @@ class Example:
 class Finding:
     """One fault: which, of what, in words, with examples and what to do, where there are any.
 
-    `place` is a part (`labnode.switch_on`), a variable (`node.power`), a kind or an entity. `part`
-    is the part that it is about, or the first of those that concern its variable.
+    `place` is a part (`labnode.switch_on`), a variable (`node.power`), a kind, or entities
+    (`service:web@n[1-4]`). `part` is the part that it is about, or the first of those that concern
+    the `variable` that it is about.
     """
 
     rule: Rule
@@ -137,6 +140,7 @@ class Finding:
     text: str
     kind: str
     part: str | None = None
+    variable: str | None = None
     examples: tuple[Example, ...] = ()
     fix: str | None = None
 

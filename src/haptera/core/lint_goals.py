@@ -1,0 +1,135 @@
+"""The lint's rules for goals: whether they can be known, and whether parts lead there."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from haptera.core.demands import Demand, clash, listed, named
+from haptera.core.knowledge import excluding_attribute
+from haptera.core.lint_subject import example
+from haptera.core.problem import subjects
+from haptera.core.prospects import Prospects, each
+from haptera.core.witness import CHOICES_MAX, TooLargeError
+from haptera.core.word import Field
+from haptera.model.finding import Example, Finding, Rule
+
+Values = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is desired of entities that are of one class, and as what they are told."""
+
+    place: str
+    kind: str
+    goal: Values
+    prospects: Prospects
+
+    def finding(
+        self, rule: Rule, name: str, text: str, *shown: Example, fix: str | None
+    ) -> Finding:
+        return Finding(rule, self.place, text, self.kind, None, name, shown, fix)
+
+    def fits(self, also: Mapping[str, str | None]) -> bool:
+        """Whether the goal can be known while these are so, too; None: while it is not known."""
+        fields, bits = self.prospects.domain.fields, -1
+        for some in (self.goal, also):
+            for name, value in some.items():
+                bits &= _as(fields[name], value)
+        return self.prospects.states.find(bits) is not None
+
+
+def lint_goal(aim: Aim) -> Iterator[Finding]:
+    """What stands in the way, whatever the state that the entities are in.
+
+    Raises:
+        TooLargeError: it takes too long to tell.
+    """
+    unknowable = _unknowable(aim)
+    if unknowable is not None:
+        yield unknowable
+        return
+    for name, value in sorted(aim.goal.items()):
+        yield from _led(aim, name, value)
+
+
+def lint_together(aim: Aim, node: Aim) -> Iterator[Finding]:
+    """Whether the goal of a node rules out what the goal of entities on it needs of it.
+
+    Raises:
+        TooLargeError: it takes too long to tell.
+    """
+    prefix = f"{node.kind}."
+    names = [name for name in aim.prospects.domain.problem.borrowed if name.startswith(prefix)]
+    values = [(None, *aim.prospects.domain.fields[name].values[1:]) for name in names]
+    if prod(map(len, values)) > CHOICES_MAX:
+        raise TooLargeError
+    choices = [dict(zip(names, some, strict=True)) for some in product(*values)]
+    fitting = [choice for choice in choices if aim.fits(choice)]
+    theirs = [{name.removeprefix(prefix): one for name, one in some.items()} for some in fitting]
+    if not fitting or not node.fits({}) or any(node.fits(some) for some in theirs):
+        return
+    needs = listed(f"{name}={value}" for name, value in fitting[0].items() if value is not None)
+    rules_out = listed(f"{name}={value}" for name, value in sorted(node.goal.items()))
+    text = f"it needs {needs}, which cannot be while {node.place} is as desired: {rules_out}"
+    fix = "desire it where its node is to be up, or something else of the node"
+    yield aim.finding(Rule.NODE_FORBIDS, min(aim.goal), text, fix=fix)
+
+
+def _unknowable(aim: Aim) -> Finding | None:
+    fields = aim.prospects.domain.fields
+    wanted = [
+        Demand(name, "", f"{name}={value}", ~_as(fields[name], value))
+        for name, value in sorted(aim.goal.items())
+    ]
+    found = clash(aim.prospects, wanted, -1)
+    if found is None:
+        return None
+    name = found.demands[0].variable
+    if len(found.demands) > 1:
+        text = f"{found.text} can never be known at once"
+        fix = "desire one of them less"
+    else:
+        text = f"{found.text} can never be known: no look that could find it can be open"
+        fix = _for_others(aim, name) or "serve a look that can find it"
+    shown = [] if found.nearest is None else [example(aim.prospects.domain, found.nearest)]
+    return aim.finding(Rule.UNKNOWABLE_GOAL, name, text, *shown, fix=fix)
+
+
+def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
+    """Whether parts lead to a desired value: from anywhere, and from all that can come about."""
+    prospects, field = aim.prospects, aim.prospects.domain.fields[name]
+    bit = field.holding((value,))
+    if not prospects.possible & bit:
+        text = f"nothing leads to {name}={value}: no look finds it, no step brings it about"
+        fix = _for_others(aim, name) or f"serve a step that leads there, and a look at {name}"
+        yield aim.finding(Rule.NO_WAY, name, text, fix=fix)
+        return
+    stuck = [
+        (field.value(one), found)
+        for one in each(prospects.possible & field.known & ~bit)
+        if not prospects.reach(field, one) & bit and (found := prospects.find(~field.whole | one))
+    ]
+    if stuck:
+        values = " or ".join(str(one) for one, _ in stuck)
+        text = f"where {name} is {values}, no part leads on to {value}"
+        fix = _for_others(aim, name) or f"serve a step from {values} to {value}"
+        shown = example(prospects.domain, stuck[0][1])
+        yield aim.finding(Rule.NO_WAY_FROM, name, text, shown, fix=fix)
+
+
+def _for_others(aim: Aim, name: str) -> str | None:
+    """The attribute that would bring the entities parts that look at the variable or change it."""
+    problem = aim.prospects.domain.problem
+    for part in sorted(problem.parts, key=lambda part: part.path):
+        lacking = excluding_attribute(problem, part)
+        if lacking is not None and name in subjects(part):
+            verb = "requires" if lacking in part.requires else "excludes"
+            return f"mind their attributes: {part.path} {verb} {named(lacking)}"
+    return None
+
+
+def _as(field: Field, value: str | None) -> int:
+    """All states in which the variable has this value, or is not known."""
+    return ~field.known if value is None else ~field.whole | field.holding((value,))
