@@ -48,7 +48,12 @@ def text() -> str:
 
 def valid(value: object, name: str) -> bool:
     """Whether a value is what the published schema calls by this name."""
-    whole = json.loads(FILE.read_text(encoding="utf-8"))
+    return valid_by(value, FILE, name)
+
+
+def valid_by(value: object, file: Path, name: str) -> bool:
+    """The same, by any schema whose keywords are known here."""
+    whole = json.loads(file.read_text(encoding="utf-8"))
     return _valid(value, {"$ref": f"#/$defs/{name}"}, whole["$defs"])
 
 

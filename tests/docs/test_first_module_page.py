@@ -9,6 +9,7 @@ import pytest
 
 from examples.first_module import test_outlet
 from examples.first_module.outlet import Outlet, look, switch_on
+from haptera.cli.main import OK, run
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.sdk import Refused, Target
@@ -23,6 +24,17 @@ def test_the_page_shows_the_file_as_it_is(name: str) -> None:
     shown = re.findall(rf"^```python {name}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
     assert shown == [(ROOT / "examples/first_module" / name).read_text(encoding="utf-8")]
+
+
+def test_the_lint_finds_what_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (told,) = re.findall(
+        r"^```console\n\$ haptera (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE
+    )
+    monkeypatch.chdir(ROOT)
+    assert run(told[0].split()) == OK
+    assert capsys.readouterr().out == told[1]
 
 
 @pytest.mark.parametrize("test", TESTS)

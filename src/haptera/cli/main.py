@@ -1,6 +1,5 @@
 """The command `haptera`: its commands, loaded when called, and its exit codes."""
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ import click
 
 import haptera
 from haptera.cli.client import Client, UnreachableError, find_client
+from haptera.cli.lazy import Lazy
 from haptera.cli.printing import print_error
 from haptera.model.errors import HapteraError
 
@@ -44,28 +44,16 @@ _COMMANDS: Final = {
     "thaw": "haptera.cli.freezing:thaw",
     "job": "haptera.cli.job:job",
     "watch": "haptera.cli.watch:watch",
+    "module": "haptera.cli.module:module",
     "lab": "haptera.cli.running:lab",
     "serve": "haptera.cli.running:serve",
     "agent": "haptera.cli.running:agent",
 }
 
 
-class _Lazy(click.Group):
-    """Imports a command only when it is called: most need a tenth of all."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-
 @click.group(
-    cls=_Lazy,
+    cls=Lazy,
+    places=_COMMANDS,
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged (status --check).",
 )

@@ -1,0 +1,83 @@
+"""Modules as their authors name them, loaded, and where each part stands in their files."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module, util
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import click
+
+from haptera.cli.lint_forms import Location
+from haptera.model.parts import Manifest
+from haptera.modules import BUNDLED, load
+from haptera.sdk import Module
+
+# What a file's module is called where nothing else is said.
+ATTRIBUTE: Final = "module"
+
+
+@dataclass(frozen=True, slots=True)
+class Authored:
+    """What a module declares, and where: each part by its path."""
+
+    manifest: Manifest
+    places: dict[str, Location]
+
+
+def authored(name: str) -> Authored:
+    """The module of this name: a bundled one, `FILE.py[:ATTRIBUTE]` or `PLACE[:ATTRIBUTE]`.
+
+    Raises:
+        BadParameter: there is none; HapteraError: it declares what cannot be.
+    """
+    module = load(name) if name in BUNDLED else _imported(name)
+    return Authored(module.manifest(), dict(_places(module)))
+
+
+def _imported(name: str) -> Module[Any]:
+    place, _, attribute = name.partition(":")
+    try:
+        found = _file(Path(place)) if place.endswith(".py") else _importable(place)
+    except ImportError as error:
+        bundled = ", ".join(BUNDLED)
+        raise click.BadParameter(
+            f"{name!r} cannot be imported: {error}; name {bundled}, FILE.py or PLACE:ATTRIBUTE"
+        ) from error
+    module = getattr(found, attribute or ATTRIBUTE, None)
+    if not isinstance(module, Module):
+        raise click.BadParameter(f"{place} has no Module called {attribute or ATTRIBUTE!r}")
+    return module
+
+
+def _file(path: Path) -> ModuleType:
+    """Import a file, which finds what lies beside it."""
+    spec = util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError(f"there is no file {path}")
+    sys.path.insert(0, str(path.resolve().parent))
+    found = sys.modules[path.stem] = util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def _importable(place: str) -> ModuleType:
+    """Import what is installed, or lies below the working directory."""
+    sys.path.insert(0, str(Path.cwd()))
+    return import_module(place)
+
+
+def _places(module: Module[Any]) -> Iterator[tuple[str, Location]]:
+    for name, function in (*module.lookers.items(), *module.steppers.items()):
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is not None:
+            yield f"{module.name}.{name}", Location(_told(code.co_filename), code.co_firstlineno)
+
+
+def _told(file: str) -> str:
+    """Below the working directory, as from there."""
+    path, here = Path(file).resolve(), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

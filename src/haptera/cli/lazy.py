@@ -1,0 +1,25 @@
+"""Groups of commands that import each only when it is called: most need a tenth of all."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class Lazy(click.Group):
+    """A group whose commands stand at these places, `module:attribute` by name."""
+
+    def __init__(self, *args: Any, places: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._places:
+            return None
+        module, _, name = self._places[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command

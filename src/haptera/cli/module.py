@@ -1,0 +1,14 @@
+"""`haptera module`: for those who write modules."""
+
+from typing import Final
+
+import click
+
+from haptera.cli.lazy import Lazy
+
+_COMMANDS: Final = {"lint": "haptera.cli.linting:lint_modules"}
+
+
+@click.group(cls=Lazy, places=_COMMANDS)
+def module() -> None:
+    """What an author of modules needs."""

@@ -1,0 +1,219 @@
+"""`haptera module lint`: what is printed, in which form, and the exit codes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from haptera.cli.lint_forms import Located, Location
+from haptera.cli.linting import tell
+from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.core.catalog import own_manifests
+from haptera.core.lint import lint_kinds
+from haptera.kinds import KINDS
+from haptera.model.finding import Finding, Level, Rule
+from haptera.modules import BUNDLED, load
+from tests.docs.lint_schema import FILE
+from tests.docs.problem_schema import valid_by
+
+ROOT = Path(__file__).resolve().parents[2]
+SARIF = Path(__file__).with_name("sarif.schema.json")
+
+HEAD = """
+from haptera.kinds import node
+from haptera.kinds.node import Agent, Busy, Power
+from haptera.sdk import Module, Target
+
+module = Module("mine", connect=Target)
+"""
+WARNED = (
+    HEAD
+    + """
+@module.serves(node.busy).look(outcomes=(Busy.FREE, Busy.BUSY), requires={node.agent: Agent.UP})
+async def look(target: Target) -> Busy: ...
+
+@module.serves(node.busy).step((Busy.FREE, Busy.BUSY), Busy.FREE, within_s=5)
+async def drain(target: Target) -> None: ...
+
+@module.serves(node.busy).step("*", Busy.BUSY, within_s=5)
+async def fill(target: Target) -> None: ...
+"""
+)
+WRONG = (
+    HEAD
+    + """
+@module.serves(node.busy).step((Busy.FREE, Busy.BUSY), Busy.FREE, within_s=5)
+async def drain(target: Target) -> None: ...
+"""
+)
+
+Asked = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Asked:
+    def ask(*arguments: str, **files: str) -> tuple[int, str]:
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        code = run(["module", "lint", *arguments])
+        out, errors = capsys.readouterr()
+        return code, out or errors
+
+    return ask
+
+
+def test_the_projects_own_modules_have_neither_errors_nor_warnings() -> None:
+    manifests = [*own_manifests(KINDS), *(load(name).manifest() for name in BUNDLED)]
+    told = [(one.level, one.rule, one.place, one.text) for one in lint_kinds(KINDS, manifests)]
+    # No bundled module can tell a hung node from one that is off; modules of real BMCs may.
+    hung = "power=hung never comes about"
+    assert told == [(Level.NOTE, Rule.UNREACHABLE_VALUE, "node.power", hung)]
+
+
+@pytest.mark.parametrize("example", ["first_module/outlet.py"])
+def test_the_examples_have_neither_errors_nor_warnings(example: str, asked: Asked) -> None:
+    code, out = asked("--strict", str(ROOT / "examples" / example))
+    assert (code, out) == (OK, "1 note (--notes shows notes)\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "code"),
+    [
+        (WARNED, (), OK),
+        (WARNED, ("--strict",), REFUSED),
+        (WRONG, (), REFUSED),
+        (HEAD, ("--strict",), OK),
+    ],
+)
+def test_the_exit_code_tells_errors_and_with_strict_warnings(
+    text: str, arguments: tuple[str, ...], code: int, asked: Asked
+) -> None:
+    assert asked("mine.py", *arguments, mine=text)[0] == code
+    assert asked("mine.py", *arguments, "-o", "json", mine=text)[0] == code
+    assert asked("mine.py", *arguments, "-o", "sarif", mine=text)[0] == code
+
+
+def test_a_finding_is_told_with_its_place_an_example_and_what_to_do(asked: Asked) -> None:
+    assert asked("mine.py", mine=WARNED) == (
+        OK,
+        "warning: mine.fill: it brings about busy=busy, which may be forgotten at once: mine.look"
+        " requires agent=up [may-be-lost]\n"
+        "  mine.py:14\n"
+        "  for example, with nothing known: mine.fill leads to busy=busy?\n"
+        "  do: let it require agent=up, or say that busy is only expected\n"
+        "1 warning\n",
+    )
+
+
+def test_nothing_wrong_is_said_so(asked: Asked) -> None:
+    assert asked("mine.py", mine=HEAD) == (OK, "nothing wrong\n")
+
+
+def test_json_is_of_the_published_form(asked: Asked) -> None:
+    _, out = asked("mine.py", "-o", "json", mine=WARNED)
+    told = json.loads(out)
+    assert valid_by(told, FILE, "LintForm")
+    assert told["findings"] == [
+        {
+            "rule": "may-be-lost",
+            "level": "warning",
+            "kind": "node",
+            "place": "mine.fill",
+            "part": "mine.fill",
+            "variable": None,
+            "location": {"file": "mine.py", "line": 14, "column": None},
+            "text": "it brings about busy=busy, which may be forgotten at once: mine.look requires"
+            " agent=up",
+            "examples": [
+                {
+                    "attributes": {},
+                    "known": {},
+                    "remembered": {},
+                    "part": "mine.fill",
+                    "known_after": {},
+                    "remembered_after": {"busy": "busy"},
+                }
+            ],
+            "fix": "let it require agent=up, or say that busy is only expected",
+        }
+    ]
+
+
+def test_sarif_names_the_rule_the_place_and_the_line(asked: Asked) -> None:
+    _, out = asked("mine.py", "-o", "sarif", mine=WARNED)
+    (run_,) = json.loads(out)["runs"]
+    (result,) = run_["results"]
+    assert run_["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+    assert (result["ruleId"], result["level"]) == ("may-be-lost", "warning")
+    assert result["message"]["text"].startswith("it brings about busy=busy, which may be")
+    assert result["locations"] == [
+        {
+            "logicalLocations": [{"fullyQualifiedName": "mine.fill"}],
+            "physicalLocation": {
+                "artifactLocation": {"uri": "mine.py"},
+                "region": {"startLine": 14},
+            },
+        }
+    ]
+
+
+@pytest.mark.parametrize("text", [WARNED, WRONG, HEAD], ids=["warned", "wrong", "clean"])
+def test_sarif_is_sarif(text: str, asked: Asked) -> None:
+    _, out = asked("mine.py", "jobs", "-o", "sarif", mine=text)
+    assert valid_by(json.loads(out), SARIF, "log")
+
+
+def test_sarif_tells_a_file_elsewhere_by_its_whole_place_and_one_with_a_space_by_an_escape(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    finding = Finding(Rule.NO_LOOK, "node.busy", "none", "node")
+    found = [Located(finding, Location(file, 3, 5)) for file in ("/no/such file.py", "a b.py")]
+    assert tell(found, "sarif", notes=False, strict=False) == REFUSED
+    results: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    places = [one["locations"][0]["physicalLocation"] for one in results]
+    assert [one["artifactLocation"]["uri"] for one in places] == [
+        "file:///no/such%20file.py",
+        "a%20b.py",
+    ]
+    assert [one["region"] for one in places] == [{"startLine": 3, "startColumn": 5}] * 2
+    assert results[0]["partialFingerprints"] == results[1]["partialFingerprints"]
+
+
+def test_several_modules_are_taken_together(asked: Asked) -> None:
+    """The look of the one makes the steps of the other such that what came of them is read."""
+    assert asked("mine.py", mine=WRONG)[1].startswith("error: node.busy: mine.drain would be")
+    code, out = asked("mine.py", "jobs", mine=WRONG)
+    assert (code, out) == (OK, "1 note (--notes shows notes)\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nonsense", "'nonsense' cannot be imported: No module named 'nonsense'; name jobs,"),
+        ("nonsense.py", "there is no file nonsense.py"),
+        ("mine.py:none", "mine.py has no Module called 'none'"),
+        ("mine:Target", "mine has no Module called 'Target'"),
+    ],
+)
+def test_what_is_no_module_is_wrong_usage(name: str, told: str, asked: Asked) -> None:
+    code, out = asked(name, mine=HEAD)
+    assert code == USAGE
+    assert told in out
+
+
+def test_a_module_may_be_named_as_python_does(asked: Asked) -> None:
+    assert asked("named_so:module", named_so=WRONG)[0] == REFUSED
+    assert asked("named_so", named_so=WRONG)[0] == REFUSED
+
+
+def test_a_module_that_cannot_even_be_declared_is_refused(asked: Asked) -> None:
+    text = HEAD + 'module.serves(node.busy).goes("free", "gone")\n'
+    code, out = asked("mine.py", mine=text)
+    assert code == REFUSED
+    assert out.startswith("error: node.busy is never 'gone'")

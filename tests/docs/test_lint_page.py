@@ -1,0 +1,59 @@
+"""The page on the lint: each of its examples is found to be what it says, in its own words."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from haptera.cli.main import run
+from haptera.core.classes import CLASSES_MAX
+from haptera.core.witness import CHOICES_MAX
+from haptera.model.finding import REFUSED, RULES, Level, Rule
+from tests.docs.lint_schema import FILE, text
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/lint.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> dict[str, str]:
+    pattern = rf"^```{language} ([a-z-]+)\n(.*?)^```$"
+    return dict(re.findall(pattern, PAGE, re.DOTALL | re.MULTILINE))
+
+
+MODULES, SAID = blocks("python"), blocks("text")
+PREAMBLE = MODULES.pop("preamble")
+
+
+@pytest.mark.parametrize("rule", MODULES)
+def test_an_example_is_found_as_the_page_says(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(f"{PREAMBLE}\n{MODULES[rule]}")
+    monkeypatch.chdir(tmp_path)
+    about = RULES[Rule(rule)]
+    notes = ["--notes"] if about.level is Level.NOTE else []
+
+    code = run(["module", "lint", "mine.py", "mine.py:theirs", *notes])
+
+    assert (capsys.readouterr().out, code) == (SAID[rule], int(about.level is Level.ERROR))
+    assert f"[{rule}]" in SAID[rule]
+
+
+def test_the_table_has_each_rule_as_the_code_has_it() -> None:
+    row = r"^\| (?:\[([a-z-]+)\]\(#\1\)|([a-z-]+)) \| ((?:error|warning|note) .*) \|$"
+    rows = re.findall(row, PAGE, re.MULTILINE)
+    told = {linked or plain: rest for linked, plain, rest in rows}
+    refused = {rule: "yes" if rule in REFUSED else "" for rule in Rule}
+    assert told == {
+        rule: f"{about.level} | {refused[rule]} | {about.text}" for rule, about in RULES.items()
+    }
+    assert set(MODULES) == {linked for linked, _, _ in rows if linked}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert f"more than `{CHOICES_MAX:,}` choices" in PAGE
+    assert f"more than `{CLASSES_MAX}` classes" in PAGE
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    told = "write it anew: python -m tests.docs.lint_schema"
+    assert FILE.read_text(encoding="utf-8") == text(), told
