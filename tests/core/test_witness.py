@@ -48,7 +48,7 @@ def test_there_is_a_witness_where_there_is_one_among_all_states(
 ) -> None:
     domain, random = compile_class(question.problem), Random(seed)
     states = list(all_states(domain))
-    found = Witnesses(domain)
+    found = Witnesses(domain, 1_000)
     for move in (None, *domain.moves):
         # Half of all bits, or most of them, so that there often is a witness and often is none.
         before, after = (random.getrandbits(200) | random.getrandbits(200) for _ in "12")
@@ -69,7 +69,7 @@ def test_there_is_a_witness_where_there_is_one_among_all_states(
 def test_a_witness_has_no_more_known_than_is_needed() -> None:
     domain = compile_class(shapes.problem(shapes.services(4, 36)))
     (start,) = (move for move in domain.moves if move.part.name == "start_s0")
-    witness = Witnesses(domain).find(-1, start)
+    witness = Witnesses(domain, 1_000).find(-1, start)
     assert witness is not None
     on = dict.fromkeys(["c0", "c1", "c2", "c3"], "on")
     assert domain.known(witness.before) == on | {"s0": "off"}
@@ -86,10 +86,10 @@ def test_what_takes_too_many_choices_is_not_answered() -> None:
     domain = compile_class(shapes.problem(parts))
     here = {f"p{one}": "here" for one in pigeons}
     with pytest.raises(TooLargeError):
-        Witnesses(domain).find(known(domain, here))
+        Witnesses(domain, 1_000).find(known(domain, here))
     for one in pigeons[4:]:
         del here[f"p{one}"]
-    witness = Witnesses(domain).find(known(domain, here))
+    witness = Witnesses(domain, 1_000).find(known(domain, here))
     assert witness is not None
     assert domain.meets(witness.before, here)
 

@@ -7,6 +7,7 @@ import pytest
 
 from haptera.cli.main import run
 from haptera.core.classes import CLASSES_MAX
+from haptera.core.prospects import CHOICES_CLASS_MAX
 from haptera.core.witness import CHOICES_MAX
 from haptera.model.finding import REFUSED, RULES, Level, Rule
 from tests.docs.lint_schema import FILE, text
@@ -51,6 +52,7 @@ def test_the_table_has_each_rule_as_the_code_has_it() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"more than `{CHOICES_MAX:,}` choices" in PAGE
+    assert f"after `{CHOICES_CLASS_MAX:,}` choices" in PAGE
     assert f"more than `{CLASSES_MAX}` classes" in PAGE
 
 

@@ -18,6 +18,7 @@ from haptera.core.lint_values import (
     unreachable,
 )
 from haptera.core.problem import Problem, check, problem_of, subjects
+from haptera.core.prospects import CHOICES_CLASS_MAX
 from haptera.core.witness import CHOICES_MAX, TooLargeError
 from haptera.model.errors import HapteraError
 from haptera.model.finding import Finding, Level, Rule
@@ -132,6 +133,6 @@ def _not_checked(kind: str, what: str, places: list[str]) -> Finding:
     named = [*places[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])]
     text = (
         f"{what} were not looked for at {listed(named)}: too large, of more than"
-        f" {CHOICES_MAX:,} choices or {CLASSES_MAX} classes"
+        f" {CHOICES_MAX:,} choices ({CHOICES_CLASS_MAX:,} for all) or {CLASSES_MAX} classes"
     )
     return Finding(Rule.NOT_CHECKED, kind, text, kind)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from haptera.core.classes import classes_of
 from haptera.core.knowledge import Domain
 from haptera.core.problem import Problem, subjects
-from haptera.core.prospects import Prospects
+from haptera.core.prospects import CHOICES_CLASS_MAX, Prospects
 from haptera.core.witness import TooLargeError, Witness
 from haptera.core.word import Move
 from haptera.model.finding import Example, Finding, Rule
@@ -49,9 +49,11 @@ class Subject:
         return Finding(rule, of.path, text, self.kind, of.path, None, shown, fix)
 
 
-def subject_of(kind: str, problem: Problem) -> Subject:
+def subject_of(kind: str, problem: Problem, choices_max: int = CHOICES_CLASS_MAX) -> Subject:
+    """What is linted of a problem; each class may take so many choices."""
     classes = classes_of(problem)
-    return Subject(kind, problem, tuple(map(Prospects, classes.domains)), classes.complete)
+    prospects = tuple(Prospects(domain, choices_max) for domain in classes.domains)
+    return Subject(kind, problem, prospects, classes.complete)
 
 
 def example(domain: Domain, found: Witness, move: Move | None = None) -> Example:

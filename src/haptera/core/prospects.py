@@ -8,6 +8,7 @@ what is said to be out of reach is so, however the world helps.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from haptera.core.knowledge import Domain
 from haptera.core.problem import subjects
@@ -15,6 +16,9 @@ from haptera.core.witness import TooLargeError, Witness, Witnesses
 from haptera.core.word import Field, Move
 from haptera.model.chain import Do
 from haptera.model.parts import Step
+
+# Choices that all questions about one class may take together.
+CHOICES_CLASS_MAX: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,9 @@ class Way:
 class Prospects:
     """A class, its states, and what can come about of them."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, choices_max: int = CHOICES_CLASS_MAX) -> None:
         self.domain = domain
-        self.states = Witnesses(domain)
+        self.states = Witnesses(domain, choices_max)
         # One for each part: the moves of a look differ only in what they find.
         self.moves = {move.part.path: move for move in reversed(domain.moves)}
         self._ways: dict[str, tuple[Way, ...]] = {}

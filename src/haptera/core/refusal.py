@@ -14,6 +14,8 @@ from haptera.model.finding import REFUSED, Finding
 from haptera.model.parts import Part
 from haptera.model.schema import Kind
 
+# A daemon that takes a module over waits for the answer: less than a lint may take.
+CHOICES_REFUSAL_MAX: Final = 500
 # Kinds with their parts whose answers are kept: each process asks of the same few.
 ANSWERS_MAX: Final = 64
 
@@ -32,7 +34,7 @@ def refuse(kind: Kind, parts: Iterable[Part]) -> None:
 @lru_cache(ANSWERS_MAX)
 def _fault(kind: Kind, parts: tuple[Part, ...]) -> Finding | None:
     """The first fault that is proven; what takes too long to tell is none."""
-    subject = subject_of(kind.name, problem_of(kind, parts, {}))
+    subject = subject_of(kind.name, problem_of(kind, parts, {}), CHOICES_REFUSAL_MAX)
     questions = chain(
         (never(subject, part) for part in parts),
         (never_kept(subject, step) for step in subject.problem.steps),

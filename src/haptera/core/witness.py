@@ -5,15 +5,17 @@ forgotten by the move, rests on, and so narrows the variables below. What need n
 unknown: whatever shows a fault then shows it with the least that must be so.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
 from typing import Final
 
 from haptera.core.knowledge import Domain
 from haptera.core.word import Field, Grounds, Move
 
 # Choices that one question may take.
-CHOICES_MAX: Final = 2_000
+CHOICES_MAX: Final = 500
 
 
 class TooLargeError(Exception):
@@ -45,19 +47,28 @@ class _Basis:
     wholes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Layer:
     """A variable and the looks that it can be known by; None: it is known without any."""
 
     field: Field
     looks: tuple[_Basis, ...] | None
 
+    @cached_property
+    def hidden(self) -> int:
+        """The bits with which it is not known."""
+        return self.field.whole & ~self.field.known
+
 
 class Witnesses:
-    """The states of one class, to be asked for one of which something is so."""
+    """The states of one class, to be asked for one of which something is so.
 
-    def __init__(self, domain: Domain) -> None:
+    All questions together may take `choices_max` choices; one of them CHOICES_MAX.
+    """
+
+    def __init__(self, domain: Domain, choices_max: int) -> None:
         self.domain = domain
+        self.choices_left = choices_max
         fields = dict(domain.fields)
         rising = [_layer(domain, fields.pop(one.variable), one) for one in domain.grounds]
         # Each variable before all that knowing it rests on; those that are always known last.
@@ -71,20 +82,39 @@ class Witnesses:
         """
         if move is not None:
             before &= ~move.forbidden
-        choices = [(0, _Open(before, after))]
-        tried = set(choices)
-        while choices:
-            number, left = choices.pop()
-            if number == len(self._layers):
+        floor = max(0, self.choices_left - CHOICES_MAX)
+        ways = [(0, _Open(before, after))]
+        tried = set(ways)
+        while ways:
+            number, drawn = ways.pop()
+            left = _forced(self._layers[number:], drawn, move)
+            if left is None:
+                continue
+            number, onward = self._choices(number, left, move)
+            if onward is None:
                 return _filled(self.domain, left, move)
-            for narrowed in _narrowed(self._layers[number], left, move):
-                choice = (number + 1, narrowed)
-                if choice not in tried:
-                    tried.add(choice)
-                    choices.append(choice)
-            if len(tried) > CHOICES_MAX:
+            self.choices_left -= len(onward) - 1
+            if self.choices_left < floor:
                 raise TooLargeError
+            ways += [(number, one) for one in onward if (number, one) not in tried]
+            tried.update((number, one) for one in onward)
         return None
+
+    def _choices(
+        self, number: int, left: _Open, move: Move | None
+    ) -> tuple[int, list[_Open] | None]:
+        """The ways to go at the next variable, from a number on, that leaves one, and the number.
+
+        None where no variable does.
+        """
+        for above, layer in enumerate(self._layers[number:], start=number + 1):
+            whole = layer.field.whole
+            if left.after & whole == whole and left.before & layer.hidden:
+                continue  # It does not matter how it stands.
+            onward = list(_narrowed(layer, left, move))
+            if onward != [left]:
+                return above, onward
+        return len(self._layers), None
 
 
 def _layer(domain: Domain, field: Field, grounds: Grounds) -> _Layer:
@@ -96,13 +126,49 @@ def _layer(domain: Domain, field: Field, grounds: Grounds) -> _Layer:
     return _Layer(field, tuple(looks))
 
 
+def _forced(layers: Sequence[_Layer], left: _Open, move: Move | None) -> _Open | None:
+    """What is left once all that is without choice was chosen; None: nothing is."""
+    before, after, last = left.before, left.after, None
+    put = 0 if move is None else move.put
+    while last != (before, after):
+        last = before, after
+        for layer in layers:
+            if before & layer.hidden and after & layer.hidden:
+                continue  # Neither before nor after need it be known.
+            whole = layer.field.whole
+            if not after & layer.hidden:
+                if not put & whole:
+                    before &= after | ~whole  # What a move leaves alone was so before.
+                elif not put & after & whole:
+                    return None
+                after = _supporting(layer, after)
+            if not before & layer.hidden:
+                before = _supporting(layer, before)
+            if not before & whole or not after & whole:
+                return None
+    return _Open(before, after)
+
+
+def _supporting(layer: _Layer, left: int) -> int:
+    """What is left where a variable must be known; where one look only can be its ground, that."""
+    if layer.looks is None:
+        return left
+    field = layer.field
+    open_ = [
+        look
+        for look in layer.looks
+        if look.yields & left & field.known
+        and all(left & ~look.forbidden & whole for whole in look.wholes)
+    ]
+    known = reduce(or_, (look.yields for look in open_), 0)
+    left &= ~field.whole | known
+    return left & ~open_[0].forbidden if len(open_) == 1 else left
+
+
 def _narrowed(layer: _Layer, left: _Open, move: Move | None) -> Iterator[_Open]:
     """All ways in which the variable can stand, the one that needs least last."""
     field = layer.field
-    here, there = left.before & field.whole, left.after & field.whole
-    if there == field.whole and here & ~field.known:
-        yield _Open(left.before & ~field.known, left.after)  # It need not be known.
-        return
+    here = left.before & field.whole
     put = 0 if move is None else move.put & field.whole
     for known in _alike(layer, here & field.known):
         for below in _supported(layer, known, left.before):
@@ -174,7 +240,8 @@ def _filled(domain: Domain, left: _Open, move: Move | None) -> Witness:
     before = 0
     for field in domain.fields.values():
         bits = left.before & field.whole
-        before |= bits & field.unknown or bits & -bits
+        bits = bits & field.unknown or bits & ~field.known or bits
+        before |= bits & -bits
     if move is None:
         return Witness(before, before)
     after = domain.strip(before & move.keep | move.put) & ~domain.touched
