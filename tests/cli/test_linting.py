@@ -217,3 +217,67 @@ def test_a_module_that_cannot_even_be_declared_is_refused(asked: Asked) -> None:
     code, out = asked("mine.py", mine=text)
     assert code == REFUSED
     assert out.startswith("error: node.busy is never 'gone'")
+
+
+SITE = """cluster: c
+nodes:
+  n[1-2]: {platform: labnode}
+desired:
+  n[1-2]: {busy: free}
+"""
+
+
+def site_asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = run(["lint", *arguments])
+    out, errors = capsys.readouterr()
+    return code, out or errors
+
+
+def test_a_site_is_linted_by_the_line_and_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.yaml").write_text(SITE)
+    monkeypatch.chdir(tmp_path)
+    assert site_asked(capsys, "site.yaml") == (
+        OK,
+        "warning: node:n[1-2]: where busy is busy, no part leads on to free [no-way-from]\n"
+        "  site.yaml:5:12\n"
+        "  for example, with agent=up busy=busy power=on (platform=labnode)\n"
+        "  do: serve a step from busy to free\n"
+        "1 warning\n",
+    )
+    assert site_asked(capsys, "--strict", ".")[0] == REFUSED
+
+
+def test_findings_of_a_site_are_json_and_sarif_of_the_same_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.yaml").write_text(SITE)
+    monkeypatch.chdir(tmp_path)
+    told = json.loads(site_asked(capsys, "site.yaml", "-o", "json")[1])
+    assert valid_by(told, FILE, "LintForm")
+    (finding,) = told["findings"]
+    assert finding["location"] == {"file": "site.yaml", "line": 5, "column": 12}
+    assert (finding["place"], finding["variable"]) == ("node:n[1-2]", "busy")
+    told = json.loads(site_asked(capsys, "site.yaml", "-o", "sarif")[1])
+    assert valid_by(told, SARIF, "log")
+    place = told["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["region"] == {"startLine": 5, "startColumn": 12}
+
+
+def test_a_site_that_cannot_be_read_is_told_as_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.yaml").write_text(SITE.replace("busy", "bussy"))
+    monkeypatch.chdir(tmp_path)
+    code, errors = site_asked(capsys, "site.yaml")
+    assert code == REFUSED
+    assert "site.yaml:5:1" in errors
+    assert site_asked(capsys, "no.yaml")[0] == REFUSED
+    assert site_asked(capsys)[0] == USAGE
+
+
+def test_what_only_a_lab_knows_is_known_with_lab(capsys: pytest.CaptureFixture[str]) -> None:
+    site = str(ROOT / "examples/quickstart/site.yaml")
+    assert site_asked(capsys, "--lab", "--strict", site) == (OK, "nothing wrong\n")
+    assert site_asked(capsys, site)[0] == REFUSED

@@ -20,20 +20,24 @@ def blocks(language: str) -> dict[str, str]:
     return dict(re.findall(pattern, PAGE, re.DOTALL | re.MULTILINE))
 
 
-MODULES, SAID = blocks("python"), blocks("text")
+MODULES, SITES, SAID = blocks("python"), blocks("yaml"), blocks("text")
 PREAMBLE = MODULES.pop("preamble")
 
 
-@pytest.mark.parametrize("rule", MODULES)
+@pytest.mark.parametrize("rule", [*MODULES, *SITES])
 def test_an_example_is_found_as_the_page_says(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text(f"{PREAMBLE}\n{MODULES[rule]}")
+    if rule in SITES:
+        (tmp_path / "site.yaml").write_text(SITES[rule])
+        asked = ["lint", "site.yaml"]
+    else:
+        (tmp_path / "mine.py").write_text(f"{PREAMBLE}\n{MODULES[rule]}")
+        asked = ["module", "lint", "mine.py", "mine.py:theirs"]
     monkeypatch.chdir(tmp_path)
     about = RULES[Rule(rule)]
-    notes = ["--notes"] if about.level is Level.NOTE else []
 
-    code = run(["module", "lint", "mine.py", "mine.py:theirs", *notes])
+    code = run([*asked, *(["--notes"] if about.level is Level.NOTE else [])])
 
     assert (capsys.readouterr().out, code) == (SAID[rule], int(about.level is Level.ERROR))
     assert f"[{rule}]" in SAID[rule]
@@ -47,7 +51,7 @@ def test_the_table_has_each_rule_as_the_code_has_it() -> None:
     assert told == {
         rule: f"{about.level} | {refused[rule]} | {about.text}" for rule, about in RULES.items()
     }
-    assert set(MODULES) == {linked for linked, _, _ in rows if linked}
+    assert {*MODULES, *SITES} == {linked for linked, _, _ in rows if linked}
 
 
 def test_the_limits_are_those_of_the_code() -> None:

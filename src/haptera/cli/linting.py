@@ -1,4 +1,4 @@
-"""`haptera module lint`: what modules declare that cannot hold, or never comes."""
+"""`haptera module lint` and `haptera lint`: what cannot hold of modules, and of sites."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -8,11 +8,15 @@ import click
 import msgspec
 
 from haptera.cli.authored import authored
-from haptera.cli.lint_forms import Located, lint_form
+from haptera.cli.lint_forms import Located, Location, lint_form
 from haptera.cli.lint_words import shown
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.sarif import sarif
+from haptera.cli.sites import OF_A_LAB, files_argument, site_constants, site_files
 from haptera.cli.words import printable
+from haptera.config.lint import lint_site
+from haptera.config.site import parse_site
+from haptera.config.tree import Place
 from haptera.core.catalog import own_manifests
 from haptera.core.lint import lint_kinds
 from haptera.kinds import KINDS
@@ -57,10 +61,11 @@ def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool)
     all bundled ones are looked at. They are taken together, as on one site.
 
     \b
-    haptera module lint examples/first_module/outlet.py
-    haptera module lint labnode service -o sarif > lint.sarif
+    Examples:
+      haptera module lint examples/first_module/outlet.py
+      haptera module lint labnode service -o sarif > lint.sarif
 
-    Exit codes: 0 nothing wrong, 1 errors were found (with --strict, warnings), 2 wrong usage.
+    Exit codes: 0 no errors, 1 errors were found (with --strict, warnings), 2 wrong usage.
     """
     modules = [authored(name) for name in dict.fromkeys(names or BUNDLED)]
     manifests = [one.manifest for one in modules]
@@ -73,6 +78,37 @@ def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool)
         if one.kind in kinds
     ]
     return tell(found, output, notes=notes, strict=strict)
+
+
+@click.command("lint")
+@files_argument
+@click.option("--lab", "for_lab", is_flag=True, help="As a lab reads it: {x} is known.")
+@options
+def lint_files(
+    files: tuple[str, ...], for_lab: bool, output: str, notes: bool, strict: bool
+) -> int:
+    r"""Look for what can never be as a site desires it, with the modules that it names.
+
+    FILE is a path, a folder of files, or - for standard input; all of them are one site. Nothing
+    is asked of a parent. What cannot even be read is told as by `haptera site check`.
+
+    \b
+    Examples:
+      haptera lint site.yaml
+      haptera lint --strict -o sarif site/ > site.sarif
+
+    Exit codes: 0 no errors, 1 errors were found (with --strict, warnings), 2 wrong usage.
+    """
+    constants = site_constants(files, OF_A_LAB if for_lab else {})
+    found = [
+        Located(one.finding, None if one.place is None else _location(one.place))
+        for one in lint_site(parse_site(site_files(files), constants))
+    ]
+    return tell(found, output, notes=notes, strict=strict)
+
+
+def _location(place: Place) -> Location:
+    return Location(place.file, place.line, place.column)
 
 
 def tell(found: Sequence[Located], output: str, *, notes: bool, strict: bool) -> int:

@@ -44,6 +44,7 @@ _COMMANDS: Final = {
     "thaw": "haptera.cli.freezing:thaw",
     "job": "haptera.cli.job:job",
     "watch": "haptera.cli.watch:watch",
+    "lint": "haptera.cli.linting:lint_files",
     "module": "haptera.cli.module:module",
     "lab": "haptera.cli.running:lab",
     "serve": "haptera.cli.running:serve",

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 
 import click
 import msgspec
@@ -10,13 +9,10 @@ import msgspec
 from haptera.api.shapes import Told
 from haptera.cli.main import REFUSED
 from haptera.cli.printing import Format, output_option, print_data, print_error
-from haptera.cli.sites import files_argument, site_constants, site_files
+from haptera.cli.sites import OF_A_LAB, files_argument, site_constants, site_files
 from haptera.config.site import Site, parse_site
 from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError, InputError
-
-# What only a lab knows, until one does.
-_OF_A_LAB: Mapping[str, str] = {"x": "1"}
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -85,7 +81,7 @@ def plural(kind: str) -> str:
 
 
 def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
-    constants = site_constants(files, _OF_A_LAB if for_lab else {})
+    constants = site_constants(files, OF_A_LAB if for_lab else {})
     found = parse_site(site_files(files), constants)
     if for_lab:
         nodes = [one for one in found.entities if one.entity.kind == "node"]

@@ -12,6 +12,9 @@ from haptera.model.errors import HapteraError
 
 _STANDARD_INPUT: Final = "-"
 
+# What only a lab knows, until one does.
+OF_A_LAB: Final[Mapping[str, str]] = {"x": "1"}
+
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True)
 
 

@@ -4,7 +4,7 @@ Nothing of them holds unless all of it can be read; what is wrong is told togeth
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from haptera.config.nodes import Nodes
 from haptera.config.rules import BUDGETS, POLICIES, There, read_rules
 from haptera.config.sources import gather
 from haptera.config.tree import Branch, Errors, Place, Tree, leaf
-from haptera.config.wanted import Desired, Wanted, read_services
+from haptera.config.wanted import Desired, Places, Wanted, read_services
 from haptera.config.whole import read_whole
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.runtime.controllers import ControllerPlace
@@ -32,11 +32,12 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SiteEntity:
-    """One entity as the site wants it."""
+    """One entity as the site wants it, and where it says each value that is desired."""
 
     entity: EntityId
     attributes: Mapping[str, str]
     desired: Mapping[str, str | int]
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.declare(said("nodes"), constants)
     nodes.lay(defaults, profiles)
     nodes.part(said("fault_groups"))
-    desired = Wanted(nodes, services, modules, errors).read(said("desired"))
+    wanted = Wanted(nodes, services, modules, errors)
+    desired = wanted.read(said("desired"))
     there = There(nodes.by_name, modules.names)
     rules = [
         *read_rules(trees.get("policies"), POLICIES, there, errors),
@@ -95,7 +97,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     site = Site(
         cluster=_cluster(trees.get("cluster"), place, errors),
         entities=(
-            *_entities(nodes, desired),
+            *_entities(nodes, desired, wanted.places()),
             *(SiteEntity(entity, {}, values) for entity, values in rules),
         ),
         modules=modules.bundled,
@@ -116,7 +118,8 @@ def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
     return ""
 
 
-def _entities(nodes: Nodes, desired: Desired) -> Iterator[SiteEntity]:
+def _entities(nodes: Nodes, desired: Desired, places: Places) -> Iterator[SiteEntity]:
     attributes = {node_id(name): one.texts for name, one in nodes.by_name.items()}
     for entity in sorted({*attributes, *desired}):
-        yield SiteEntity(entity, attributes.get(entity, {}), desired.get(entity, {}))
+        texts, values = attributes.get(entity, {}), desired.get(entity, {})
+        yield SiteEntity(entity, texts, values, places.get(entity, {}))

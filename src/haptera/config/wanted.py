@@ -8,7 +8,7 @@ from haptera.config.layers import ITSELF
 from haptera.config.modules import Modules
 from haptera.config.nodes import Nodes
 from haptera.config.template import unknown
-from haptera.config.tree import Errors, Leaf, Tree, entries_of, leaf
+from haptera.config.tree import Errors, Leaf, Place, Tree, entries_of, leaf
 from haptera.config.values import Entries, Rank, Value, Values, is_template, read_desired
 from haptera.kinds import KINDS, module, node, service
 from haptera.model.desirable import check_plain, nearest
@@ -21,6 +21,7 @@ _ON_NODES: Final = re.compile(r"(?:(?P<kind>[^:@,]*):)?(?P<name>[A-Za-z0-9._-]+)
 
 Services = Mapping[str, Entries]
 Desired = Mapping[EntityId, Mapping[str, str | int]]
+Places = Mapping[EntityId, Mapping[str, Place]]
 
 
 def read_services(tree: Tree, errors: Errors) -> Services:
@@ -61,6 +62,13 @@ class Wanted:
                 self._read_key(key, inner)
         self._lay()
         return dict(self._filled())
+
+    def places(self) -> Places:
+        """Where the site says each value that holds."""
+        return {
+            entity: {name: one.place for name, one in values.given.items()}
+            for entity, values in self._found.items()
+        }
 
     def _read_key(self, key: Leaf, tree: Tree) -> None:
         found = _ON_NODES.fullmatch(key.text)

@@ -1,18 +1,19 @@
 """The lint's rules for goals: whether they can be known, and whether parts lead there."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 from haptera.core.demands import Demand, clash, listed, named
 from haptera.core.knowledge import excluding_attribute
-from haptera.core.lint_subject import example
+from haptera.core.lint_subject import example, nearest
 from haptera.core.problem import subjects
 from haptera.core.prospects import Prospects, each
 from haptera.core.witness import CHOICES_MAX, TooLargeError
 from haptera.core.word import Field
 from haptera.model.finding import Example, Finding, Rule
+from haptera.model.parts import Step
 
 Values = Mapping[str, str]
 
@@ -71,9 +72,15 @@ def lint_together(aim: Aim, node: Aim) -> Iterator[Finding]:
     if not fitting or not node.fits({}) or any(node.fits(some) for some in theirs):
         return
     needs = listed(f"{name}={value}" for name, value in fitting[0].items() if value is not None)
-    rules_out = listed(f"{name}={value}" for name, value in sorted(node.goal.items()))
-    text = f"it needs {needs}, which cannot be while {node.place} is as desired: {rules_out}"
-    fix = "desire it where its node is to be up, or something else of the node"
+    ever = any(replace(node, goal={}).fits(some) for some in theirs)
+    if ever:
+        desired = listed(f"{name}={value}" for name, value in sorted(node.goal.items()))
+        text = f"it needs {needs}, which cannot be while {node.place} is as desired: {desired}"
+        fix = "desire it where its node is to be up, or something else of the node"
+    else:
+        text = f"it needs {needs}, which can never be known of {node.place}"
+        hints = (_for_others(node, name) for name in node.prospects.domain.fields)
+        fix = next((one for one in hints if one is not None), "desire it on other nodes")
     yield aim.finding(Rule.NODE_FORBIDS, min(aim.goal), text, fix=fix)
 
 
@@ -93,7 +100,7 @@ def _unknowable(aim: Aim) -> Finding | None:
     else:
         text = f"{found.text} can never be known: no look that could find it can be open"
         fix = _for_others(aim, name) or "serve a look that can find it"
-    shown = [] if found.nearest is None else [example(aim.prospects.domain, found.nearest)]
+    shown = nearest(aim.prospects.domain, found)
     return aim.finding(Rule.UNKNOWABLE_GOAL, name, text, *shown, fix=fix)
 
 
@@ -101,9 +108,13 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
     """Whether parts lead to a desired value: from anywhere, and from all that can come about."""
     prospects, field = aim.prospects, aim.prospects.domain.fields[name]
     bit = field.holding((value,))
+    if name in prospects.domain.problem.borrowed:
+        fix = f"serve a look at {name}, and steps that change it"
+        yield aim.finding(Rule.NO_WAY, name, f"no part looks at {name} or changes it", fix=fix)
+        return
     if not prospects.possible & bit:
         text = f"nothing leads to {name}={value}: no look finds it, no step brings it about"
-        fix = _for_others(aim, name) or f"serve a step that leads there, and a look at {name}"
+        fix = _for_others(aim, name) or "serve a step that leads there, or a look that finds it"
         yield aim.finding(Rule.NO_WAY, name, text, fix=fix)
         return
     stuck = [
@@ -122,7 +133,7 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
 def _for_others(aim: Aim, name: str) -> str | None:
     """The attribute that would bring the entities parts that look at the variable or change it."""
     problem = aim.prospects.domain.problem
-    for part in sorted(problem.parts, key=lambda part: part.path):
+    for part in sorted(problem.parts, key=lambda part: (isinstance(part, Step), part.path)):
         lacking = excluding_attribute(problem, part)
         if lacking is not None and name in subjects(part):
             verb = "requires" if lacking in part.requires else "excludes"

@@ -7,11 +7,11 @@ from operator import or_
 
 from haptera.core.demands import Clash, clash, demands, listed, named
 from haptera.core.knowledge import Domain, unmet
-from haptera.core.lint_subject import Subject, example
+from haptera.core.lint_subject import Subject, example, nearest
 from haptera.core.prospects import Prospects
 from haptera.core.witness import Witness
 from haptera.core.word import Move
-from haptera.model.finding import Example, Finding, Rule
+from haptera.model.finding import Finding, Rule
 from haptera.model.parts import Change, Condition, Look, Part, Step
 
 
@@ -28,7 +28,7 @@ def never(subject: Subject, part: Part) -> Iterator[Finding]:
         clashing = f"it {found.text}"
         again = "" if len(found.demands) > 1 else ", which can never be known"
         text = f"no knowable state meets its conditions: {clashing}{again}"
-        shown = _nearest(domain, found)
+        shown = nearest(domain, found)
         yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
 
 
@@ -45,7 +45,7 @@ def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
     assert found is not None, "what no witness is found for clashes"
     text = f"its turn never comes: it {found.text}, and nothing leads there"
     fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
-    shown = _nearest(first.domain, found)
+    shown = nearest(first.domain, found)
     yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
 
 
@@ -165,12 +165,6 @@ def _of_no_class(subject: Subject, part: Part) -> Finding:
     text = f"no entity has attributes for it: it {listed(conditions)}"
     fix = "drop one of these conditions, or make two parts of it"
     return subject.finding(_rule_of(part), part, text, fix=fix)
-
-
-def _nearest(domain: Domain, found: Clash) -> tuple[Example, ...]:
-    """The state that meets all but the last of what clashes."""
-    alone = len(found.demands) == 1  # Any state would do for an example.
-    return () if alone or found.nearest is None else (example(domain, found.nearest),)
 
 
 def _mend(found: Clash) -> str:

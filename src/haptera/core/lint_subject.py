@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from haptera.core.classes import classes_of
+from haptera.core.demands import Clash
 from haptera.core.knowledge import Domain
 from haptera.core.problem import Problem, subjects
 from haptera.core.prospects import CHOICES_CLASS_MAX, Prospects
@@ -69,6 +70,12 @@ def example(domain: Domain, found: Witness, move: Move | None = None) -> Example
         domain.known(after),
         domain.remembered(after),
     )
+
+
+def nearest(domain: Domain, found: Clash) -> tuple[Example, ...]:
+    """The state that meets all but the last of what clashes; of one alone any state would do."""
+    alone = len(found.demands) == 1
+    return () if alone or found.nearest is None else (example(domain, found.nearest),)
 
 
 def attributes(domain: Domain) -> dict[str, str | None]:

@@ -1,0 +1,95 @@
+"""What of a site can never be is told once of all that it is about, where the site says it."""
+
+from pathlib import Path
+
+import pytest
+
+from haptera.api.shapes import SiteFile
+from haptera.config.lint import lint_site
+from haptera.config.site import load_site, parse_site
+from haptera.model.finding import Rule
+
+ROOT = Path(__file__).resolve().parents[2]
+# Rule, what it is told of, and where: line and column.
+Told = tuple[Rule, str, tuple[int, int] | None]
+
+
+def told(text: str) -> list[Told]:
+    site = parse_site([SiteFile("site.yaml", f"cluster: c\n{text}")], {})
+    found = lint_site(site)
+    return [
+        (one.finding.rule, one.finding.place, one.place and (one.place.line, one.place.column))
+        for one in found
+    ]
+
+
+NODES = """nodes:
+  n[1-4]: {platform: labnode}
+  n[5-6]: {platform: other}
+services:
+  web: {command: sleep 1}
+  db: {command: sleep 1}
+desired:
+"""
+
+
+@pytest.mark.parametrize("site", sorted((ROOT / "examples").glob("*/site.yaml")), ids=str)
+def test_nothing_is_found_in_the_examples(site: Path) -> None:
+    constants = {"x": "1", "python": "python", "site": str(site.parent)}
+    assert lint_site(load_site(site, constants)) == ()
+
+
+def test_entities_that_are_alike_are_told_of_once_and_others_apart() -> None:
+    assert told(
+        NODES
+        + """
+  n[1-2]: {power: off, agent: up}
+  n[3-4]: {agent: up, power: off}
+  n[5-6]: {power: on}
+"""
+    ) == [
+        (Rule.UNKNOWABLE_GOAL, "node:n[1-4]", (10, 24)),
+        (Rule.UNKNOWABLE_GOAL, "node:n[5-6]", (12, 12)),
+    ]
+
+
+def test_services_of_the_same_name_are_told_of_by_what_their_nodes_are() -> None:
+    assert told(
+        NODES
+        + """
+  n[1-2]: {power: off}
+  n[3-4]: {power: on}
+  web@n[1-6]: {run: running}
+  db@n[1]: {run: stopped}
+"""
+    ) == [
+        (Rule.NODE_FORBIDS, "service:db@n1", (13, 13)),
+        (Rule.NODE_FORBIDS, "service:web@n[1-2]", (12, 16)),
+        # No module can tell whether their agents are up.
+        (Rule.NODE_FORBIDS, "service:web@n[5-6]", (12, 16)),
+    ]
+
+
+def test_a_module_that_is_lacking_is_named_and_one_that_would_not_help_is_not() -> None:
+    lacking = "modules: [labnode]\n" + NODES
+    assert told(lacking + "  n1: {busy: free}\n  web@n[2-3]: {run: running}\n") == [
+        # With the module jobs it could be known, but still no step would lead there.
+        (Rule.NO_WAY, "node:n1", (10, 8)),
+        (Rule.NO_MODULE, "service:web@n[2-3]", (11, 16)),
+    ]
+
+
+def test_what_is_not_desired_and_rules_are_not_judged() -> None:
+    rules = 'policies:\n  p: {for: "n[1-6]", attempts: 3}\n'
+    assert told(rules + NODES.removesuffix("desired:\n")) == []
+
+
+def test_data_that_are_desired_are_to_be_in_force() -> None:
+    """With run stopped, `applied` cannot be known: then it is not asked for."""
+    assert told(NODES + "  web@n1: {run: running}\n  db@n1: {run: stopped}\n") == []
+
+
+def test_a_module_as_an_entity_is_judged_by_what_haptera_itself_does_with_it() -> None:
+    assert told(NODES + "  module:jobs@n1: {run: stopped}\n  n1: {power: off}\n") == [
+        (Rule.NODE_FORBIDS, "module:jobs@n1", (9, 20)),
+    ]
