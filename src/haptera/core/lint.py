@@ -16,6 +16,7 @@ from haptera.core.lint_values import (
     no_look,
     split_grounds,
     unreachable,
+    unserved,
 )
 from haptera.core.problem import Problem, check, problem_of, subjects
 from haptera.core.prospects import CHOICES_CLASS_MAX
@@ -38,6 +39,7 @@ _STEPS: Final[dict[str, Callable[[Subject, Step], Iterable[Finding]]]] = {
 }
 _VARIABLES: Final[dict[str, Callable[[Subject, str], Iterable[Finding]]]] = {
     "variables that no look finds": no_look,
+    "variables that no part serves": unserved,
     "dead ends": dead_end,
     "hopes that repeat": hope_repeats,
     "grounds that are split": split_grounds,

@@ -17,7 +17,7 @@ from haptera.model.parts import Change, Condition, Look, Part, Step
 
 def never(subject: Subject, part: Part) -> Iterator[Finding]:
     """Whether no state of any class meets its conditions."""
-    subject.all()
+    subject.check_complete()
     having = subject.having(part)
     if not having:
         yield _of_no_class(subject, part)
@@ -25,16 +25,15 @@ def never(subject: Subject, part: Part) -> Iterator[Finding]:
         domain = having[0][0].domain
         found = clash(having[0][0], demands(part, domain.fields), -1)
         assert found is not None, "what no witness is found for clashes"
-        clashing = f"it {found.text}"
-        again = "" if len(found.demands) > 1 else ", which can never be known"
-        text = f"no knowable state meets its conditions: {clashing}{again}"
+        alone = "" if len(found.demands) > 1 else ", which can never be known"
+        text = f"no knowable state meets its conditions: it {found.text}{alone}"
         shown = nearest(domain, found)
         yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
 
 
 def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
     """Whether its conditions hold in some states, but in none that can come about."""
-    subject.all()
+    subject.check_complete()
     having = subject.having(part)
     if not any(one.states.find(-1, move) for one, move in having):
         return
@@ -64,7 +63,7 @@ def never_kept(subject: Subject, step: Step) -> Iterator[Finding]:
 
 
 def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
-    subject.all()
+    subject.check_complete()
     having = subject.having(step)
     if any(one.states.find(-1, move, _kept(one, change)) for one, move in having):
         return []

@@ -27,7 +27,7 @@ class Subject:
         moves = [(one, one.moves.get(part.path)) for one in self.classes]
         return [(one, move) for one, move in moves if move is not None]
 
-    def all(self) -> None:
+    def check_complete(self) -> None:
         """For who wants to say that something is so in no class.
 
         Raises:

@@ -31,9 +31,23 @@ def no_look(subject: Subject, name: str) -> Iterator[Finding]:
     yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
 
 
+def unserved(subject: Subject, name: str) -> Iterator[Finding]:
+    """Whether parts require it, and none of these modules ever learns it or brings it about."""
+    requiring = [
+        part
+        for part in subject.problem.parts
+        if any(condition.name == name for condition in part.requires)
+    ]
+    # What is borrowed is served by modules of its own kind.
+    if requiring and "." not in name and not subject.concerning(name):
+        text = f"it requires {name}, which no part looks at or changes"
+        fix = f"take it together with the module that serves {name}, or serve it"
+        yield subject.finding(Rule.UNSERVED, requiring[0], text, fix=fix)
+
+
 def unreachable(subject: Subject, name: str) -> Iterator[Finding]:
     """Values that come about in no class."""
-    subject.all()
+    subject.check_complete()
     if not subject.concerning(name):
         return
     bits = 0

@@ -19,7 +19,7 @@ CHOICES_MAX: Final = 500
 
 
 class TooLargeError(Exception):
-    """The question is not answered: it takes more than CHOICES_MAX choices."""
+    """The question is not answered: it would take too many choices, or too many classes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Rule(StrEnum):
     HOPE_REPEATS = "hope-repeats"
     UNDOES = "undoes"
     SPLIT_GROUNDS = "split-grounds"
+    UNSERVED = "unserved"
     ONE_WAY = "one-way"
     UNREACHABLE_VALUE = "unreachable-value"
     # Of what is desired.
@@ -83,6 +84,9 @@ RULES: Final[Mapping[Rule, About]] = {
     ),
     Rule.SPLIT_GROUNDS: About(
         Level.NOTE, "What one look has found stays known where only another could find it."
+    ),
+    Rule.UNSERVED: About(
+        Level.NOTE, "A part requires a variable that none of the modules looks at or changes."
     ),
     Rule.ONE_WAY: About(
         Level.NOTE, "A step brings a variable to a value from which no part leads to another."
