@@ -281,3 +281,30 @@ def test_what_only_a_lab_knows_is_known_with_lab(capsys: pytest.CaptureFixture[s
     site = str(ROOT / "examples/quickstart/site.yaml")
     assert site_asked(capsys, "--lab", "--strict", site) == (OK, "nothing wrong\n")
     assert site_asked(capsys, site)[0] == REFUSED
+
+
+@pytest.mark.net
+def test_modules_of_a_sites_own_are_asked_what_they_declare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outlet = (ROOT / "examples/first_module/outlet.py").read_text()
+    (tmp_path / "outlet.py").write_text(outlet)
+    (tmp_path / "site.yaml").write_text("""cluster: c
+modules:
+  outlet: {place: "outlet:module", context: parent}
+nodes:
+  n1: {platform: outlet, bmc: "127.0.0.1:1"}
+desired:
+  n1: {power: on}
+""")
+    monkeypatch.chdir(tmp_path)
+    assert site_asked(capsys, "site.yaml", "--strict") == (OK, "nothing wrong\n")
+    (tmp_path / "outlet.py").write_text(outlet.partition("@power.step(Power.OFF")[0])
+    code, out = site_asked(capsys, "site.yaml", "--strict")
+    assert code == REFUSED
+    assert out.startswith("warning: node:n1: where power is off, no part leads on to on")
+    (tmp_path / "outlet.py").write_text("import no_such_thing")
+    code, out = site_asked(capsys, "site.yaml")
+    assert code == REFUSED
+    assert "module outlet cannot be run" in out
+    assert str(tmp_path) not in out

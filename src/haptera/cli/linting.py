@@ -22,6 +22,7 @@ from haptera.core.lint import lint_kinds
 from haptera.kinds import KINDS
 from haptera.model.finding import Level
 from haptera.modules import BUNDLED
+from haptera.runtime.described import described
 
 COLOURS: Final = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "blue"}
 
@@ -91,8 +92,9 @@ def lint_files(
 ) -> int:
     r"""Look for what can never be as a site desires it, with the modules that it names.
 
-    FILE is a path, a folder of files, or - for standard input; all of them are one site. Nothing
-    is asked of a parent. What cannot even be read is told as by `haptera site check`.
+    FILE is a path, a folder of files, or - for standard input; all of them are one site. No parent
+    is asked; of modules of its own a process is run, which tells what they declare. What cannot
+    even be read is told as by `haptera site check`.
 
     \b
     Examples:
@@ -101,10 +103,10 @@ def lint_files(
 
     Exit codes: 0 no errors, 1 errors were found (with --strict, warnings), 2 wrong usage.
     """
-    constants = site_constants(files, OF_A_LAB if for_lab else {})
+    site = parse_site(site_files(files), site_constants(files, OF_A_LAB if for_lab else {}))
     found = [
         Located(one.finding, None if one.place is None else _location(one.place))
-        for one in lint_site(parse_site(site_files(files), constants))
+        for one in lint_site(site, described(site.own))
     ]
     return tell(found, output, notes=notes, strict=strict)
 

@@ -18,6 +18,7 @@ from haptera.model.changes import Desired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.finding import Finding, Level, Rule
 from haptera.model.nodeset import fold
+from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 
 Rows = Mapping[EntityId, Row]
@@ -44,8 +45,8 @@ class _Alike:
 class _Modules:
     """What can be planned with some modules, for the entities of a site."""
 
-    def __init__(self, names: Iterable[str], rows: Rows) -> None:
-        self._catalog = Catalog(KINDS, [load(name).manifest() for name in names])
+    def __init__(self, manifests: Iterable[Manifest], rows: Rows) -> None:
+        self._catalog = Catalog(KINDS, manifests)
         self._rows = rows
         self._prospects: dict[Domain, Prospects] = {}
 
@@ -58,18 +59,21 @@ class _Modules:
         return Aim(place, entity.kind, goal(row, domain), self._prospects[domain])
 
 
-def lint_site(site: Site) -> tuple[Placed, ...]:
+def lint_site(site: Site, own: Iterable[Manifest] = ()) -> tuple[Placed, ...]:
     """All findings, each told once of all that it is about; the gravest first.
+
+    `own` is what the modules of the site's own declare.
 
     Raises:
         HapteraError: one of the site's modules cannot be planned with.
     """
     rows = {one.entity: _row(one) for one in site.entities}
     others = [name for name in BUNDLED if name not in site.modules]
-    more = {name: _Modules((*site.modules, name), rows) for name in others}
+    manifests = [*(load(name).manifest() for name in site.modules), *own]
+    more = {name: _Modules([*manifests, load(name).manifest()], rows) for name in others}
     found = [
         Placed(_of_module(finding, alike, more), _place(finding, alike))
-        for alike in _alike(site, _Modules(site.modules, rows))
+        for alike in _alike(site, _Modules(manifests, rows))
         for finding in _findings(alike.aim, alike.node)
     ]
     return tuple(sorted(found, key=_order))
