@@ -142,6 +142,11 @@ HEAD = "cluster: c\nnodes: {n1: {profiles: p}, n2: }\n"
             ],
         ),
         (
+            "cluster: c\ngroups: {gpu: n1}\nnodes: {n1: {groups: 'old'}}\n"
+            "policies: [{for: '@gpu,@old,@*', attempts: 1}, {for: 'node:@gpv', attempts: 1}]\n",
+            [("4:54", "there is no group 'gpv'")],
+        ),
+        (
             "cluster: c\nnodes: {n1: {fault_group: x}}\nfault_groups: {y: n1, z: n7}\n",
             [
                 ("3:19", "fault_group of node:n1 is given twice, here and at site.yaml:2:14"),

@@ -146,6 +146,11 @@ class Nodes:
                     one.attributes.give((said,), Rank.NODE, self._errors)
                     one.texts[node.fault_group.name] = name
 
+    def group_names(self) -> set[str]:
+        """All groups that a node is in."""
+        texts = (one.texts.get(node.groups.name, "") for one in self.by_name.values())
+        return {*self._texts, *(name for text in texts for name in _ITEMS.split(text) if name)}
+
     def named(self, key: Leaf, text: str) -> list[Node]:
         """The nodes of a node-set, all of which must be declared."""
         names = self._expand(key, text)

@@ -13,6 +13,7 @@ from haptera.model.choice import Pattern, parts_of
 from haptera.model.desirable import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
+from haptera.model.names import EVERY
 from haptera.model.nodeset import fold
 from haptera.model.schema import Kind, Plain
 from haptera.model.selector import Selector, parse_selector
@@ -28,9 +29,10 @@ SCOPE: Final = ("for", "parts", "per")
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """What rules may name: nodes, and modules besides those that come with haptera."""
+    """What rules may name: nodes, groups, and modules besides those that come with haptera."""
 
     nodes: Collection[str]
+    groups: Collection[str]
     modules: Collection[str]
 
 
@@ -127,7 +129,7 @@ def _values(
                 plain, read = form.keys[key.text]
                 value = check_plain(plain, read(leaf(tree).text))
                 if key.text == "for":
-                    _check_nodes(check_selector(parse_selector(str(value))), there.nodes)
+                    _check_named(check_selector(parse_selector(str(value))), there)
                 if key.text == "parts":
                     _check_module(str(value), there.modules)
                 yield plain.name, value
@@ -140,11 +142,16 @@ def _check_module(parts: str, modules: Collection[str]) -> None:
         raise HapteraError(f"there is no module {module!r}", do=nearest(module, known))
 
 
-def _check_nodes(selector: Selector, nodes: Collection[str]) -> None:
-    """Nodes that are named one by one must be declared; a pattern may find none yet."""
+def _check_named(selector: Selector, there: There) -> None:
+    """Groups, and nodes that are named one by one, must be there; a pattern may find none yet."""
     for part in parts_of(selector.choice):
         named = part.on if isinstance(part, Pattern) else None
-        if named is None or not named.plain:
+        if named is None:
             continue
-        if missing := [one.name for one in named.members() if one.name not in nodes]:
+        for group in named.groups:
+            if group.source is None and group.name not in {EVERY, *there.groups}:
+                do = nearest(group.name, there.groups)
+                raise HapteraError(f"there is no group {group.name!r}", do=do)
+        members = named.members() if named.plain else ()
+        if missing := [one.name for one in members if one.name not in there.nodes]:
             raise HapteraError(f"no such node: {fold(missing)}", do="declare it under `nodes`")

@@ -89,7 +89,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.part(said("fault_groups"))
     wanted = Wanted(nodes, services, modules, errors)
     desired = wanted.read(said("desired"))
-    there = There(nodes.by_name, modules.names)
+    there = There(nodes.by_name, nodes.group_names(), modules.names)
     rules = [
         *read_rules(trees.get("policies"), POLICIES, there, errors),
         *read_rules(trees.get("budgets"), BUDGETS, there, errors),
