@@ -44,6 +44,7 @@ def changes(
         *_orphans(gone, stored),
     ]:
         raise InputError(conflicts[:CONFLICTS_MAX])
+    settled = wanted.keys() | gone
     return (
         # What is on a node goes before it, and comes after it.
         *(Undeclare(entity) for entity in sorted(gone, key=_nodes_first, reverse=True)),
@@ -52,7 +53,7 @@ def changes(
             for entity in sorted(wanted, key=_nodes_first)
             for change in _entity_changes(wanted[entity], stored.get(entity), claim)
         ),
-        *(change for one in _sorted(stored) for change in _unset(one, wanted.keys() | gone)),
+        *(change for one in _sorted(stored) for change in _unset(one, settled)),
     )
 
 
