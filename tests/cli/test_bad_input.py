@@ -83,14 +83,15 @@ def home(tmp_path_factory):
             told(
                 "there is no module 'servise'",
                 "site.yaml:4:11",
-                "did you mean service? there are jobs, labnode, service",
+                "did you mean service? there are jobs, labnode, service; one of your own has a"
+                " `place`, or an `exec`",
             ),
             id="an unknown module",
         ),
         pytest.param(
             SITE.replace("small", "other").replace("n[1-2]", "m[1-2]"),
             told(
-                "this is a site file of cluster other; here is cluster small",
+                "this is a site of cluster other; here is cluster small",
                 "site.yaml",
                 "apply it to its own cluster, or correct its name",
             ),
@@ -134,11 +135,14 @@ SEE = "see which there are: haptera status"
         ),
         (
             ("status", "n[1"),
-            told("a bracket that is not closed", "node-set 'n[1', character 2", "write a ]"),
+            told("a bracket that is not closed", "selector 'n[1', character 2", "write a ]"),
         ),
         (("status", "--check", "n[2-4]"), told("no such node: n[3-4]", None, SEE)),
         (("why", "n7"), told("no such node: n7", None, SEE)),
-        (("retry", "node:*7"), told("there is no node:*7", None, SEE)),
+        (
+            ("retry", "node:*7"),
+            told("there is no node:*7", None, "see how things are: haptera status"),
+        ),
         (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
         (
             ("get", "nod"),

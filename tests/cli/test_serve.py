@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.runtime.schema_sql import VERSION
 from tests.cli.rig import DESIRED, OTHER, SITE, client_of, desired, held, served, told, typed
 from tests.lab.rig import wait_for
 
@@ -114,7 +115,7 @@ def test_a_state_file_from_a_newer_version_is_left_as_it_was(tmp_path):
         1,
         "",
         told(
-            "is of version 99, this haptera knows up to 2; nothing was changed",
+            f"is of version 99, this haptera knows up to {VERSION}; nothing was changed",
             file,
             "start the newer haptera, or restore a backup from before the upgrade",
         ),
