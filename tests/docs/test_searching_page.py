@@ -2,10 +2,19 @@
 
 from pathlib import Path
 
-from haptera.core.limits import MS, SEARCH_AGAIN_NS, SEARCH_QUEUE_AGAIN_NS, SEARCH_WITHIN_NS, S
+from haptera.core.limits import (
+    MS,
+    PREVIEW_WITHIN_NS,
+    SEARCH_AGAIN_NS,
+    SEARCH_QUEUE_AGAIN_NS,
+    SEARCH_WITHIN_NS,
+    S,
+)
+from haptera.core.preview import PREVIEWS_MAX
 from haptera.core.reason import gave_up
 from haptera.core.searches import ANSWERS_MAX, DEATHS_MAX, QUESTIONS_MAX, RESTARTING
 from haptera.core.sought import EXPANSIONS_APART_MAX, TRIES_APART_MAX
+from haptera.daemon.backend import PREVIEW_WITHIN_S
 from haptera.runtime.search_process import NICENESS
 from haptera.runtime.searcher import MEMORY_BYTES_MAX
 
@@ -20,6 +29,12 @@ def test_the_limits_of_a_search_are_those_of_the_code() -> None:
     assert f"| {MEMORY_BYTES_MAX >> 20} MiB, Python and all" in PAGE
     assert f"| {SEARCH_WITHIN_NS // S} s |" in PAGE
     assert f"(nice {NICENESS})" in PAGE
+
+
+def test_the_limits_of_a_preview_are_those_of_the_code() -> None:
+    assert f"for at most {PREVIEW_WITHIN_NS // S} s" in PAGE
+    assert f"where {PREVIEWS_MAX} people wait" in PAGE
+    assert PREVIEW_WITHIN_NS < PREVIEW_WITHIN_S * S
 
 
 def test_the_limits_of_the_queue_are_those_of_the_code() -> None:

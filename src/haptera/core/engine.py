@@ -18,6 +18,7 @@ from haptera.core.neighbours import Neighbours
 from haptera.core.news import publish
 from haptera.core.permits import Permits
 from haptera.core.policies import Policies
+from haptera.core.preview import Previews
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
@@ -40,6 +41,7 @@ from haptera.model.events import (
     Answered,
     Asked,
     Clocked,
+    Considered,
     Ended,
     Enrolled,
     Event,
@@ -93,12 +95,12 @@ class Engine:
         self.freezes = Freezes(side, table, timers, self.proposals)
         gates = catalog.gates(side.context)
         self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
-        gate = None if side.node is None else self.gate
-        self.permits = Permits(side, near.peer, gate, policies)
+        self.permits = Permits(side, near.peer, self.gate if side.node else None, policies)
         self.safety = Safety(
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
+        self.previews = Previews(table, catalog, self.proposals, self.searches, timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety,
             self.searches,
@@ -124,6 +126,7 @@ class Engine:
             self._wake(turn, key)
         self._decide_all(turn)
         self._retire(turn)
+        self.previews.tend(turn)
         self.searches.tend(turn)
         self._tell(turn)
         if (news := publish(self.table, turn.changed)) is not None:
@@ -171,7 +174,8 @@ class Engine:
         # Before anything happens: which modules are needed, and so started, is known by now.
         self._decide_all(self._begin)
 
-    def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901, PLR0912  one branch an event
+    # One branch an event.
+    def _take(self, turn: Turn, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915
         match event:
             case Heard():
                 self._heard(turn, event)
@@ -184,6 +188,8 @@ class Engine:
                 self.answers.sighted(turn, event)
             case Proposed():
                 self.proposals.propose(turn, event)
+            case Considered():
+                self.previews.consider(turn, event)
             case Written() | Unwritten():
                 self._stored(turn, event)
             case Ready():
@@ -245,6 +251,8 @@ class Engine:
                 self.gate.tend(turn)
             case ("search",):
                 self.searches.wake(turn)
+            case ("preview", int()):
+                pass  # They are tended in each turn.
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
             case _:

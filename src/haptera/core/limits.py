@@ -53,6 +53,8 @@ BUDGET_HOUR_NS: Final = 3_600 * S
 SEARCH_WITHIN_NS: Final = 120 * S
 SEARCH_AGAIN_NS: Final = 600 * S
 SEARCH_QUEUE_AGAIN_NS: Final = 30 * S
+# How long a person who considers changes waits for plans that take long.
+PREVIEW_WITHIN_NS: Final = 10 * S
 # How long layers may differ before it is asked in what, and again once that was answered; and how
 # long the answer may take.
 LIST_AFTER_NS: Final = 500 * MS

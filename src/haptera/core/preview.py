@@ -1,87 +1,117 @@
 """What would come of changes: the chains that they would start, before anything is written."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from haptera.core.catalog import Catalog
 from haptera.core.diff import goal as goal_of
-from haptera.core.knowledge import Domain
+from haptera.core.limits import PREVIEW_WITHIN_NS
+from haptera.core.proposals import Proposals
 from haptera.core.query import view
 from haptera.core.rows.row import Row
-from haptera.core.rows.states import States
 from haptera.core.rows.table import Table
-from haptera.core.stages import End
+from haptera.core.searches import PLANNED, Searches
+from haptera.core.sought import sought
 from haptera.core.state import start
-from haptera.model.chain import Chain, ReasonKind
+from haptera.core.timers import Timers
+from haptera.core.turn import Turn
+from haptera.model.chain import Chain, NoChain, ReasonKind, gives_up
 from haptera.model.changes import Change
+from haptera.model.effects import Show
+from haptera.model.events import Considered
 from haptera.model.views import Condition, EntityView
 
-if TYPE_CHECKING:
-    from haptera.core.fleet.columns import Columns
-
-# Entities of a class and goal from which on columns are worth making.
-COLUMNS_MIN: Final = 64
+# Previews that wait for plans; past it they are shown with what is planned by then.
+PREVIEWS_MAX: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """The entities of one class that have the same goal, and their states."""
+@dataclass(slots=True)
+class Preview:
+    """Changes that somebody considers, and until when plans are waited for."""
 
-    domain: Domain
-    goal: dict[str, str]
-    rows: list[Row] = field(default_factory=list)
-    words: list[int] = field(default_factory=list)
-
-    def open(self) -> Iterator[tuple[Row, int]]:
-        """Those that are not as desired, for whom a part or a reason comes next."""
-        # What takes a search is searched for once, with its chain.
-        numbers = self._states().next_parts(self.goal, budget=0)
-        for row, word, number in zip(self.rows, self.words, numbers, strict=True):
-            if number != End.MET:
-                yield row, word
-
-    def _states(self) -> "States | Columns":
-        if len(self.words) < COLUMNS_MIN:
-            return States(self.domain, self.words)
-        # Not before it is needed: numpy starts threads, and a process that forks may have none.
-        from haptera.core.fleet.columns import Columns
-
-        return Columns(self.domain, self.words)
+    ticket: int
+    changes: tuple[Change, ...]
+    until: int
 
 
-def preview(
-    table: Table, catalog: Catalog, changes: Iterable[Change], now: int
-) -> list[EntityView]:
-    """The entities that would not be as desired, as they would stand."""
-    draft = table.copy()
-    for change in changes:
-        draft.apply(change, 0)
-    for alike in _alike(draft, catalog):
-        for row, word in alike.open():
-            _stand(row, draft.node_of(row), word, alike.goal, catalog)
-    rows = (row for row in draft if row.condition is not Condition.IDLE)
-    return [view(row, now) for row in sorted(rows, key=lambda row: str(row.id))]
+class Previews:
+    """Shows what would come of changes once all of it is planned, by workers too, or time is up."""
 
+    def __init__(
+        self,
+        table: Table,
+        catalog: Catalog,
+        proposals: Proposals,
+        searches: Searches,
+        timers: Timers,
+    ) -> None:
+        self._table = table
+        self._catalog = catalog
+        self._proposals = proposals
+        self._searches = searches
+        self._timers = timers
+        self._open: dict[int, Preview] = {}
 
-def _alike(draft: Table, catalog: Catalog) -> Iterable[Alike]:
-    found: dict[tuple[Domain, frozenset[tuple[str, str]]], Alike] = {}
-    for row in draft:
+    def consider(self, turn: Turn, event: Considered) -> None:
+        if problem := self._proposals.problem(event.changes):
+            turn.effects.append(Show(event.ticket, (), problem))
+            return
+        until = turn.now + (PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0)
+        preview = Preview(event.ticket, event.changes, until)
+        self._timers.set(("preview", event.ticket), until)
+        self._show(turn, preview)
+
+    def tend(self, turn: Turn) -> None:
+        """Show those for which all is planned by now, or that have waited long enough."""
+        for preview in list(self._open.values()):
+            if turn.now >= preview.until or not self._searches.waits(preview.ticket):
+                self._show(turn, preview)
+
+    def _show(self, turn: Turn, preview: Preview) -> None:
+        """Show it, unless plans are missing that are worth waiting for."""
+        views = tuple(self._views(turn, preview))
+        if self._searches.waits(preview.ticket) and turn.now < preview.until:
+            self._open[preview.ticket] = preview
+            return
+        self._searches.release(preview.ticket)
+        self._open.pop(preview.ticket, None)
+        self._timers.drop(("preview", preview.ticket))
+        turn.effects.append(Show(preview.ticket, views))
+
+    def _views(self, turn: Turn, preview: Preview) -> Iterator[EntityView]:
+        draft = self._table.copy()
+        for change in preview.changes:
+            draft.apply(change, 0)
+        for row in sorted(draft, key=lambda row: str(row.id)):
+            if self._stand(turn, row, draft, preview):
+                yield view(row, turn.now)
+
+    def _stand(self, turn: Turn, row: Row, draft: Table, preview: Preview) -> bool:
+        """Have the entity stand where it would; tell whether it would not be as desired."""
         node = draft.node_of(row)
-        domain = catalog.domain(row, node)
+        domain = self._catalog.domain(row, node)
         goal = goal_of(row, domain)
-        if goal and not (row.resident and row.id.node is None):
-            alike = found.setdefault((domain, frozenset(goal.items())), Alike(domain, goal))
-            alike.rows.append(row)
-            alike.words.append(start(row, node, domain, goal))
-    return found.values()
+        if not goal or (row.resident and row.id.node is None):
+            return False
+        state = start(row, node, domain, goal)
+        if domain.meets(state, goal):
+            return False
+        plan: Chain | NoChain | None
+        plan = self._catalog.plan(row, node, state, goal, frozenset())
+        if gives_up(plan):
+            question = sought(domain, state, goal, frozenset())
+            verdict = self._searches.ask(turn, preview.ticket, question)
+            plan = None if verdict is None else verdict.answer
+        row.plan = plan
+        row.condition, row.why = _standing(plan)
+        return True
 
 
-def _stand(row: Row, node: Row | None, word: int, goal: dict[str, str], catalog: Catalog) -> None:
-    row.plan = catalog.plan(row, node, word, goal, frozenset())
-    if isinstance(row.plan, Chain):
-        row.condition = Condition.ACTING
-    else:
-        waits = row.plan.reason.kind is ReasonKind.WAITS
-        row.condition = Condition.WAITING if waits else Condition.STUCK
-        row.why = row.plan.reason.text
+def _standing(plan: Chain | NoChain | None) -> tuple[Condition, str | None]:
+    if plan is None:
+        return Condition.ACTING, PLANNED
+    if isinstance(plan, Chain):
+        return Condition.ACTING, None
+    waits = plan.reason.kind is ReasonKind.WAITS
+    return (Condition.WAITING if waits else Condition.STUCK), plan.reason.text

@@ -3,7 +3,8 @@
 The core goes on meanwhile; whoever asked is decided on again when the answer is there.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.knowledge import Domain
@@ -33,6 +34,13 @@ DEATHS_MAX: Final = 2
 RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
 
 
+# What is done about an entity meanwhile.
+PLANNED: Final = "is being planned"
+
+# An entity, or the ticket of changes that somebody considers.
+Asker = EntityId | int
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What came of a question; one that was given up is sought anew from `again_at` on."""
@@ -45,7 +53,7 @@ class Verdict:
 class Question:
     """Who asks, how many workers died of it, and how the last one did."""
 
-    askers: set[EntityId]
+    askers: dict[Asker, None] = field(default_factory=dict)
     deaths: int = 0
     error: str | None = None
 
@@ -58,41 +66,46 @@ class Searches:
         self._timers = timers
         self._verdicts: dict[Sought, Verdict] = {}
         self._questions: dict[Sought, Question] = {}
-        self._asked: dict[EntityId, Sought] = {}
+        self._asked: dict[Asker, dict[Sought, None]] = {}
         self._under_way: tuple[int, Sought] | None = None
         self._count = 0
         self._deaths = 0
         self._rests_until = 0
 
-    def ask(self, turn: Turn, asker: EntityId, sought: Sought) -> Verdict | None:
-        """What came of this; None where it is being sought, and the asker will hear of it."""
+    def ask(self, turn: Turn, asker: Asker, sought: Sought) -> Verdict | None:
+        """What came of this; None where it is being sought, and the asker waits for it."""
         verdict = self._verdicts.get(sought)
         if verdict is not None and (verdict.again_at is None or turn.now < verdict.again_at):
             return verdict
-        if self._asked.get(asker) == sought:
+        asked = self._asked.get(asker, {})
+        if sought in asked:
             return None
-        self.release(asker)
+        if isinstance(asker, EntityId):
+            self.release(asker)  # It has one plan.
         if sought not in self._questions and len(self._questions) >= QUESTIONS_MAX:
             text = f"{QUESTIONS_MAX} other questions wait for the planner already"
             return _given_up(text, turn.now + SEARCH_QUEUE_AGAIN_NS)
-        self._questions.setdefault(sought, Question(set())).askers.add(asker)
-        self._asked[asker] = sought
+        self._questions.setdefault(sought, Question()).askers[asker] = None
+        self._asked.setdefault(asker, {})[sought] = None
         return None
+
+    def waits(self, asker: Asker) -> bool:
+        """Whether something that it asked is being sought."""
+        return asker in self._asked
 
     def doing(self, asker: EntityId) -> str:
         """What is done about what it asks, in words."""
-        error = self._questions[self._asked[asker]].error
-        return "is being planned" if error is None else f"is being planned again: {error}"
+        (sought,) = self._asked[asker]
+        error = self._questions[sought].error
+        return PLANNED if error is None else f"is being planned again: {error}"
 
-    def release(self, asker: EntityId) -> None:
+    def release(self, asker: Asker) -> None:
         """It asks no more; what nobody asks any more is not sought, unless it is already."""
-        sought = self._asked.pop(asker, None)
-        if sought is None:
-            return
-        question = self._questions[sought]
-        question.askers.discard(asker)
-        if not question.askers and not self._seeks(sought):
-            del self._questions[sought]
+        for sought in self._asked.pop(asker, ()):
+            question = self._questions[sought]
+            del question.askers[asker]
+            if not question.askers and not self._seeks(sought):
+                del self._questions[sought]
 
     def relent(self, domain: Domain) -> None:
         """A person asks: what was given up in this class may be sought anew at once."""
@@ -138,8 +151,9 @@ class Searches:
     def check(self) -> None:
         """Assert what must hold between any two calls."""
         assert len(self._questions) <= QUESTIONS_MAX
-        for asker, sought in self._asked.items():
-            assert asker in self._questions[sought].askers, asker
+        for asker, asked in self._asked.items():
+            assert asked, asker
+            assert all(asker in self._questions[sought].askers for sought in asked), asker
         for sought, question in self._questions.items():
             assert question.askers or self._seeks(sought)
 
@@ -160,7 +174,7 @@ class Searches:
             self._settle(turn, sought, question, _given_up(text, turn.now + SEARCH_AGAIN_NS))
         elif question.askers:
             self._questions[sought] = question
-            turn.dirty.update(question.askers)
+            turn.dirty.update(_entities(question))
 
     def _settle(self, turn: Turn, sought: Sought, question: Question, verdict: Verdict) -> None:
         """Keep the answer, and have all decided on again who asked."""
@@ -170,8 +184,15 @@ class Searches:
             del self._verdicts[next(iter(self._verdicts))]
         self._verdicts[sought] = verdict
         for asker in question.askers:
-            del self._asked[asker]
-        turn.dirty.update(question.askers)
+            del self._asked[asker][sought]
+            if not self._asked[asker]:
+                del self._asked[asker]
+        turn.dirty.update(_entities(question))
+
+
+def _entities(question: Question) -> Iterator[EntityId]:
+    """Of those who ask, the ones that are to be decided on."""
+    return (asker for asker in question.askers if isinstance(asker, EntityId))
 
 
 def _given_up(text: str, again_at: int) -> Verdict:

@@ -28,6 +28,7 @@ from haptera.model.effects import (
     Recall,
     Reply,
     Search,
+    Show,
     Start,
     Stop,
     Tell,
@@ -246,5 +247,5 @@ class _Agent:
                 self._journal.keep(effect)
             case FetchList() | FetchSchema() | Recall():
                 self._channel.exchange.send(effect)
-            case Reply() | Publish():
+            case Reply() | Show() | Publish():
                 pass  # nobody asks an agent, or listens to it, yet

@@ -11,15 +11,14 @@ from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
 from haptera.core.past import desired_before
-from haptera.core.preview import preview
 from haptera.core.query import detail, summary, view
 from haptera.core.selecting import means, meant
 from haptera.daemon.logs import Logs
 from haptera.model.changes import Author, Cause, Change, StoredEntity
-from haptera.model.effects import Reply
+from haptera.model.effects import Reply, Show
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Asked, Event, Proposed, Released
+from haptera.model.events import Asked, Considered, Event, Proposed, Released
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
@@ -40,6 +39,8 @@ from haptera.runtime.writing import refused
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
+# The engine itself waits less long for plans; but it may be behind.
+PREVIEW_WITHIN_S: Final = 30.0
 # What tells this process's numbers of changes from those of others with the same store.
 _TAG_BYTES: Final = 4
 
@@ -74,7 +75,7 @@ class EngineBackend:
         self._ask_agent = ask
         self._logs = logs
         self._tickets = count(1)
-        self._replies: dict[int, asyncio.Future[Reply]] = {}
+        self._answers: dict[int, asyncio.Future[Reply | Show]] = {}
 
     def revision(self) -> int:
         return self._engine.table.revision
@@ -173,22 +174,35 @@ class EngineBackend:
         self, changes: tuple[Change, ...], if_revision: int | None, author: Author
     ) -> Reply:
         ticket = next(self._tickets)
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._replies[ticket] = reply
-        self._deliver([Proposed(ticket, changes, if_revision, author)])
-        try:
-            async with asyncio.timeout(PROPOSAL_WITHIN_S):
-                return await reply
-        except TimeoutError:
-            text = "the disk does not answer; it may be written yet"
-            return Reply(ticket, None, text, Cause.STORAGE)
-        finally:
-            self._replies.pop(ticket, None)
+        asked = Proposed(ticket, changes, if_revision, author)
+        reply = await self._answer(ticket, asked, PROPOSAL_WITHIN_S)
+        if isinstance(reply, Reply):
+            return reply
+        text = "the disk does not answer; it may be written yet"
+        return Reply(ticket, None, text, Cause.STORAGE)
 
     async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
-        if problem := self._engine.proposals.problem(changes):
-            raise refused(problem)
-        return preview(self._engine.table, self._engine.catalog, changes, now_ns())
+        ticket = next(self._tickets)
+        shown = await self._answer(ticket, Considered(ticket, changes), PREVIEW_WITHIN_S)
+        assert isinstance(shown, Show), "the engine keeps its own time"
+        if shown.refusal is not None:
+            raise refused(shown.refusal)
+        return list(shown.views)
+
+    async def _answer(
+        self, ticket: int, asked: Proposed | Considered, within_s: float
+    ) -> Reply | Show | None:
+        """What the engine answers; None where it takes too long."""
+        answer: asyncio.Future[Reply | Show] = asyncio.get_running_loop().create_future()
+        self._answers[ticket] = answer
+        self._deliver([asked])
+        try:
+            async with asyncio.timeout(within_s):
+                return await answer
+        except TimeoutError:
+            return None
+        finally:
+            self._answers.pop(ticket, None)
 
     def brake(self) -> BrakeView:
         return self._engine.safety.brake(now_ns())
@@ -219,11 +233,11 @@ class EngineBackend:
         kept(await asyncio.wrap_future(written))
         return row
 
-    def replied(self, reply: Reply) -> None:
-        """The engine answers a proposal."""
-        waiting = self._replies.get(reply.ticket)
+    def answered(self, answer: Reply | Show) -> None:
+        """The engine answers what was proposed or considered."""
+        waiting = self._answers.get(answer.ticket)
         if waiting is not None and not waiting.done():
-            waiting.set_result(reply)
+            waiting.set_result(answer)
 
 
 def _past(entity: EntityId, stored: StoredEntity | None, known: Known) -> PastView:

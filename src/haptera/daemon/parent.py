@@ -44,6 +44,7 @@ from haptera.model.effects import (
     Recall,
     Reply,
     Search,
+    Show,
     Start,
     Stop,
     Tell,
@@ -371,8 +372,8 @@ class _Parent:
                     self._starter.stop(effect)
                 case Search():
                     self._searcher.search(effect)
-                case Reply():
-                    self._backend.replied(effect)
+                case Reply() | Show():
+                    self._backend.answered(effect)
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
                     self._record.changed(entities)

@@ -9,6 +9,7 @@ from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.news import Types
 from haptera.model.parts import Look, Step
+from haptera.model.views import EntityView
 
 
 class Work(StrEnum):
@@ -70,6 +71,14 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     revision: int | None
     refusal: str | None = None
     cause: Cause | None = None
+
+
+class Show(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a `Considered`: what would not be as desired then, or why that cannot be."""
+
+    ticket: int
+    views: tuple[EntityView, ...]
+    refusal: str | None = None
 
 
 class Tell(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +166,7 @@ Effect = (
     | Cancel
     | Write
     | Reply
+    | Show
     | Tell
     | Start
     | Stop

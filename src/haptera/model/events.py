@@ -19,6 +19,13 @@ class Proposed(msgspec.Struct, frozen=True, gc=False):
     author: Author | None = None
 
 
+class Considered(msgspec.Struct, frozen=True, gc=False):
+    """Somebody asks what would come of these changes; answered by `Show` with the same ticket."""
+
+    ticket: int
+    changes: tuple[Change, ...]
+
+
 class Written(msgspec.Struct, frozen=True, gc=False):
     """A `Write` is durable; `revision` is the number of the last of its changes."""
 
@@ -180,6 +187,7 @@ class Released(msgspec.Struct, frozen=True, gc=False):
 
 Event = (
     Proposed
+    | Considered
     | Written
     | Unwritten
     | Answered
