@@ -72,7 +72,11 @@ def preview(table: Table, *changes: Change) -> tuple[EntityView, ...]:
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, KINDS, Policies(table, CATALOG))
     previews = Previews(table, CATALOG, proposals, Searches(SIDE, timers), timers)
+    CATALOG.begin_turn()
     previews.consider(turn, Considered(5, changes))
+    while not turn.effects:  # More is to be planned than one turn has time for.
+        CATALOG.begin_turn()
+        previews.tend(turn)
     (show,) = turn.effects
     assert isinstance(show, Show)
     return show.views
@@ -130,6 +134,7 @@ def test_each_entity_stands_as_it_is_planned(random: Random) -> None:
         node = table.node_of(row)
         domain = CATALOG.domain(row, node)
         wanted = goal(row, domain)
+        CATALOG.begin_turn()
         answer = CATALOG.plan(row, node, start(row, node, domain, wanted), wanted, frozenset())
         view = views.get(str(row.id))
         if isinstance(answer, NoChain):

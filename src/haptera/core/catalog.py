@@ -1,15 +1,17 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
+from haptera.core.factors import FACTORS_CACHED_MAX
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.module_parts import MANIFEST as SUPERVISE
-from haptera.core.planner import plan
+from haptera.core.planner import make_ready, plan
 from haptera.core.problem import check, problem_of
 from haptera.core.reason import gave_up
 from haptera.core.refusal import refuse
 from haptera.core.rows.row import Row
-from haptera.core.search import affordable
+from haptera.core.search import WORK_MAX, affordable, work_each
 from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.model.chain import Chain, NoChain
@@ -19,7 +21,13 @@ from haptera.model.schema import Kind
 from haptera.model.told_schema import sums_of
 
 # Plans kept: one a (class, start, goal); a fleet in a few states needs few.
-PLANS_CACHED_MAX = 4096
+PLANS_CACHED_MAX: Final = 4096
+# What compiling a class and making ready for one of its goals cost, in states of a search.
+COMPILING: Final = 10
+READYING: Final = 10
+# After so much work of planning nothing more is planned in a turn: what was begun last may be as
+# much again, and all of it together takes the core some 20 ms at the most.
+TURN_WORK_MAX: Final = WORK_MAX // 2
 
 Goal = tuple[tuple[str, str], ...]
 
@@ -44,6 +52,8 @@ class Catalog:
         self._afford = afford
         self._parts: dict[str, list[Part]] = {}
         self._domains: dict[tuple[str, Goal], Domain] = {}
+        self._work = 0
+        self._ready: dict[tuple[Domain, Goal], None] = {}
         self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
         self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
 
@@ -102,7 +112,12 @@ class Catalog:
         if domain is None:
             problem = problem_of(row.kind, self._parts[row.kind.name], dict(key[1]))
             domain = self._domains[key] = compile_class(problem)
+            self._work += COMPILING * work_each(domain)
         return domain
+
+    def begin_turn(self) -> None:
+        """From now on as much may be planned as one turn of the engine has time for."""
+        self._work = 0
 
     def plan(
         self,
@@ -111,27 +126,41 @@ class Catalog:
         start: int,
         goal: Mapping[str, str],
         barred: frozenset[str],
-    ) -> Chain | NoChain:
+    ) -> Chain | NoChain | None:
         """The chain from here, or the reason why there is none; kept, for others are alike.
 
-        Past what is affordable here the reason is `budget`: a worker may find more.
+        Past what is affordable here the reason is `budget`: a worker may find more. None where
+        enough was planned in this turn: it is to be asked again in the next one.
         """
         domain = self.domain(row, node)
         key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
         found = self._plans.get(key)
-        if found is None:
-            while len(self._plans) >= PLANS_CACHED_MAX:
-                del self._plans[next(iter(self._plans))]
-            found = self._plans[key] = self._search(domain, start, goal, barred)
+        if found is None and (found := self._search(domain, start, goal, barred)) is not None:
+            _make_room(self._plans, PLANS_CACHED_MAX)
+            self._plans[key] = found
         return found
 
     def _search(
         self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
-    ) -> Chain | NoChain:
+    ) -> Chain | NoChain | None:
         budget = self._afford(domain)
         if budget == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
-        return plan(domain, start, goal, barred=barred, budget=budget)
+        self._make_ready(domain, goal)
+        if self._work >= TURN_WORK_MAX:
+            return None
+        found = plan(domain, start, goal, barred=barred, budget=budget)
+        self._work += (1 + found.expanded) * work_each(domain)
+        return found
+
+    def _make_ready(self, domain: Domain, goal: Mapping[str, str]) -> None:
+        """Work out what all searches for a goal need, unless there is no time left for it."""
+        key = domain, tuple(sorted(goal.items()))
+        if key not in self._ready and self._work < TURN_WORK_MAX:
+            _make_room(self._ready, FACTORS_CACHED_MAX)
+            self._ready[key] = None
+            make_ready(domain, goal)
+            self._work += READYING * work_each(domain)
 
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
@@ -150,6 +179,7 @@ class Catalog:
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
+        self._ready = {}
         self.manifests, self._parts = manifests, by_kind
         self.sums = sums_of(manifests.values())
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
@@ -158,6 +188,12 @@ class Catalog:
         values = attributes(row, node)
         mentioned = self._mentioned[row.kind.name]
         return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
+
+
+def _make_room(kept: dict[Any, Any], count_max: int) -> None:
+    """Let go of what was kept first."""
+    while len(kept) >= count_max:
+        del kept[next(iter(kept))]
 
 
 def attributes(row: Row, node: Row | None) -> dict[str, str]:

@@ -195,9 +195,12 @@ class Decisions:
         return going
 
     def _plan(self, turn: Turn, place: Place, barred: frozenset[str]) -> Chain | NoChain | None:
-        """The plan; None while a worker searches for it, for it takes more than there is here."""
+        """The plan; None while it is put off, or a worker searches for it."""
         row = place.row
         answer = self._catalog.plan(row, place.node, place.state, place.goal, barred)
+        if answer is None:
+            self._timers.soonest(("decide", row.id), turn.now)
+            return None
         if not gives_up(answer):
             return answer
         question = sought(place.domain, place.state, place.goal, barred)

@@ -118,6 +118,7 @@ class Engine:
         """Take in what happened; returns all that is to be done about it, in order."""
         turn, self._begin = self._begin, Turn(now)
         turn.now = now
+        self.catalog.begin_turn()
         self.neighbours.forgive_pause(now)
         for event in batch:
             self._take(turn, event)

@@ -60,6 +60,11 @@ class Factors:
     whole: Scope
     parts: tuple[Factor, ...]
 
+    def make_ready(self) -> None:
+        """Have the tables of all parts now."""
+        for part in self.parts:
+            assert part.tables is not None
+
     @cached_property
     def order(self) -> Mapping[Move, int]:
         """The place of each move among all."""

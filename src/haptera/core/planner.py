@@ -39,6 +39,11 @@ def plan(
     return NoChain(reason(domain, start, goal, trusted, budget), expanded)
 
 
+def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
+    """Work out what all searches for a goal need, which the first one would do else."""
+    factors_of(domain, goal, Memory.TRUSTED).make_ready()
+
+
 def next_part(
     domain: Domain, start: int, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX
 ) -> Move | End:

@@ -28,11 +28,15 @@ PREVIEWS_MAX: Final = 16
 
 @dataclass(slots=True)
 class Preview:
-    """Changes that somebody considers, and until when plans are waited for."""
+    """Changes that somebody considers, and until when plans are waited for.
+
+    It is `put_off` where a turn had no time for all that is to be planned.
+    """
 
     ticket: int
     changes: tuple[Change, ...]
     until: int
+    put_off: bool = False
 
 
 class Previews:
@@ -58,21 +62,23 @@ class Previews:
             turn.effects.append(Show(event.ticket, (), problem))
             return
         until = turn.now + (PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0)
-        preview = Preview(event.ticket, event.changes, until)
-        self._timers.set(("preview", event.ticket), until)
-        self._show(turn, preview)
+        self._show(turn, Preview(event.ticket, event.changes, until))
 
     def tend(self, turn: Turn) -> None:
         """Show those for which all is planned by now, or that have waited long enough."""
         for preview in list(self._open.values()):
-            if turn.now >= preview.until or not self._searches.waits(preview.ticket):
+            waits = self._searches.waits(preview.ticket) and not preview.put_off
+            if turn.now >= preview.until or not waits:
                 self._show(turn, preview)
 
     def _show(self, turn: Turn, preview: Preview) -> None:
         """Show it, unless plans are missing that are worth waiting for."""
+        preview.put_off = False
         views = tuple(self._views(turn, preview))
-        if self._searches.waits(preview.ticket) and turn.now < preview.until:
+        if turn.now < preview.until and (preview.put_off or self._searches.waits(preview.ticket)):
             self._open[preview.ticket] = preview
+            again_at = turn.now if preview.put_off else preview.until
+            self._timers.set(("preview", preview.ticket), again_at)
             return
         self._searches.release(preview.ticket)
         self._open.pop(preview.ticket, None)
@@ -97,9 +103,10 @@ class Previews:
         state = start(row, node, domain, goal)
         if domain.meets(state, goal):
             return False
-        plan: Chain | NoChain | None
         plan = self._catalog.plan(row, node, state, goal, frozenset())
-        if gives_up(plan):
+        if plan is None:
+            preview.put_off = True
+        elif gives_up(plan):
             question = sought(domain, state, goal, frozenset())
             verdict = self._searches.ask(turn, preview.ticket, question)
             plan = None if verdict is None else verdict.answer

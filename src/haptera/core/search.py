@@ -51,8 +51,12 @@ Found = Route | Walled | Spent
 
 def affordable(domain: Domain) -> int:
     """How many states a search may go on from where the core must not be held up."""
-    each = max(1, len(domain.moves) * len(domain.fields))
-    return min(EXPANSIONS_MAX, WORK_MAX // each)
+    return min(EXPANSIONS_MAX, WORK_MAX // work_each(domain))
+
+
+def work_each(domain: Domain) -> int:
+    """What going on from one state of this class costs, in units of WORK_MAX."""
+    return max(1, len(domain.moves) * len(domain.fields))
 
 
 def unbounded(_: int) -> float:

@@ -94,9 +94,9 @@ class Searches:
         return asker in self._asked
 
     def doing(self, asker: EntityId) -> str:
-        """What is done about what it asks, in words."""
-        (sought,) = self._asked[asker]
-        error = self._questions[sought].error
+        """What is done about its plan, in words."""
+        errors = (self._questions[sought].error for sought in self._asked.get(asker, ()))
+        error = next(errors, None)
         return PLANNED if error is None else f"is being planned again: {error}"
 
     def release(self, asker: Asker) -> None:

@@ -1,0 +1,73 @@
+"""A turn of the engine plans only so much: whoever comes too late has his turn in the next ones."""
+
+from itertools import pairwise
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.knowledge import compile_class
+from haptera.core.limits import S
+from haptera.core.planner import plan
+from haptera.core.searches import PLANNED
+from haptera.kinds import KINDS
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.effects import Show
+from haptera.model.entity import EntityId
+from haptera.model.events import Considered, Ticked
+from tests.core.tangle import KIND, MANIFEST, TANGLE, goals
+from tests.core.test_engine import SIDE, told
+
+CROWD = 6
+# What the turn allows is one plan of this class, and perhaps another that was begun in time.
+PLANS_A_TURN_MAX = 2
+ENTITIES = [EntityId("k", f"t{number}", None) for number in range(CROWD)]
+
+
+def crowd() -> Engine:
+    """Entities of one class, of which nothing is known yet, and each with a goal of its own."""
+    values = [{name: Desired(one, "site") for name, one in goal.items()} for goal in goals(CROWD)]
+    pairs = zip(ENTITIES, values, strict=True)
+    stored = [StoredEntity(entity, {}, "site", desired, 1) for entity, desired in pairs]
+    catalog = Catalog({**KINDS, "k": KIND}, [MANIFEST])
+    return Engine(SIDE, catalog, Stored(1, 1, stored, [], {}), 0, S)
+
+
+def planned(engine: Engine) -> int:
+    """How many have a plan by now; of the others it is said that they are to have one."""
+    rows = [row for row in engine.table if row.id in ENTITIES]
+    assert {row.why for row in rows if row.plan is None} <= {PLANNED}
+    return sum(row.plan is not None for row in rows)
+
+
+def test_many_plans_take_many_turns_one_right_after_the_other() -> None:
+    engine = crowd()
+    counts = [0, planned(engine)]
+    while engine.deadline() == S:
+        told(engine, S, Ticked())
+        counts.append(planned(engine))
+    news = [after - before for before, after in pairwise(counts)]
+    assert set(news) <= set(range(1, PLANS_A_TURN_MAX + 1))
+    assert sum(news) == CROWD
+
+
+def test_what_was_put_off_is_planned_as_it_would_have_been_at_once() -> None:
+    engine = crowd()
+    while engine.deadline() == S:
+        told(engine, S, Ticked())
+    domain = compile_class(TANGLE)
+    for row, goal in zip(map(engine.table.get, ENTITIES), goals(CROWD), strict=True):
+        assert row is not None
+        assert row.plan == plan(domain, domain.start({}, {}), goal)
+
+
+def test_a_preview_that_takes_many_turns_is_shown_after_the_last() -> None:
+    engine = crowd()
+    turns, shown = 0, list[Show]()
+    told(engine, S, Considered(5, ()))
+    while not shown:
+        assert engine.deadline() == S
+        shown = [one for one in told(engine, S, Ticked()) if isinstance(one, Show)]
+        turns += 1
+    (show,) = shown
+    chains = [view.chain for view in show.views if view.kind == "k"]
+    assert turns > 1
+    assert [len(chain) > 0 for chain in chains] == [True] * CROWD
