@@ -175,7 +175,8 @@ def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
     wanted: dict[str, str | int] = {}
     seen: dict[str, SeenValue] = {}
     for at, variable in enumerate(kind.variables):
-        wanted[variable.name] = longest = max((str(value) for value in variable.numbers), key=len)
+        known = (str(value) for value in variable.numbers if value != variable.unknown)
+        wanted[variable.name] = longest = max(known, key=len)
         value = "x" * VALUE_BYTES_MAX if variable.values is Applied else longest
         by = f"{at:0{BY_BYTES_MAX}}"
         seen[variable.name] = SeenValue(
