@@ -50,7 +50,7 @@ BRAKE_NS: Final = 300 * S
 BUDGET_HOUR_NS: Final = 3_600 * S
 # How long a worker may search for a plan before it is taken to hang; when a search that was given
 # up is made once more, and when a question is asked again for which there was no room.
-SEARCH_WITHIN_NS: Final = 120 * S
+SEARCH_WITHIN_NS: Final = 300 * S
 SEARCH_AGAIN_NS: Final = 600 * S
 SEARCH_QUEUE_AGAIN_NS: Final = 30 * S
 # How long a person who considers changes waits for plans that take long.

@@ -16,8 +16,8 @@ from haptera.model.events import Searched
 
 # Where nothing waits: states that one search goes on from, and moves that it tries in them. What
 # is kept of a state takes some 250 bytes, and no move leads to more than one.
-EXPANSIONS_APART_MAX: Final = 20_000
-TRIES_APART_MAX: Final = 2_000_000
+EXPANSIONS_APART_MAX: Final = 100_000
+TRIES_APART_MAX: Final = 10_000_000
 
 # A link told between processes: its part's path, and what a look expects.
 Name = tuple[str, str | None]
