@@ -1,6 +1,7 @@
 """Plans that the core cannot afford: asked of a worker once, and waited for."""
 
 from dataclasses import replace
+from random import Random
 
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
@@ -15,7 +16,8 @@ from haptera.core.limits import (
 )
 from haptera.core.problem import problem_of
 from haptera.core.query import view
-from haptera.core.searches import QUESTIONS_MAX, Searches, Verdict
+from haptera.core.search import affordable
+from haptera.core.searches import PLANNED, QUESTIONS_MAX, Searches, Verdict
 from haptera.core.sought import EXPANSIONS_APART_MAX, Sought
 from haptera.core.sync.presence import HEAR
 from haptera.core.timers import Timers
@@ -27,10 +29,11 @@ from haptera.model.changes import (
     Desired,
     OpenIntent,
     SetDesired,
+    Stored,
     StoredEntity,
 )
-from haptera.model.effects import Reply, Search, Start, Work, Write
-from haptera.model.entity import node_id
+from haptera.model.effects import Call, Reply, Search, Start, Work, Write
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
     Asked,
@@ -45,11 +48,15 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.parts import Step
 from haptera.model.views import Condition
+from tests.core.shapes import drawn
+from tests.core.tangle import KIND, TANGLE, goals
+from tests.core.tangle import MANIFEST as TANGLE_MANIFEST
 from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, OTHER, SIDE, call, stored, told
 
 PATIENT = EXPANSIONS_APART_MAX
 BLOCKED = NoChain(Reason(ReasonKind.BLOCKED, "power", "no way to power=on"), 7)
 GAVE_UP = NoChain(Reason(ReasonKind.BUDGET, None, "gave up after looking at 20000 states"), 20_000)
+TANGLED = EntityId("k", "tangled", None)
 LOOKS_UP = ToldChain((("bmc.look", "on"),), optimal=True, doubts=False, expanded=2)
 SWITCHES_ON = ToldChain((("bmc.switch_on", None),), optimal=True, doubts=False, expanded=2)
 
@@ -206,7 +213,7 @@ def test_a_worker_of_which_nothing_is_heard_counts_as_dead() -> None:
     assert asked(engine, late - 1, Ticked()) == []
     assert standing(engine) == (Condition.ACTING, "is being planned")
     told(engine, late, Ticked())
-    text = "is being planned again: the planner's worker was not heard of for 120 s"
+    text = "is being planned again: the planner's worker was not heard of for 300 s"
     assert standing(engine) == (Condition.ACTING, text)
     assert asked(engine, late + S, Ticked()) == [search(2, late + S)]
     assert asked(engine, late + S, Searched(1, BLOCKED)) == []  # Too late for its search.
@@ -250,3 +257,25 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
 
 def asked(engine: Engine, now: int, *events: Event) -> list[Search]:
     return [one for one in told(engine, now, *events) if isinstance(one, Search)]
+
+
+def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
+    (goal,), start = goals(1), drawn(TANGLE, Random(1))
+    values = {name: Desired(value, "site") for name, value in goal.items()}
+    state = Stored(1, 1, [StoredEntity(TANGLED, {}, "site", values, 1)], [], {})
+    catalog = Catalog({**KINDS, "k": KIND}, [TANGLE_MANIFEST])
+    engine = Engine(SIDE, catalog, state, 0, S)
+    looks = told(engine, S, Ready("m"))
+    seen = [
+        (one.id, start[one.part.removeprefix("look_")]) for one in looks if isinstance(one, Call)
+    ]
+    (search,) = asked(engine, 2 * S, *(Answered(call, value, S) for call, value in seen))
+
+    row = engine.table.get(TANGLED)
+    assert row is not None
+    assert (row.condition, row.why) == (Condition.ACTING, PLANNED)
+    assert (search.observed, search.goal) == (start, goal)
+    domain = catalog.domain(row, None)
+    tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset())
+    assert isinstance(tried, NoChain)
+    assert 0 < tried.expanded <= affordable(domain)

@@ -27,6 +27,7 @@ from haptera.runtime.pki import new_key
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType
 from haptera.wire.seal import SECRET_BYTES, Greet, Opened, Role, Session
 from haptera.wire.sync import decode, encode
+from haptera.wire.updates import Codec
 from tests.cli.rig import client_of, served
 from tests.kills.processes import descendants
 from tests.kills.writer import Api
@@ -103,11 +104,17 @@ class Bmc:
 class Child:
     """A node's side with keys and socket in the test's hands: it says what it likes."""
 
-    def __init__(self, invitation: Invitation, enrolment: Enrolment, bound: socket.socket) -> None:
+    def __init__(
+        self,
+        invitation: Invitation,
+        enrolment: Enrolment,
+        bound: socket.socket,
+        codec: Codec | None = None,
+    ) -> None:
         self.invitation = invitation
         self._saved = enrolment.session
         self.session = Session(enrolment.session.agreement, Role.CHILD, own_boot=0xFA017)
-        self.codec = codec_of(catalog_of(enrolment.modules))
+        self.codec = codec or codec_of(catalog_of(enrolment.modules))
         self.socket = bound
         self.heard: list[bytes] = []
         self.sent: list[bytes] = []
@@ -116,6 +123,11 @@ class Child:
     def send(self, datagram: bytes) -> None:
         self.sent.append(datagram)
         self.socket.sendto(datagram, self._saved.address)
+
+    def say_hello(self) -> None:
+        """One that says nothing but that it is there."""
+        for body in self._bodies(Mark(0, 0, mark_digest({})), ()):
+            self.send_sealed(body)
 
     def send_sealed(self, body: bytes) -> None:
         """Whatever this is, it bears the node's own seal."""
@@ -197,10 +209,10 @@ class Listener:
     def __init__(self, lines: BinaryIO) -> None:
         self._lines = lines
 
-    def until(self, found: Callable[[Any], bool]) -> list[Any]:
+    def until(self, found: Callable[[Any], bool], *, within_s: float = WAIT_S_MAX) -> list[Any]:
         """All views in the order told, up to the first that is looked for."""
         told = []
-        deadline = clock.now_ns() + WAIT_S_MAX * 1_000_000_000
+        deadline = clock.now_ns() + int(within_s * 1e9)
         for line in self._lines:
             assert clock.now_ns() < deadline, told[-3:]
             if line.startswith(b"data: "):
