@@ -32,6 +32,7 @@ class Block:
     rows: tuple[tuple[Row, int], ...]
     strips: tuple[tuple[int, int], ...]
     before: dict[int, list[tuple[int, int]]] = default(default_factory=dict)
+    onward: dict[int, tuple[tuple[int, int], ...]] = default(default_factory=dict)
 
     def explore(self, state: int) -> None:
         """Note, for each state within reach, from which states it is come to at what cost."""
@@ -62,7 +63,14 @@ class Block:
             and all(bits & field.whole & ~row[0] for field in self.fields)
         ]
 
-    def _after(self, state: int) -> Iterator[tuple[int, int]]:
+    def _after(self, state: int) -> tuple[tuple[int, int], ...]:
+        """The states that come next, each at its least cost; worked out once."""
+        if state not in self.onward:
+            dearest_first = sorted(self._ways(state), key=lambda one: one[1], reverse=True)
+            self.onward[state] = tuple(dict(dearest_first).items())
+        return self.onward[state]
+
+    def _ways(self, state: int) -> Iterator[tuple[int, int]]:
         for (forbidden, keep, put, *_), cost in self.rows:
             if not state & forbidden & self.whole:
                 yield state & keep | put & self.whole, cost
