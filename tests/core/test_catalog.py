@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
-from haptera.core.catalog import Catalog
+import pytest
+
+from haptera.core.catalog import MOVES_MAX, Catalog
 from haptera.core.rows.row import Row
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 
 NODE = Row(node_id("n01"), KINDS["node"])
@@ -29,6 +32,16 @@ def test_only_classes_of_kinds_whose_parts_change_are_compiled_anew() -> None:
     assert catalog.domain(NODE, NODE) is node
     assert catalog.domain(WEB, NODE) is not service
     assert catalog.domain(WEB, NODE).steps == (START,)
+
+
+def test_a_kind_with_more_parts_than_can_be_compiled_in_time_is_refused() -> None:
+    steps = tuple(replace(START, name=f"start{number}") for number in range(MOVES_MAX - 2))
+    catalog = Catalog(KINDS, [manifest("keeper", RUN, steps=steps)])
+
+    text = f"has {MOVES_MAX + 1} steps and outcomes of looks in all; at most {MOVES_MAX} are"
+    with pytest.raises(HapteraError, match=text):
+        catalog.replace(manifest("keeper", RUN, steps=(*steps, START)))
+    assert catalog.domain(WEB, NODE).steps == tuple(sorted(steps, key=lambda step: step.path))
 
 
 def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:

@@ -22,9 +22,13 @@ from haptera.model.told_schema import sums_of
 
 # Plans kept: one a (class, start, goal); a fleet in a few states needs few.
 PLANS_CACHED_MAX: Final = 4096
+# Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
+MOVES_MAX: Final = 1_024
 # What compiling a class and making ready for one of its goals cost, in states of a search.
 COMPILING: Final = 10
-READYING: Final = 10
+READYING: Final = 20
+# What it costs to find out why there is no chain.
+REASONING: Final = WORK_MAX // 2
 # After so much work of planning nothing more is planned in a turn: what was begun last may be as
 # much again, and all of it together takes the core some 20 ms at the most.
 TURN_WORK_MAX: Final = WORK_MAX // 2
@@ -115,6 +119,11 @@ class Catalog:
             self._work += COMPILING * work_each(domain)
         return domain
 
+    @property
+    def has_time(self) -> bool:
+        """Whether something may yet be planned in this turn."""
+        return self._work < TURN_WORK_MAX
+
     def begin_turn(self) -> None:
         """From now on as much may be planned as one turn of the engine has time for."""
         self._work = 0
@@ -147,16 +156,18 @@ class Catalog:
         if budget == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
         self._make_ready(domain, goal)
-        if self._work >= TURN_WORK_MAX:
+        if not self.has_time:
             return None
         found = plan(domain, start, goal, barred=barred, budget=budget)
         self._work += (1 + found.expanded) * work_each(domain)
+        if isinstance(found, NoChain):
+            self._work += REASONING  # Many more searches, for the words.
         return found
 
     def _make_ready(self, domain: Domain, goal: Mapping[str, str]) -> None:
         """Work out what all searches for a goal need, unless there is no time left for it."""
         key = domain, tuple(sorted(goal.items()))
-        if key not in self._ready and self._work < TURN_WORK_MAX:
+        if key not in self._ready and self.has_time:
             _make_room(self._ready, FACTORS_CACHED_MAX)
             self._ready[key] = None
             make_ready(domain, goal)
@@ -175,6 +186,7 @@ class Catalog:
                 by_kind[part.kind].append(part)
         for name, parts in by_kind.items():
             check(problem_of(self.kinds[name], parts, {}))
+            _check_size(name, parts)
             refuse(self.kinds[name], parts)
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
@@ -188,6 +200,16 @@ class Catalog:
         values = attributes(row, node)
         mentioned = self._mentioned[row.kind.name]
         return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
+
+
+def _check_size(kind: str, parts: Iterable[Part]) -> None:
+    count = sum(len(one.outcomes) if isinstance(one, Look) else 1 for one in parts)
+    if count > MOVES_MAX:
+        raise HapteraError(
+            f"has {count} steps and outcomes of looks in all; at most {MOVES_MAX} are planned with",
+            where=f"kind {kind}",
+            do="serve it by fewer parts, or make two kinds of it",
+        )
 
 
 def _make_room(kept: dict[Any, Any], count_max: int) -> None:

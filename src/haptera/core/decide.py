@@ -81,6 +81,20 @@ class Decisions:
         self._policies, self._safety = hands.policies, hands.safety
         self._searches = hands.searches
         self._blocked = blocked
+        self._late: dict[EntityId, None] = {}
+
+    @property
+    def late(self) -> bool:
+        """Whether plans were put off, for much was planned in this turn already."""
+        return bool(self._late)
+
+    def next_late(self) -> EntityId | None:
+        """Whoever's plan was put off first; None where there is no time left in this turn."""
+        if not self._late or not self._catalog.has_time:
+            return None
+        entity = next(iter(self._late))
+        del self._late[entity]
+        return entity
 
     def place(self, turn: Turn, row: Row) -> Place:
         """Strip the entity's state, its node's having been stripped before."""
@@ -199,7 +213,7 @@ class Decisions:
         row = place.row
         answer = self._catalog.plan(row, place.node, place.state, place.goal, barred)
         if answer is None:
-            self._timers.soonest(("decide", row.id), turn.now)
+            self._late[row.id] = None
             return None
         if not gives_up(answer):
             return answer

@@ -252,8 +252,8 @@ class Engine:
                 self.gate.tend(turn)
             case ("search",):
                 self.searches.wake(turn)
-            case ("preview", int()):
-                pass  # They are tended in each turn.
+            case ("preview", int()) | ("late",):
+                pass  # What they are for is looked after in each turn.
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
             case _:
@@ -306,6 +306,15 @@ class Engine:
             turn.dirty.add(entity)
 
     def _decide_all(self, turn: Turn) -> None:
+        """Whoever something happened to, then those whose plans were put off before."""
+        self._decide(turn)
+        while (entity := self.decisions.next_late()) is not None:
+            turn.dirty.add(entity)
+            self._decide(turn)
+        if self.decisions.late:
+            self.timers.set(("late",), turn.now)
+
+    def _decide(self, turn: Turn) -> None:
         """Nodes before what is on them; again where deciding itself changed something."""
         self.freezes.follow(turn)
         self.policies.follow(turn)
