@@ -286,6 +286,6 @@ def test_a_search_over_its_budget_proves_nothing() -> None:
     problem = problem_of(entangled(20, random))
     domain = compile_class(problem)
     start, goal = domain.start(drawn(problem, random), {}), drawn(problem, random)
-    answer = plan(domain, start, goal, budget=1)
+    answer = plan(domain, start, goal, budget=1, outlooks=0)
     text = f"gave up after looking at {answer.expanded} states"
     assert answer == NoChain(Reason(ReasonKind.BUDGET, None, text), answer.expanded)

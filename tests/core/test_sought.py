@@ -80,11 +80,12 @@ def test_what_is_left_of_an_answer_need_not_be_sought(seed: int) -> None:
     observed, desired = drawn(problem, random), drawn(problem, random)
     desired = dict(list(desired.items())[:4])
     one = asked(Question(problem, observed, {}, desired))
-    assert isinstance(planned(one, 0), NoChain)
+    start, goal = one.start, dict(one.goal)
+    assert isinstance(plan(one.domain, start, goal, budget=0, outlooks=0), NoChain)
     chain = understood(one, answered(one, 4_000))
     assert isinstance(chain, Chain)
     for number, state in enumerate(chain.states):
-        rest = plan(one.domain, one.domain.start(state, {}), desired, budget=0)
+        rest = plan(one.domain, one.domain.start(state, {}), desired, budget=0, outlooks=0)
         assert isinstance(rest, Chain)
         assert rest.links == chain.links[number:]
 

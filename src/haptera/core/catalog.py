@@ -158,7 +158,7 @@ class Catalog:
         self._make_ready(domain, goal)
         if not self.has_time:
             return None
-        found = plan(domain, start, goal, barred=barred, budget=budget)
+        found = plan(domain, start, goal, barred=barred, budget=budget, outlooks=0)
         self._work += (1 + found.expanded) * work_each(domain)
         if isinstance(found, NoChain):
             self._work += REASONING  # Many more searches, for the words.

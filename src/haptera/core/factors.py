@@ -1,17 +1,19 @@
 """A goal in the parts that have nothing to do with each other, each searched for by itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from heapq import merge
 from typing import Final
 
 from haptera.core.estimate import Estimate
 from haptera.core.knowledge import Domain
+from haptera.core.outlooks import Relaxation
 from haptera.core.scope import Memory, Row, Scope, apart, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
 from haptera.core.stages import End
 from haptera.core.tables import STATES_MAX, NextMoves, next_moves
+from haptera.core.walk import walk
 from haptera.core.word import Move
 
 # Goals of classes that are kept ready: fleets have few.
@@ -31,6 +33,11 @@ class Factor:
         return Estimate(self.scope)
 
     @cached_property
+    def relaxation(self) -> Relaxation:
+        """What the goal costs at a guess."""
+        return Relaxation(self.scope)
+
+    @cached_property
     def tables(self) -> NextMoves:
         return next_moves(self.scope, self.states_max)
 
@@ -43,14 +50,25 @@ class Factor:
         self.tables.keep(state, search(self.scope, state, self.estimate, budget=budget))
         return self.tables.next(state)
 
-    def search(self, start: int, *, budget: int) -> Found:
+    def search(self, start: int, *, budget: int, outlooks: int = 0) -> Found:
         state = start & self.scope.within
         known = self.tables.route(state)
         if known is not None:
             return known
-        found = search(self.scope, state, self.estimate, budget=budget)
-        self.tables.keep(state, found)
+        found = self.seek(state, budget=budget, outlooks=outlooks)
+        if not isinstance(found, Route) or found.optimal:
+            self.tables.keep(state, found)
         return found
+
+    def seek(
+        self, start: int, *, budget: int, outlooks: int, barred: frozenset[str] = frozenset()
+    ) -> Found:
+        """The cheapest route where it is found within the budget, else any."""
+        found = search(self.scope, start, self.estimate, budget=budget, barred=barred)
+        if not isinstance(found, Spent) or not outlooks:
+            return found
+        other = walk(self.scope, self.relaxation, start, outlooks=outlooks, barred=barred)
+        return replace(other, expanded=found.expanded + other.expanded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +97,20 @@ class Factors:
         moves = [row[-1] for row in each if isinstance(row, tuple)]
         return min(moves, key=self.order.__getitem__, default=End.MET)
 
-    def search(self, start: int, *, budget: int, barred: frozenset[str] = frozenset()) -> Found:
+    def search(
+        self,
+        start: int,
+        *,
+        budget: int,
+        outlooks: int = 0,
+        barred: frozenset[str] = frozenset(),
+    ) -> Found:
         """What a search for the whole finds, put together from its parts.
 
-        `budget` bounds the states of each search.
+        `budget` bounds the states of each search for the cheapest route, `outlooks` those of each
+        search for any that is made when it is spent.
         """
-        found = [one.search(start, budget=budget) for one in self.parts]
+        found = [one.search(start, budget=budget, outlooks=outlooks) for one in self.parts]
         expanded = sum(one.expanded for one in found)
         for one in found:
             if isinstance(one, Walled):
@@ -94,8 +120,10 @@ class Factors:
             return Spent(expanded)
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
-            return search(self.whole, start, Estimate(self.whole), budget=budget, barred=barred)
-        return Route(moves, sum(one.cost for one in routes), expanded)
+            whole = Factor(self.whole, 0)
+            return whole.seek(start, budget=budget, outlooks=outlooks, barred=barred)
+        optimal = all(one.optimal for one in routes)
+        return Route(moves, sum(one.cost for one in routes), expanded, optimal)
 
     def keep(self, start: int, moves: Sequence[Move]) -> None:
         """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""

@@ -9,6 +9,7 @@ from haptera.core.reason import gave_up, no_progress, reason
 from haptera.core.scope import Memory
 from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled
 from haptera.core.stages import End
+from haptera.core.walk import OUTLOOKS_MAX
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 
@@ -20,20 +21,22 @@ def plan(
     *,
     barred: frozenset[str] = frozenset(),
     budget: int = EXPANSIONS_MAX,
+    outlooks: int = OUTLOOKS_MAX,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
     Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
-    `budget` bounds the states of each search.
+    `budget` bounds the states of each search. Once it is spent, a chain is looked for that need not
+    be the cheapest, with so many `outlooks` at states.
     """
     expanded = 0
     for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, budget=budget, barred=barred)
+        found = factors.search(root, budget=budget, outlooks=outlooks, barred=barred)
         expanded += found.expanded
         if not isinstance(found, Walled):
             return _answer(domain, root, found, expanded)
     if barred:
-        freely = plan(domain, start, goal, budget=budget)
+        freely = plan(domain, start, goal, budget=budget, outlooks=outlooks)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
     return NoChain(reason(domain, start, goal, trusted, budget), expanded)
@@ -88,7 +91,7 @@ def chain_of(domain: Domain, root: int, moves: Sequence[Move], expanded: int) ->
 def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
     if isinstance(found, Spent):
         return NoChain(gave_up(expanded), expanded)
-    return chain_of(domain, root, found.moves, expanded)
+    return replace(chain_of(domain, root, found.moves, expanded), optimal=found.optimal)
 
 
 def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> dict[str, str]:

@@ -24,11 +24,12 @@ Bound = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The cheapest moves to the goal."""
+    """Moves to the goal; `optimal` where it is proven that none cost less."""
 
     moves: tuple[Move, ...]
     cost: int
     expanded: int
+    optimal: bool = True
 
 
 @dataclass(frozen=True, slots=True)

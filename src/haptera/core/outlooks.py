@@ -1,0 +1,177 @@
+"""A guess of what a goal still costs: the relaxed plan, in which what was won is never lost."""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from haptera.core.scope import Scope
+from haptera.core.word import Grounds, strip
+
+# Where rows lead that cost the same: this cost, and for each the state and the row's number.
+Ways = tuple[int, tuple[tuple[int, int], ...]]
+# What a row needs, what it wins, what it costs, and its number: a plain tuple, as Row is. What is
+# needed and won are things, each a bit: that a variable has none of the bits that some row forbids.
+Rule = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What can be done in a state, and what is left to pay from there; None where nothing helps.
+
+    `preferred` are the ways on that the relaxed plan has among its moves.
+    """
+
+    left: int | None
+    onward: tuple[Ways, ...]
+    preferred: tuple[Ways, ...]
+
+
+class Relaxation:
+    """The rows of a scope as though what is won were never lost.
+
+    What strip forgets is a rule too, where it lets something be done that could not be before.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        # By name: the order in which variables are declared must not change what is found.
+        self._fields = sorted(scope.fields, key=lambda field: field.name)
+        self._things: dict[int | Grounds, int] = {}
+        self._goal = self._needed(~scope.allowed)
+        needs = [self._needed(row[0]) for row in scope.rows]
+        lost = [(one, value, self._needed_to_lose(one, value)) for one, value in self._losses()]
+        self._so = {field.span: dict[int, int]() for field in self._fields}
+        wins = [self._won(row[2]) | self._upset(row[4]) for row in scope.rows]
+        wins += [self._won(value << one.width) for one, value, _ in lost]
+        costs = [row[3] for row in scope.rows] + [0] * len(lost)
+        needs += [need for *_, need in lost]
+        self._rules: list[Rule] = list(zip(needs, wins, costs, range(len(needs)), strict=True))
+        self._waiting = {thing: self._waiting_for(thing) for thing in self._things.values()}
+
+    def outlook(self, state: int) -> Outlook:
+        """What can be made of a state."""
+        lacking = ~self._holding(state)
+        ready = [rule for rule in self._rules if not rule[0] & lacking]
+        plan = self._plan(lacking, ready)
+        if plan is None:
+            return Outlook(None, (), ())
+        left = sum([rule[2] for rule in plan.values()])
+        onward = self._onward(state, ready)
+        return Outlook(left, onward, only(onward, plan))
+
+    def _onward(self, state: int, ready: Iterable[Rule]) -> tuple[Ways, ...]:
+        rows = self._scope.rows
+        ways: dict[int, list[tuple[int, int]]] = {}
+        for *_, number in ready:
+            if number < len(rows):
+                _, keep, put, cost, upsets, _ = rows[number]
+                ways.setdefault(cost, []).append((strip(state & keep | put, upsets), number))
+        return tuple((cost, tuple(some)) for cost, some in ways.items())
+
+    def _plan(self, lacking: int, ready: list[Rule]) -> dict[int, Rule] | None:
+        """Rules, by number, that win the goal: each thing is won by one that wins it soonest."""
+        goal, waiting, at_first = self._goal, self._waiting, lacking
+        winners: dict[int, Rule] = {}
+        due: dict[int, list[Rule]] = {}
+        at = 0
+        while goal & lacking:
+            for rule in ready:
+                if rule[1] & lacking:
+                    due.setdefault(at + rule[2], []).append(rule)
+            if not due:
+                return None
+            at = min(due)
+            fresh = 0
+            for rule in due.pop(at):
+                won = rule[1] & lacking
+                lacking ^= won
+                fresh |= won
+                while won:
+                    winners[won & -won] = rule
+                    won &= won - 1
+            ready = []
+            while fresh:
+                thing = fresh & -fresh
+                fresh ^= thing
+                # Ready with the last of the fresh things that it waits for, so only once.
+                short = lacking | fresh
+                ready += [rule for rule in waiting[thing] if not rule[0] & short]
+        return _chosen(goal & at_first, at_first, winners)
+
+    def _holding(self, state: int) -> int:
+        """All things that are so in a state."""
+        held = 0
+        for span, so in self._so.items():
+            here = state & span
+            held |= so[here] if here in so else self._note(span, here)
+        return held
+
+    def _note(self, span: int, bits: int) -> int:
+        """The things of a variable that are so where it has these bits; remembered."""
+        things = self._things.items()
+        so = [one for bad, one in things if isinstance(bad, int) and bad & span and not bad & bits]
+        self._so[span][bits] = reduce(or_, so, 0)
+        return self._so[span][bits]
+
+    def _won(self, put: int) -> int:
+        """What is so of the variables that are put."""
+        fields = [field for field in self._fields if put & field.whole]
+        return reduce(or_, (self._note(field.span, put & field.span) for field in fields), 0)
+
+    def _upset(self, upsets: Iterable[Grounds]) -> int:
+        return reduce(or_, (self._things.get(one, 0) for one in upsets), 0)
+
+    def _thing(self, key: int | Grounds) -> int:
+        return self._things.setdefault(key, 1 << len(self._things))
+
+    def _waiting_for(self, thing: int) -> list[Rule]:
+        return [rule for rule in self._rules if rule[0] & thing]
+
+    def _needed(self, forbidden: int) -> int:
+        """What is needed for a state to have none of these bits."""
+        forbidden &= self._scope.within
+        needed = 0
+        for field in self._fields:
+            for bad in (forbidden & field.whole, forbidden & field.touched):
+                needed |= self._thing(bad) if bad else 0
+        return needed
+
+    def _needed_to_lose(self, one: Grounds, value: int) -> int:
+        """That it is known, and that its grounds are upset."""
+        whole = next(field.whole for field in self._fields if field.name == one.variable)
+        return self._thing(whole & ~value) | self._thing(one)
+
+    def _losses(self) -> Iterator[tuple[Grounds, int]]:
+        """Known values that bar a row until they are but remembered, and not just to be known."""
+        whole = sum(field.whole for field in self._fields)
+        for one in self._scope.grounds:
+            value = one.known & -one.known
+            while value & one.known:
+                gone = value << one.width
+                if any(
+                    row[0] & value and not row[0] & gone and row[2] & whole != value
+                    for row in self._scope.rows
+                ):
+                    yield one, value
+                value <<= 1
+
+
+def only(onward: Iterable[Ways], numbers: Container[int]) -> tuple[Ways, ...]:
+    """Those ways that are by rows of these numbers."""
+    return tuple(
+        (cost, some)
+        for cost, ways in onward
+        if (some := tuple([way for way in ways if way[1] in numbers]))
+    )
+
+
+def _chosen(wanted: int, lacking: int, winners: dict[int, Rule]) -> dict[int, Rule]:
+    """The winners of what is wanted, and of what these need of all that is lacking."""
+    chosen: dict[int, Rule] = {}
+    while wanted:
+        rule = winners[wanted & -wanted]
+        chosen[rule[3]] = rule
+        lacking &= ~rule[1]
+        wanted = (wanted | rule[0]) & lacking
+    return chosen

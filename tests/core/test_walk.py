@@ -1,0 +1,176 @@
+"""A chain that is not proven to be the cheapest holds, and whoever plans on the way goes on it."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from benchmarks.planning import entangled
+from haptera.core.knowledge import compile_class
+from haptera.core.outlooks import Relaxation
+from haptera.core.planner import plan
+from haptera.core.scope import Memory
+from haptera.core.search import Found, Route, Spent, Walled
+from haptera.core.walk import OUTLOOKS_MAX, walk
+from haptera.core.word import strip
+from haptera.model.chain import Chain
+from tests.core.planner_model import Model, freeze
+from tests.core.strategies import Question, questions
+from tests.core.test_methods import Case, after, case, model_cost, word
+from tests.core.test_planner import from_memory, part_of, start_of
+
+# Shrinking takes up to five minutes; to end it sooner would hide the example.
+pytestmark = pytest.mark.timeout(360)
+
+SHARES_EXAMPLES = 400
+# Too few states to prove anything of what is entangled.
+BUDGET = 10
+
+
+def walked(one: Case, barred: frozenset[str] = frozenset(), outlooks: int = OUTLOOKS_MAX) -> Found:
+    scope = one.scope
+    return walk(scope, Relaxation(scope), one.root, outlooks=outlooks, barred=barred)
+
+
+def states(one: Case, found: Route) -> list[int]:
+    """Where the route leads, each of its moves found to be possible."""
+    state, seen = one.root & one.scope.within, [one.root & one.scope.within]
+    rows = {row[-1]: row for row in one.scope.rows}
+    for move in found.moves:
+        forbidden, keep, put, _, upsets, _ = rows[move]
+        assert not state & forbidden
+        state = strip(state & keep | put, upsets)
+        seen.append(state)
+    assert state & one.scope.wanted == one.scope.wanted
+    return seen
+
+
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_a_walk_arrives_where_there_is_a_chain(question: Question, memory: Memory) -> None:
+    one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
+    found, cost = walked(one), model_cost(one)
+    if isinstance(found, Route):
+        states(one, found)
+        assert not found.optimal
+        assert cost is not None
+        assert found.cost == sum(move.part.cost for move in found.moves) >= cost
+    elif isinstance(found, Walled):
+        assert cost is None
+
+
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_what_is_left_of_a_walk_is_the_walk_from_where_it_has_come_to(
+    question: Question, memory: Memory
+) -> None:
+    one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
+    found = walked(one)
+    if isinstance(found, Route):
+        for number, state in enumerate(states(one, found)):
+            rest = walked(replace(one, root=state))
+            assert isinstance(rest, Route)
+            assert rest.moves == found.moves[number:]
+
+
+@given(questions(), st.randoms(use_true_random=False))
+def test_a_walk_is_the_same_however_the_problem_is_written(
+    question: Question, random: Random
+) -> None:
+    written = question.problem
+    looks, steps, variables = list(written.looks), list(written.steps), list(written.variables)
+    for some in (looks, steps, variables):
+        random.shuffle(some)
+    other = replace(
+        written,
+        looks=tuple(looks),
+        steps=tuple(steps),
+        variables={name: written.variables[name] for name in variables},
+    )
+    one, two = (
+        walked(case(replace(question, problem=each), Memory.TRUSTED)) for each in (written, other)
+    )
+    assert type(one) is type(two)
+    if isinstance(one, Route) and isinstance(two, Route):
+        assert [move.link for move in one.moves] == [move.link for move in two.moves]
+
+
+@given(questions(), st.data())
+def test_a_walk_begins_with_nothing_barred(question: Question, data: st.DataObject) -> None:
+    paths = [part.path for part in question.problem.parts]
+    barred = frozenset(data.draw(st.sets(st.sampled_from(paths)))) if paths else frozenset()
+    one = case(question, Memory.TRUSTED)
+    found = walked(one, barred)
+    if isinstance(found, Route):
+        states(one, found)
+        assert all(move.part.path not in barred for move in found.moves[:1])
+
+
+@given(question=questions(), memory=st.sampled_from(Memory))
+def test_no_way_is_told_only_where_there_is_none(question: Question, memory: Memory) -> None:
+    """Held against the plain model in every state within reach."""
+    one = case(question, memory)
+    model, start = Model(question.problem), start_of(question)
+    doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
+    relaxation = Relaxation(one.scope)
+    for frozen, doubts in model.costs((freeze(start), doubted)):
+        state = word(one.domain, model, dict(frozen), doubts) & one.scope.within
+        if relaxation.outlook(state).left is None:
+            assert model.cheapest(dict(frozen), question.desired, doubted=doubts) is None
+
+
+@pytest.mark.slow
+def test_nearly_all_walks_arrive() -> None:
+    """Some go in a circle: what looks best here may lead away from what looks best there."""
+    arrived: Counter[bool] = Counter()
+
+    @seed(1)
+    @settings(
+        max_examples=SHARES_EXAMPLES,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(questions())
+    def count(question: Question) -> None:
+        one = case(question, Memory.TRUSTED)
+        if model_cost(one) is not None:
+            arrived[isinstance(walked(one), Route)] += 1
+
+    count()
+    assert arrived[True] > 0.98 * arrived.total(), arrived
+
+
+# Of many variables
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_with_little_to_prove_it_by_each_part_is_planned_anew_and_never_for_more(
+    seed: int,
+) -> None:
+    question = entangled(12, seed).question
+    domain = compile_class(question.problem)
+    state = domain.start(question.observed, question.remembered)
+    first = plan(domain, state, question.desired, budget=BUDGET)
+    proven = plan(domain, state, question.desired)
+    assert isinstance(first, Chain)
+    assert isinstance(proven, Chain)
+    assert (first.optimal, proven.optimal) == (False, True)
+    left = first.cost
+    assert proven.cost <= left < 2 * proven.cost
+    while not domain.meets(state, question.desired):
+        answer = plan(domain, state, question.desired, budget=BUDGET)
+        assert isinstance(answer, Chain)
+        assert answer.cost <= left
+        left = answer.cost - part_of(answer.links[0]).cost
+        state = domain.strip(after(domain, state, answer.links[0]))
+    assert left == 0
+
+
+def test_a_walk_gives_up_when_it_has_looked_at_as_many_states_as_it_may() -> None:
+    question = entangled(12, 2).question
+    one = case(question, Memory.TRUSTED)
+    few = walked(one, outlooks=20)
+    assert few == Spent(20)
+    assert isinstance(walked(one), Route)
