@@ -1,8 +1,11 @@
-"""How thoroughly properties are tried, and that what tests start can be interrupted."""
+"""How thoroughly properties are tried and what they met, and that tests can be interrupted."""
 
 import os
 import signal
+from collections import Counter
+from collections.abc import Callable
 
+import pytest
 from hypothesis import Phase, settings
 
 settings.register_profile("dev", max_examples=30, deadline=None)
@@ -16,3 +19,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 # A shell has what it starts in the background ignore interrupts, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SHARES: pytest.StashKey[dict[str, Counter[str]]] = pytest.StashKey()
+
+
+@pytest.fixture
+def shares(pytestconfig: pytest.Config) -> Callable[[str], Counter[str]]:
+    """What is counted under a title; the last lines of the tests' output tell the shares."""
+    counted = pytestconfig.stash.setdefault(SHARES, {})
+    return lambda title: counted.setdefault(title, Counter())
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for title, counts in config.stash.get(SHARES, {}).items():
+        total = counts.total()
+        told = ", ".join(f"{name} {number / total:.1%}" for name, number in counts.most_common())
+        terminalreporter.write_line(f"{title}: {told} (of {total:,})")

@@ -13,6 +13,7 @@ from hypothesis.strategies import DrawFn
 
 from haptera.core.problem import Problem
 from haptera.model.parts import Change, Condition, Look, Step
+from tests.core.dice import Dice, Drawn
 from tests.core.planner_model import Model, State, freeze
 
 UNKNOWN = "unknown"
@@ -31,34 +32,38 @@ class Question:
 
 @st.composite
 def questions(draw: DrawFn) -> Question:
-    names = "abcd"[: draw(st.integers(3, 4))]
-    variables = {name: _values(draw, 3) for name in names}
-    if _once_in(draw, 2):
-        variables[BORROWED] = _values(draw, 2)
-    looks = [look for name in names for look in _looks(draw, variables, name)]
-    problem = Problem(variables, {"p": draw(st.sampled_from(["1", None]))}, tuple(looks))
-    observed, remembered = _start(draw, variables)
+    return question(Drawn(draw))
+
+
+def question(dice: Dice) -> Question:
+    names = "abcd"[: dice.number(3, 4)]
+    variables = {name: _values(dice, 3) for name in names}
+    if dice.once_in(2):
+        variables[BORROWED] = _values(dice, 2)
+    looks = [look for name in names for look in _looks(dice, variables, name)]
+    problem = Problem(variables, {"p": dice.one_of(["1", None])}, tuple(looks))
+    observed, remembered = _start(dice, variables)
     start = Model(problem).start(observed, remembered)
-    problem, end = _walk(draw, problem, start)
-    if not _once_in(draw, 3):
+    problem, end = _walk(dice, problem, start)
+    if not dice.once_in(3):
         end = _farthest(problem, start)
-    desired = _goal(draw, problem, start, end)
-    if _once_in(draw, 2):
-        problem = _with_shortcut(draw, problem, start, desired)
-    if _once_in(draw, 3):
-        problem = _less_one_step(draw, problem)
+    desired = _goal(dice, problem, start, end)
+    if dice.once_in(2):
+        problem = _with_shortcut(dice, problem, start, desired)
+    if dice.once_in(3):
+        problem = _less_one_step(dice, problem)
     return Question(problem, observed, remembered, desired)
 
 
-def _values(draw: DrawFn, known_max: int) -> tuple[str, ...]:
-    return (UNKNOWN, *"123"[: draw(st.integers(2, known_max))])
+def _values(dice: Dice, known_max: int) -> tuple[str, ...]:
+    return (UNKNOWN, *"123"[: dice.number(2, known_max)])
 
 
-def _start(draw: DrawFn, variables: Mapping[str, tuple[str, ...]]) -> tuple[State, State]:
+def _start(dice: Dice, variables: Mapping[str, tuple[str, ...]]) -> tuple[State, State]:
     observed, remembered = {}, {}
     for name, values in variables.items():
-        value = draw(st.sampled_from(values[1:]))
-        match draw(st.integers(0, 5)):
+        value = dice.one_of(values[1:])
+        match dice.number(0, 5):
             case 0:
                 pass
             case 1 | 2:
@@ -68,53 +73,49 @@ def _start(draw: DrawFn, variables: Mapping[str, tuple[str, ...]]) -> tuple[Stat
     return observed, remembered
 
 
-def _looks(draw: DrawFn, variables: Mapping[str, tuple[str, ...]], name: str) -> list[Look]:
+def _looks(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> list[Look]:
     """Mostly one; what it requires lies before its variable, so that there is no circle."""
     looks = []
     before = [one for one in variables if one < name or one == BORROWED]
-    for number in range(draw(st.sampled_from([0, 1, 1, 1, 2]))):
+    for number in range(dice.one_of([0, 1, 1, 1, 2])):
         requires = []
-        if before and not _once_in(draw, 4):
-            requires.append(_condition(draw, variables, draw(st.sampled_from(before))))
-        if _once_in(draw, 6):
+        if before and not dice.once_in(4):
+            requires.append(_condition(dice, variables, dice.one_of(before)))
+        if dice.once_in(6):
             requires.append(Condition("p", ("1",)))
         excludes = []
         others = [one for one in variables if one != name]
-        if _once_in(draw, 8):
-            excludes.append(_condition(draw, variables, draw(st.sampled_from(others))))
+        if dice.once_in(8):
+            excludes.append(_condition(dice, variables, dice.one_of(others)))
         outcomes = variables[name][1:]
-        if _once_in(draw, 3):
-            outcomes = _some(draw, outcomes)
+        if dice.once_in(3):
+            outcomes = _some(dice, outcomes)
         looks.append(
             Look("m", f"look_{name}{number}", "k", name, outcomes, tuple(requires), tuple(excludes))
         )
     return looks
 
 
-def _condition(draw: DrawFn, variables: Mapping[str, tuple[str, ...]], name: str) -> Condition:
-    return Condition(name, _some(draw, variables[name][1:]))
+def _condition(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> Condition:
+    return Condition(name, _some(dice, variables[name][1:]))
 
 
-def _some(draw: DrawFn, values: tuple[str, ...]) -> tuple[str, ...]:
-    chosen = draw(st.sets(st.sampled_from(values), min_size=1, max_size=len(values)))
+def _some(dice: Dice, values: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = dice.some(values, len(values))
     return tuple(sorted(chosen))
 
 
-def _once_in(draw: DrawFn, count: int) -> bool:
-    return draw(st.integers(1, count)) == count
-
-
-def _walk(draw: DrawFn, problem: Problem, state: State) -> tuple[Problem, State]:
+def _walk(dice: Dice, problem: Problem, state: State) -> tuple[Problem, State]:
     seen = {freeze(state)}
     last: set[str] = set()
-    for number in range(draw(st.integers(PACES_MIN, PACES_MAX))):
+    for number in range(dice.number(PACES_MIN, PACES_MAX)):
         model = Model(problem)
         around = model.after((freeze(state), frozenset()))
         there = sorted({frozen for _, _, (frozen, _) in around} - seen)
-        if there and _once_in(draw, 2):
-            onward = dict(draw(st.sampled_from(there)))
+        if there and dice.once_in(2):
+            onward = dict(dice.one_of(there))
         else:
-            step = _step(draw, model, state, last, f"step{number}")
+            step = _step(dice, model, state, last, f"step{number}")
             problem = replace(problem, steps=(*problem.steps, step))
             onward = model.strip(model.changed(state, step))
         if freeze(onward) not in seen:
@@ -130,67 +131,67 @@ def _farthest(problem: Problem, start: State) -> State:
     return dict(frozen)
 
 
-def _step(draw: DrawFn, model: Model, state: State, last: set[str], name: str) -> Step:
+def _step(dice: Dice, model: Model, state: State, last: set[str], name: str) -> Step:
     """A step that can be taken in this state, and often only just after what was done last."""
     served = [one for one in state if one != BORROWED]
-    changed = draw(st.lists(st.sampled_from(served), min_size=1, max_size=2, unique=True))
+    changed = dice.some(served, min(2, len(served)))
     left = [one for one in sorted(state) if one not in changed]
     requires = [
         Condition(one, (state[one],))
         for one in left
-        if model.is_known(one, state[one]) and (one in last or _once_in(draw, 2))
+        if model.is_known(one, state[one]) and (one in last or dice.once_in(2))
     ]
     excludes = []
     for one in left:
         others = [value for value in model.problem.variables[one] if value != UNKNOWN]
         others = [value for value in others if value != state[one].removesuffix("?")]
-        if others and _once_in(draw, 5):
+        if others and dice.once_in(5):
             excludes.append(Condition(one, tuple(others)))
     return Step(
         "m",
         name,
         "k",
-        tuple(_change(draw, model, one, state[one]) for one in changed),
+        tuple(_change(dice, model, one, state[one]) for one in changed),
         tuple(requires),
         tuple(excludes),
-        cost=draw(st.integers(1, 4)),
+        cost=dice.number(1, 4),
     )
 
 
-def _change(draw: DrawFn, model: Model, name: str, status: str) -> Change:
+def _change(dice: Dice, model: Model, name: str, status: str) -> Change:
     values = [value for value in model.problem.variables[name][1:] if value != status]
-    target = draw(st.sampled_from(values))
+    target = dice.one_of(values)
     source = status if model.is_known(name, status) else UNKNOWN
-    sources = draw(st.sampled_from([(source,), (source,), (source,), (source, target), ("*",)]))
-    return Change(name, sources, target, expected=_once_in(draw, 6))
+    sources = dice.one_of([(source,), (source,), (source,), (source, target), ("*",)])
+    return Change(name, sources, target, expected=dice.once_in(6))
 
 
-def _goal(draw: DrawFn, problem: Problem, start: State, end: State) -> State:
+def _goal(dice: Dice, problem: Problem, start: State, end: State) -> State:
     """What became known on the way, mostly; at times anything, above all of what is remembered."""
     model = Model(problem)
     known = {name: value for name, value in end.items() if model.is_known(name, value)}
     new = {name: value for name, value in known.items() if start[name] != value}
-    if not new or _once_in(draw, 6):
+    if not new or dice.once_in(6):
         memories = sorted(name for name in start if start[name].endswith("?"))
-        name = draw(st.sampled_from(memories or sorted(problem.variables)))
-        return {name: draw(st.sampled_from(problem.variables[name][1:]))}
-    return new | {name: value for name, value in known.items() if _once_in(draw, 2)}
+        name = dice.one_of(memories or sorted(problem.variables))
+        return {name: dice.one_of(problem.variables[name][1:])}
+    return new | {name: value for name, value in known.items() if dice.once_in(2)}
 
 
-def _less_one_step(draw: DrawFn, problem: Problem) -> Problem:
+def _less_one_step(dice: Dice, problem: Problem) -> Problem:
     kept = list(problem.steps)
     if kept:
-        del kept[draw(st.integers(0, len(kept) - 1))]
+        del kept[dice.number(0, len(kept) - 1)]
     return replace(problem, steps=tuple(kept))
 
 
-def _with_shortcut(draw: DrawFn, problem: Problem, start: State, goal: State) -> Problem:
+def _with_shortcut(dice: Dice, problem: Problem, start: State, goal: State) -> Problem:
     """A cheap step from the start to the goal, which something that is so at the start excludes."""
     changed = [name for name in goal if name != BORROWED and start[name] != goal[name]]
     bars = [name for name in start if name not in changed and start[name] != UNKNOWN]
     if not changed or not bars:
         return problem
-    bar = draw(st.sampled_from(bars))
+    bar = dice.one_of(bars)
     step = Step(
         "m",
         "shortcut",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core.knowledge import compile_class
@@ -13,8 +13,10 @@ from haptera.core.planner import plan
 from haptera.core.problem import check
 from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
 from haptera.model.parts import Look, Step
+from tests.core.dice import Seeded
 from tests.core.planner_model import Model, State
 from tests.core.strategies import Question, questions
+from tests.core.strategies import question as drawn_with
 
 # Shrinking takes up to five minutes; to end it sooner would hide the example.
 pytestmark = pytest.mark.timeout(360)
@@ -128,21 +130,11 @@ def test_the_order_in_which_parts_are_written_does_not_matter(
 def test_most_examples_have_something_to_plan() -> None:
     """On a strategy whose examples are dull, a planted bug passes hundreds of them."""
     counts: Counter[str] = Counter()
-
-    @seed(1)
-    @settings(
-        max_examples=SHARES_EXAMPLES,
-        phases=[Phase.generate],
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(questions())
-    def count(question: Question) -> None:
+    for number in range(SHARES_EXAMPLES):
+        question = drawn_with(Seeded(number))
         counts.update(["examples", *traits(question)])
         recalled = ask(from_memory(question))
         counts["doubts"] += isinstance(recalled, Chain) and recalled.doubts
-
-    count()
     shares = {name: number / counts["examples"] for name, number in counts.items()}
     assert shares["three parts"] >= 1 / 3, shares
     for trait in ("strip", "several variables", "exclude matters", "no chain"):
