@@ -130,7 +130,7 @@ def small_disk(tmp_path):
         pytest.skip("mounting a small disk takes root")
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=400k,mode=700", "none", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(disk)]
     if (done := subprocess.run(mount, capture_output=True, text=True)).returncode:
         pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
     yield disk
