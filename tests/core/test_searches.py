@@ -37,6 +37,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
     Asked,
+    Ended,
     Event,
     Proposed,
     Ready,
@@ -172,6 +173,15 @@ def test_an_intent_whose_plan_is_sought_anew_is_not_acted_on() -> None:
     assert (first, second) == (Reply(9, 5), Write(3, (CloseIntent("a1-1", begun=False),)))
     assert isinstance(third, Search)
     assert third.goal == {"power": "on", "agent": "up"}
+
+
+def test_nothing_is_asked_while_a_step_runs_for_its_outcome_counts() -> None:
+    engine = read_off(poor())
+    told(engine, 3 * S, Searched(2, SWITCHES_ON))
+    assert asked(engine, 3 * S, Written(1, 5)) == []
+    assert asked(engine, 4 * S, Ended(2)) == []
+    told(engine, 5 * S, Answered(3, "on", 5 * S))
+    assert standing(engine) == (Condition.CONVERGED, None)
 
 
 def test_a_worker_that_died_is_tried_again_after_a_rest_and_then_given_up() -> None:

@@ -217,6 +217,8 @@ class Decisions:
             return None
         if not gives_up(answer):
             return answer
+        if row.stepping is not None and row.stepping.begun:
+            return None  # What comes next depends on what will be read.
         question = sought(place.domain, place.state, place.goal, barred)
         verdict = self._searches.ask(turn, row.id, question)
         if verdict is None:
