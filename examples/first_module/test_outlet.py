@@ -44,7 +44,7 @@ def test_what_the_outlet_says_is_told_and_after_three_attempts_it_is_left_alone(
     view = asyncio.run(device.settle({"power": "on"}, within_s=60))
 
     assert view.condition is Condition.STUCK
-    assert view.why == ("outlet.switch_on: the fuse is out; given up after 3 attempts, for 600 s")
+    assert view.why == ("outlet.switch_on: the fuse is out; given up after 3 attempts, for 10 min")
     assert outlet.told == ["on"] * 3
 
 

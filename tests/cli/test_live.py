@@ -10,11 +10,12 @@ from haptera.cli.cells import Board, Cell
 from haptera.cli.client import Client
 from haptera.cli.live import show
 from haptera.cli.stream import Broken, follow
-from haptera.cli.words import duration, printable
+from haptera.cli.words import printable
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.views import Condition
+from haptera.model.walltime import duration
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
 

@@ -115,7 +115,7 @@ def test_looks_and_steps_have_the_time_that_policies_give_them() -> None:
 def test_a_part_is_given_up_when_its_policy_says_so() -> None:
     error = failed_once(engine_with(policy("once", attempts=1, cool_down_ms=60_000)))
 
-    assert error == "bmc.switch_on: fuse; given up after 1 attempts, for 60 s"
+    assert error == "bmc.switch_on: fuse; given up after 1 attempt, for 1 min"
 
 
 def test_what_was_given_up_is_tried_at_once_when_a_policy_of_it_changes() -> None:

@@ -25,6 +25,7 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 from haptera.model.views import Condition
+from haptera.model.walltime import span
 
 NODE = node_id("n01")
 LOOK = Look("bmc", "look", "node", "power", ("off", "on"), context=Context.PARENT, every_ms=60_000)
@@ -32,7 +33,7 @@ OFF = Step("bmc", "switch_off", "node", (Change("power", ("on",), "off"),), cont
 BOOT = (Change("power", ("off",), "on"), Change("agent", ("*",), "up", expected=True))
 ON = Step("bmc", "switch_on", "node", BOOT, context=Context.PARENT)
 PATIENCE_S = BOOT_PATIENCE * BOOT_WITHIN_MS // 1000
-VAIN = f"nothing heard from the agent for {PATIENCE_S} s"
+VAIN = f"nothing heard from the agent for {span(1_000 * PATIENCE_S)}"
 
 
 class Rig:
@@ -94,7 +95,7 @@ def test_a_boot_that_is_heard_in_time_needs_nothing_else() -> None:
 def test_waiting_in_vain_lets_another_part_come_first() -> None:
     rig = Rig(ON, OFF)
     rig.run(BOOT_WITHIN_MS // 1000 + 1)
-    unheard = f"nothing heard from the agent for {BOOT_WITHIN_MS // 1000} s"
+    unheard = f"nothing heard from the agent for {span(BOOT_WITHIN_MS)}"
     assert (rig.row.condition, rig.row.why) == (Condition.STUCK, unheard)
     rig.run(PATIENCE_S - BOOT_WITHIN_MS // 1000 - 3)
     assert rig.began == []
@@ -109,7 +110,7 @@ def test_after_as_many_boots_as_its_policy_allows_the_node_is_left_alone() -> No
     rig.run(3 * PATIENCE_S + 60)
     assert Counter(part for _, part in rig.began) == {"switch_off": 2, "switch_on": 2}
     assert rig.row.condition is Condition.STUCK
-    assert rig.row.why == f"{VAIN}; given up after 3 attempts, for 1800 s"
+    assert rig.row.why == f"{VAIN}; given up after 3 attempts, for 30 min"
 
     rig.run(10 * 3600)
     rounds = 10 * 3600 * 1000 // (BOOTING.cool_down_ms + 2000 * PATIENCE_S) + 1

@@ -10,6 +10,7 @@ from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING
 from haptera.core.usual import LAST_MAX
 from haptera.model.policy import LOOKING
+from haptera.model.walltime import span
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explain/acting.md").read_text(encoding="utf-8")
@@ -25,9 +26,9 @@ def test_the_figures_of_what_is_contested_are_those_of_the_code() -> None:
 
 
 def test_the_figures_of_a_boot_are_those_of_the_code() -> None:
-    assert f"`nothing heard from the agent for {BOOT_WITHIN_MS // 1000} s`" in PAGE
+    assert f"`nothing heard from the agent for {span(BOOT_WITHIN_MS)}`" in PAGE
     assert "After ten times as long" in PAGE
-    given_up = f"given up after {BOOTING.attempts} attempts, for {BOOTING.cool_down_ms // 1000} s"
+    given_up = f"given up after {BOOTING.attempts} attempts, for {span(BOOTING.cool_down_ms)}"
     assert f"`{given_up}`" in PAGE
     assert BOOT_PATIENCE == 10
 

@@ -44,7 +44,7 @@ HONEST = ("honest1", "honest2")
 # What the site's policy allows in a row, and what may be done again in ten minutes of what works
 # but does not last (`core/limits.py`).
 ATTEMPTS, AGAIN = 3, 4
-GIVEN_UP = "; given up after 3 attempts, for 600 s"
+GIVEN_UP = "; given up after 3 attempts, for 10 min"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ LIARS = {
         f"labnode.switch_on: returned, but power is off{GIVEN_UP}",
         ATTEMPTS,
     ),
-    "astray": Liar({"lies": "astray"}, "stuck", "nothing heard from the agent for 60 s", 1),
+    "astray": Liar({"lies": "astray"}, "stuck", "nothing heard from the agent for 1 min", 1),
     "flaps": Liar(
         {"lies": "flaps"},
         "stuck",

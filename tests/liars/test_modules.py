@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from haptera.model.walltime import span
 from tests.kills.processes import wait_for
 from tests.kills.writer import Api
 from tests.liars.modules import ATTEMPTS, COOL_DOWN_MS, WAYS
@@ -33,7 +34,7 @@ modules: [{", ".join(WAYS)}]
 UP_WITHIN_S, ENDS_WITHIN_S, HONEST_WITHIN_S = 30, 100, 20
 
 CONVERGED = ("converged", None)
-GIVEN_UP = f"; given up after {ATTEMPTS} attempts, for {COOL_DOWN_MS // 1000} s"
+GIVEN_UP = f"; given up after {ATTEMPTS} attempts, for {span(COOL_DOWN_MS)}"
 STEP = {
     "raises": "on fire",
     "hangs": "no answer within 1 s",

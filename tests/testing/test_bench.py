@@ -80,7 +80,7 @@ def test_a_device_that_goes_on_refusing_is_given_up_for_a_while_as_its_policy_sa
 
     assert view.condition is Condition.STUCK
     assert view.why == (
-        "switch.switch_on: the interlock is open; given up after 3 attempts, for 600 s"
+        "switch.switch_on: the interlock is open; given up after 3 attempts, for 10 min"
     )
     assert switch.told == ["on"] * 3
     asyncio.run(device.settle({"power": "on"}, within_s=50))

@@ -10,7 +10,7 @@ from haptera.cli.client import Client
 from haptera.cli.groups import SETTLED, grouped, in_front
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
-from haptera.cli.words import COLOURS, duration, printable, values
+from haptera.cli.words import COLOURS, printable, values
 from haptera.kinds import KINDS
 from haptera.model.choice import Pattern
 from haptera.model.desirable import nearest
@@ -20,7 +20,7 @@ from haptera.model.nodeset import fold
 from haptera.model.past import PastView
 from haptera.model.selector import fold_entities, parse_selector
 from haptera.model.views import Condition, EntityView
-from haptera.model.walltime import parse_when, utc_text_s
+from haptera.model.walltime import duration, parse_when, utc_text_s
 from haptera.runtime import clock
 
 # One word, and one entity, on whatever node it is: neither can mean many.

@@ -4,8 +4,8 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
-from haptera.cli.words import duration
 from haptera.model.views import BrakeView
+from haptera.model.walltime import duration
 
 
 @click.command()

@@ -23,6 +23,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.parts import Change, Step
+from haptera.model.walltime import span
 
 # Hands out the number under which the answer to a write comes back for this intent.
 Tickets = Callable[[Intent | None], int]
@@ -206,7 +207,7 @@ class Acts:
     def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""
         step, terms = pending.part, self._policies.terms(row.id, pending.part)
-        self.failed(turn, row, f"no answer within {terms.within_ms / 1000:g} s", refused=False)
+        self.failed(turn, row, f"no answer within {span(terms.within_ms)}", refused=False)
         if isinstance(step, Step) and terms.fails_to is not None:
             first = step.changes[0].variable
             row.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))

@@ -12,6 +12,7 @@ from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
 from haptera.model.effects import Work
 from haptera.model.events import Answered, Ended, Failed, Sighted
+from haptera.model.walltime import span
 
 GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
 
@@ -71,11 +72,11 @@ class Answers:
         if pending.work is Work.STEP:
             self._acts.timed_out(turn, row, pending)
         elif pending.work in GATE_WORK:
-            text = f"no answer within {pending.part.within_ms / 1000:g} s"
+            text = f"no answer within {span(pending.part.within_ms)}"
             self._gated(turn, row, pending, Failed(call, text))
         else:
             within_ms = self._policies.terms(row.id, pending.part).within_ms
-            text = f"no answer within {within_ms / 1000:g} s"
+            text = f"no answer within {span(within_ms)}"
             self._failed(turn, row, pending, text, refused=False)
 
     def move_watches(self, turn: Turn, module: str, process: int) -> None:

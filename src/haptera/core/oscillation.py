@@ -16,6 +16,7 @@ from haptera.core.limits import LASTS_NS, MS, S
 from haptera.core.rows.row import Oscillation, Row
 from haptera.model.parts import Condition, Step
 from haptera.model.policy import Policy
+from haptera.model.walltime import duration
 
 # How often a step may be done within `LASTS_NS` and be undone each time by another module's.
 UNDONE_MAX: Final = 3
@@ -59,7 +60,9 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
         return None
     rounds = 1 if last is None else last.rounds + 1
     began_at, words = undone[0]
-    text = f"oscillates: {words} ({len(undone)} times in {(now - began_at) // S} s); {ADVICE}"
+    text = (
+        f"oscillates: {words} ({len(undone)} times in {duration((now - began_at) // MS)}); {ADVICE}"
+    )
     wrote = frozenset(change.variable for one in done for change in one.step.changes)
     row.oscillation = Oscillation(
         at=now,

@@ -10,6 +10,8 @@ from haptera.model.errors import HapteraError
 WALL_S_MAX: Final = 253_402_300_799
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# What people read; minutes are no metres.
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 
 
@@ -35,6 +37,28 @@ def duration_text(ms: int) -> str:
 def utc_text_s(wall_s: int) -> str:
     """As `utc_text`, to the second."""
     return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(ms: int) -> str:
+    """How long, as a person would say it.
+
+    >>> duration(312), duration(42_000), duration(7_500_000)
+    ('0.3 s', '42 s', '2 h')
+    """
+    if ms < 10_000:
+        return f"{ms / 1000:.1f} s"
+    unit_ms, unit = next(one for one in _UNITS if ms >= one[0])
+    return f"{ms // unit_ms} {unit}"
+
+
+def span(ms: int) -> str:
+    """Exactly how long, in the largest unit that says so.
+
+    >>> span(1_800_000), span(90_000), span(2_500)
+    ('30 min', '90 s', '2.5 s')
+    """
+    unit_ms, unit = next((one for one in _UNITS if ms % one[0] == 0), (1_000, "s"))
+    return f"{ms / unit_ms:g} {unit}"
 
 
 def parse_duration_ms(text: str) -> int:

@@ -17,6 +17,7 @@ from haptera.model.parts import Step
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
+from haptera.model.walltime import span
 
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]
@@ -304,9 +305,8 @@ class Row:
         """This part failed; returns how often it did in a row."""
         failures = self.failures[path] = self.failures.get(path, 0) + 1
         if policy.gives_up(failures):
-            error = (
-                f"{error}; given up after {failures} attempts, for {policy.cool_down_ms // 1000} s"
-            )
+            attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
+            error = f"{error}; given up after {attempts}, for {span(policy.cool_down_ms)}"
         self.failing, self.error = path, error
         return failures
 
