@@ -61,6 +61,7 @@ class FakeBackend:
         self.braked = BrakeView(None, 0)
         self.agents = {}  # what agents say of entities
         self.unasked = "the agent does not answer"
+        self.reasons = {}  # what is explained of entities
         self.logs = {}
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
@@ -89,6 +90,9 @@ class FakeBackend:
 
     def entity(self, entity):
         return self._view(self.store[entity]) if entity in self.store else None
+
+    def explained(self, entity):
+        return self.reasons.get(entity)
 
     async def detail(self, entity):
         view = self.entity(entity)

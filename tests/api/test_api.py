@@ -13,6 +13,7 @@ from haptera.api.stream import StreamRoute
 from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.explained import Explained
 from haptera.runtime.tokens import Scope
 from tests.api.asking import ask
 from tests.api.fake_backend import TOKENS, FakeBackend
@@ -200,6 +201,24 @@ def test_the_summary_counts_and_names_the_cluster():
         "revision": 4,
         "counts": {"node": {"converged": 1, "idle": 1}, "service": {"idle": 1}},
     }
+
+
+def test_an_entity_is_explained_where_that_is_asked_for():
+    backend, app = quick()
+    backend.reasons[N1] = Explained(cost=2, so_that=["so that power is on, as desired"])
+    assert ask(app, "GET", "/v1/entities/node:n1", token="read-token").json["explained"] is None
+    told = ask(app, "GET", "/v1/entities/node:n1?explain=1", token="read-token").json
+    assert told["explained"] == {
+        "cost": 2,
+        "so_that": ["so that power is on, as desired"],
+        "runner_up": None,
+        "no_other": False,
+        "cheaper": None,
+        "nearest": None,
+        "offers": [],
+    }
+    both = ask(app, "GET", "/v1/entities/node:n1?explain=1&agent=1", token="read-token").json
+    assert (both["explained"], both["unasked"]) == (told["explained"], backend.unasked)
 
 
 def test_applying_a_site_file_twice_changes_something_once():

@@ -15,6 +15,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, node_id
+from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.model.views import BrakeView, Condition, LinkView, TriedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
@@ -136,6 +137,44 @@ def test_chain_shows_what_was_tried_and_what_is_next(cluster, capsys):
     ]
 
 
+def test_chain_says_what_each_link_is_for_and_what_else_there_is(cluster, capsys):
+    stuck(cluster)
+    cluster.backend.reasons[N3] = Explained(
+        cost=20,
+        so_that=["so that power is on, as desired", None, "so that power is off, as desired"],
+        runner_up=Alternative("without labnode.reset", 25, ["labnode.switch_on", "labnode.kill"]),
+        cheaper=Alternative(
+            "labnode.switch_off is excluded by busy=busy", 1, ["labnode.switch_off"]
+        ),
+    )
+    assert typed(capsys, "chain", "node:rack1n3")[1].splitlines()[2:] == [
+        "  next    1. brings power to on  (labnode.switch_on on the parent), "
+        "so that power is on, as desired",
+        "  next    2. looks at agent, expecting up  (labnode.look_agent on the node)",
+        "  next    3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE, "
+        "so that power is off, as desired",
+        "  costs   20; it would be 1 by labnode.switch_off, "
+        "but labnode.switch_off is excluded by busy=busy",
+        "  else    25 without labnode.reset: labnode.switch_on, labnode.kill",
+    ]
+    told = json.loads(typed(capsys, "chain", "node:rack1n3", "-o", "json")[1])
+    assert (told["explained"]["cost"], told["explained"]["runner_up"]["cost"]) == (20, 25)
+
+
+def test_chain_says_what_can_be_had_where_there_is_none(cluster, capsys):
+    cluster.do(cluster.backend.say, N3, condition=Condition.STUCK, chain=[], why="no way to a=2")
+    many = [f"m.part{number}" for number in range(8)]
+    offer = "module jobs would look at busy (jobs.look_busy): add it to the site's modules"
+    cluster.backend.reasons[N3] = Explained(
+        nearest=Nearest({"power": "on", "busy": "free"}, 9, many), offers=[offer]
+    )
+    assert typed(capsys, "chain", "node:rack1n3")[1].splitlines()[2:] == [
+        "  reach   power=on and busy=free can be had, for 9: "
+        "m.part0, m.part1, m.part2, m.part3, m.part4, m.part5 and 2 more",
+        f"  offer   {offer}",
+    ]
+
+
 def test_chain_shows_what_the_agent_tried_beside_what_the_parent_did(cluster, capsys):
     stuck(cluster)
     seen = cluster.backend.entity(N3)
@@ -172,6 +211,31 @@ def test_why_takes_selectors(cluster, capsys):
     assert typed(capsys, "why", "node:rack1n[1-2]")[1] == "all is as desired\n"
     assert typed(capsys, "why", "service:db@rack1n1")[2].startswith(
         "error: there is no service:db@rack1n1\n"
+    )
+
+
+def test_why_tells_in_one_line_what_has_one_cause(cluster, capsys):
+    for number, node in enumerate((N1, N2, N3), start=1):
+        why = f"labnode.switch_off waits: the agent of rack1n{number} is silent: no-permit"
+        cluster.do(
+            cluster.backend.say,
+            node,
+            condition=Condition.WAITING,
+            why=why,
+            since_ms=50_000 * number,
+        )
+    line = "labnode.switch_off waits: the agent of the node is silent: no-permit"
+    every = f"node:rack1n[1-3] (3) are waiting for 50 s to 2 min: {line}\n"
+    assert typed(capsys, "why") == (OK, every, "")
+    assert typed(capsys, "why", "rack1n[1-2]")[1].startswith("node:rack1n[1-2] (2) are waiting ")
+    assert typed(capsys, "why", "node:rack1n2")[1] == (
+        "node:rack1n2 is waiting for 1 min: "
+        "labnode.switch_off waits: the agent of rack1n2 is silent: no-permit\n"
+    )
+    assert typed(capsys, "why", "-v", "node:rack1n[1-2]")[1].count(" is waiting for ") == 2
+    assert len(json.loads(typed(capsys, "why", "-o", "json")[1])) == 3
+    assert typed(capsys, "status")[1].splitlines()[0] == (
+        f"node         waiting    3  rack1n[1-3]  {line}"
     )
 
 

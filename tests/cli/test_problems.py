@@ -138,6 +138,28 @@ def test_a_call_that_names_both_or_neither_is_wrong_usage(capsys):
         assert "name either a site file or a file of problems" in capsys.readouterr().err
 
 
+def test_people_read_what_each_link_is_for_and_what_else_there_is(capsys, tmp_path):
+    force = {"name": "force_off", "changes": {"power": ["on", "off"]}, "cost": 20}
+    given = {"observed": {"power": "on", "agent": "up"}, "desired": {"power": "off"}}
+    path = tmp_path / "problem.json"
+    path.write_bytes(line(steps=[*PROBLEM["steps"], force], **given))
+    assert run(["plan", "--problem", str(path), "--explain"]) == 0
+    assert capsys.readouterr().out == (
+        "a chain that costs 5, and none costs less\n"
+        "1. stop, so that agent is down: switch_off is excluded by agent=up\n"
+        "2. switch_off, so that power is off, as desired\n"
+        "costs  5\n"
+        "else   20 without stop: force_off\n"
+    )
+    assert run(["plan", "--problem", str(path), "--explain", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["explained"]["runner_up"] == {
+        "text": "without stop",
+        "cost": 20,
+        "parts": ["force_off"],
+    }
+    assert run(["plan", str(path), "--explain"]) == USAGE
+
+
 def test_what_cannot_be_asked_is_told(capsys, tmp_path):
     path = tmp_path / "none.json"
     assert run(["plan", "--problem", str(path)]) == 1

@@ -13,7 +13,7 @@ from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
 from haptera.model.parts import Condition, Look, Part
 from tests.core.planner_model import Model, State
 from tests.core.strategies import UNKNOWN, Question, questions
-from tests.core.test_planner import ask, from_memory, part_of, start_of
+from tests.core.test_planner import ask, from_memory, start_of
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -64,7 +64,7 @@ def held_up(draw: DrawFn) -> Question:
         question = from_memory(question)
     answer = ask(question)
     while isinstance(answer, Chain) and answer.links:
-        question = barred(draw, question, part_of(draw(st.sampled_from(answer.links))))
+        question = barred(draw, question, draw(st.sampled_from(answer.links)).part)
         answer = ask(question)
     assume(isinstance(answer, NoChain) and answer.reason.kind is ReasonKind.BLOCKED)
     return question

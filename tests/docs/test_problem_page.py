@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from haptera.core import problem_json, problem_line
-from haptera.core.problem_line import answer_line
+from haptera.core.problem_line import answer_line, explained_line
 from tests.docs.problem_schema import FILE, text, valid
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/problem.md").read_text(
@@ -23,7 +23,7 @@ def blocks(title: str) -> dict[str, Any]:
     return {name: json.loads(block) for name, block in found}
 
 
-PROBLEMS, ANSWERS = blocks("problem"), blocks("answer")
+PROBLEMS, ANSWERS, EXPLAINED = blocks("problem"), blocks("answer"), blocks("explained")
 
 
 def whole(name: str) -> dict[str, Any]:
@@ -41,6 +41,15 @@ def test_each_example_has_its_answer() -> None:
 def test_an_example_is_answered_as_the_page_says(name: str) -> None:
     _, found = answer_line(json.dumps(whole(name)).encode())
     assert compared(found) == compared(ANSWERS[name])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_explained_answer_is_the_same_and_says_more(name: str) -> None:
+    outcome, found = explained_line(json.dumps(whole(name)).encode())
+    assert valid(found, "Answer")
+    explained = found.pop("explained", None)
+    assert (outcome, found) == answer_line(json.dumps(whole(name)).encode())
+    assert explained == EXPLAINED.get(name, explained)
 
 
 def compared(answer: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from haptera.core.figures import Figures
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
+from haptera.model.explained import Explained
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
@@ -29,6 +30,9 @@ class Backend(Protocol):
         """Whether this entity is there, and meant."""
 
     def entity(self, entity: EntityId) -> EntityView | None: ...
+
+    def explained(self, entity: EntityId) -> Explained | None:
+        """Why its chain is as it is, or what else can be had; takes some milliseconds."""
 
     async def detail(self, entity: EntityId) -> EntityDetail | None:
         """As `entity`, and the word of its node's agent, or why that could not be had in time."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,7 +22,7 @@ from haptera.api.endpoint import (
     flag,
 )
 from haptera.api.problems import ProblemError
-from haptera.api.query import AGENT, KIND, NODES, SELECT, TAKE, WHY
+from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
 from haptera.core.owned import desire
 from haptera.kinds import KINDS
@@ -51,7 +52,7 @@ class EntityRoutes:
         yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, told, narrows=True)
         told = Told(gives=Entities, queries=(KIND, NODES, SELECT))
         yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told, narrows=True)
-        told = Told(gives=EntityDetail, queries=(AGENT,), problems=(NOT_FOUND,))
+        told = Told(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, told)
         told = Told(gives=LogView, problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, told)
@@ -97,6 +98,8 @@ class EntityRoutes:
         view = self._view(entity)
         if flag(request, "agent"):
             view = await self.backend.detail(entity) or view
+        if flag(request, "explain"):
+            view = msgspec.structs.replace(view, explained=self.backend.explained(entity))
         return as_json(view, headers={"ETag": self._tag(view)})
 
     async def log(self, request: Request, _caller: Caller) -> Response:

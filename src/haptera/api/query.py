@@ -29,6 +29,9 @@ class Query:
 DRY_RUN: Final = Query("dry_run", "1: say what would come of it, and change nothing.", Flag)
 TAKE: Final = Query("take", "1: take values over from those to whom they belong.", Flag)
 AGENT: Final = Query("agent", "1: also how its node's agent sees it; takes up to 2 s.", Flag)
+EXPLAIN: Final = Query(
+    "explain", "1: also why its chain is as it is, or what else can be had.", Flag
+)
 WHY: Final = Query(
     "why",
     "Why, for whoever reads the history.",

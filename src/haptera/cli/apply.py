@@ -13,6 +13,7 @@ from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.problems import answer_problems
 from haptera.cli.sites import files_argument, site_body
 from haptera.cli.words import chain_lines, printable
+from haptera.core.problem_line import answer_line, explained_line
 
 
 @click.command()
@@ -55,9 +56,12 @@ def apply(
 @click.command()
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
+@click.option("--explain", is_flag=True, help="With --problem: also why, and what else there is.")
 @output_option
 @click.pass_context
-def plan(ctx: click.Context, files: tuple[str, ...], problem: str | None, output: str) -> int:
+def plan(
+    ctx: click.Context, files: tuple[str, ...], problem: str | None, explain: bool, output: str
+) -> int:
     """Show what would run if a site's files were applied.
 
     FILE is a path, a folder of files, or - for standard input; several are one site.
@@ -69,7 +73,9 @@ def plan(ctx: click.Context, files: tuple[str, ...], problem: str | None, output
     if bool(files) == (problem is not None):
         raise click.UsageError("name either a site file or a file of problems (--problem)")
     if problem is not None:
-        return answer_problems(problem, output)
+        return answer_problems(problem, output, explained_line if explain else answer_line)
+    if explain:
+        raise click.UsageError("--explain goes with --problem; of entities, ask haptera chain")
     return _plan_site(ctx, files, output)
 
 

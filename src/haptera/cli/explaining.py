@@ -7,7 +7,7 @@ import click
 from haptera.api.shapes import LogView
 from haptera.cli.asking import selected
 from haptera.cli.client import Client
-from haptera.cli.groups import SETTLED
+from haptera.cli.groups import SETTLED, grouped
 from haptera.cli.main import the_client
 from haptera.cli.printing import (
     Format,
@@ -16,7 +16,17 @@ from haptera.cli.printing import (
     print_data,
     print_entities,
 )
-from haptera.cli.words import COLOURS, chain_lines, details, printable, sentence, told, tried_lines
+from haptera.cli.words import (
+    COLOURS,
+    chain_lines,
+    details,
+    explained_lines,
+    printable,
+    sentence,
+    together,
+    told,
+    tried_lines,
+)
 from haptera.model.views import EntityDetail, EntityView
 
 _LINES: Final = 50
@@ -31,6 +41,7 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
     """Say why something is not as desired.
 
     Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
+    What has one cause is told in one line, unless -v asks for each.
     """
     client = the_client(ctx)
     views = _asked_about(client, selection)
@@ -39,14 +50,12 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
     if Format(output) is not Format.TABLE:
         print_entities([view.entity for view in views], views, output)
         return
-    for view in views:
-        click.secho(sentence(view), fg=COLOURS[view.condition])
-        if verbose:
-            for line in details(view):
-                click.echo(f"  {line}")
-            if isinstance(view, EntityDetail):
-                for line in told(view):
-                    click.echo(f"  agent  {line}")
+    if verbose:
+        for view in views:
+            _print_whole(view)
+    else:
+        for group in grouped(views):
+            click.secho(together(group), fg=COLOURS[group.condition])
     if not views:
         click.echo("all is as desired")
 
@@ -56,13 +65,13 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
 @output_option
 @click.pass_context
 def chain(ctx: click.Context, entity: str, output: str) -> None:
-    """Show what is still to be done with ENTITY, and what was tried, by the parent and the agent.
+    """Show what is still to be done with ENTITY and why, and what was tried, by whom.
 
     A restart of either forgets what it has tried.
     """
     view = _detail(the_client(ctx), entity)
     if Format(output) is not Format.TABLE:
-        fields = ("chain", "tried", "agent", "unasked")
+        fields = ("chain", "explained", "tried", "agent", "unasked")
         print_data({name: getattr(view, name) for name in fields}, output)
         return
     click.secho(sentence(view), fg=COLOURS[view.condition])
@@ -70,8 +79,10 @@ def chain(ctx: click.Context, entity: str, output: str) -> None:
         click.echo(f"  parent  {line}")
     for line in told(view):
         click.echo(f"  agent   {line}")
-    for line in chain_lines(view.chain):
+    for line in chain_lines(view.chain, view.explained):
         click.echo(f"  next    {line}")
+    for label, line in explained_lines(view.explained):
+        click.echo(f"  {label:<7} {line}")
 
 
 @click.command()
@@ -95,6 +106,15 @@ def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
         click.echo(f"{entity} has written nothing", err=True)
 
 
+def _print_whole(view: EntityView) -> None:
+    click.secho(sentence(view), fg=COLOURS[view.condition])
+    for line in details(view):
+        click.echo(f"  {line}")
+    if isinstance(view, EntityDetail):
+        for line in told(view):
+            click.echo(f"  agent  {line}")
+
+
 def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
     """The entity asked for however it stands; of many, those that are not as desired.
 
@@ -108,4 +128,4 @@ def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
 
 
 def _detail(client: Client, entity: str) -> EntityDetail:
-    return client.get(f"/v1/entities/{entity}", EntityDetail, {"agent": "1"})
+    return client.get(f"/v1/entities/{entity}", EntityDetail, {"agent": "1", "explain": "1"})

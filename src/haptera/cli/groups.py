@@ -1,10 +1,13 @@
 """Many entities that stand alike, told once: by kind, condition and reason, folded."""
 
+import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from haptera.model.entity import EntityId
 from haptera.model.nodeset import fold
+from haptera.model.selector import fold_entities
 from haptera.model.views import Condition, EntityView
 
 Key = TypeVar("Key", bound=Hashable)
@@ -30,12 +33,20 @@ class Group:
         """On which nodes they are, as a node-set; for a cluster's own, their names."""
         return fold(view.node or view.name for view in self.views)
 
+    @property
+    def selector(self) -> str:
+        """All of them, as a selector."""
+        return fold_entities(EntityId(one.kind, one.name, one.node) for one in self.views)
+
 
 def grouped(views: Iterable[EntityView]) -> list[Group]:
-    """Groups by title, condition and reason, in this order."""
-    by_key = _by(views, lambda view: (title(view), _ORDER.index(view.condition), view.why or ""))
+    """Groups by title, condition and reason, in this order.
+
+    Reasons that differ only in which node is meant are one, told of `the node`.
+    """
+    by_key = _by(views, lambda view: (title(view), _ORDER.index(view.condition), _cause(view)))
     return [
-        Group(name, _ORDER[rank], why or None, tuple(some))
+        Group(name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some))
         for (name, rank, why), some in sorted(by_key.items())
     ]
 
@@ -61,6 +72,13 @@ def planned(views: Iterable[EntityView]) -> list[Group]:
 def title(view: EntityView) -> str:
     """What an entity is without where it is."""
     return view.kind if view.kind == "node" else f"{view.kind} {view.name}"
+
+
+def _cause(view: EntityView) -> str:
+    """Why, whichever node it is."""
+    if view.node is None or view.why is None:
+        return view.why or ""
+    return re.sub(rf"(?<![\w-]){re.escape(view.node)}(?![\w-])", "the node", view.why)
 
 
 def _by(

@@ -2,17 +2,20 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import click
+import msgspec
 
 from haptera.cli.printing import Format, print_error
-from haptera.cli.words import printable
+from haptera.cli.words import explained_lines, printable
 from haptera.core.problem_line import PROBLEM_BYTES_MAX, Outcome, answer_line, read
 from haptera.model.errors import HapteraError
+from haptera.model.explained import Explained
 
 EXIT_CODES: Final = {
     Outcome.CHAIN: 0,
@@ -21,12 +24,15 @@ EXIT_CODES: Final = {
     Outcome.MALFORMED: 64,
 }
 
+# How one problem is answered.
+Answering = Callable[[bytes], tuple[Outcome, dict[str, Any]]]
+
 # How the first line of a problem ends that goes on in the next.
 _OPEN: Final = (b"{", b"[", b",", b":")
 
 
-def answer_problems(file: str, output: str) -> int:
-    """Answer all problems of a file or of standard input (`-`); the exit code."""
+def answer_problems(file: str, output: str, answer: Answering = answer_line) -> int:
+    """Answer all problems of a file or of standard input (`-`), so; the exit code."""
     if Format(output) is Format.YAML:
         raise HapteraError("problems are not answered as YAML", where="-o yaml", do="use -o json")
     worst = Outcome.CHAIN
@@ -34,12 +40,12 @@ def answer_problems(file: str, output: str) -> int:
     count = 0
     with _opened(file) as stream:
         for count, problem in enumerate(problems(stream), start=1):
-            outcome, answer = answer_line(problem)
+            outcome, told = answer(problem)
             worst = max(worst, outcome, key=order.index)
             if Format(output) is Format.JSON:
-                click.echo(json.dumps(answer))  # All of it ASCII: no terminal can fail on it.
+                click.echo(json.dumps(told))  # All of it ASCII: no terminal can fail on it.
             else:
-                _tell(count, answer)
+                _tell(count, told)
     if count == 0:
         where = "standard input" if file == "-" else file
         print_error(HapteraError("holds no problem", where=where, do="write one on each line"))
@@ -107,6 +113,13 @@ def _told(answer: dict[str, Any]) -> Iterator[str]:
     if "error" in answer:
         yield f"malformed: {answer['error']['place']}: {answer['error']['text']}"
         return
+    explained = msgspec.convert(answer["explained"], Explained) if "explained" in answer else None
+    yield from _verdict(answer, [] if explained is None else explained.so_that)
+    yield from (f"{label:<6} {line}" for label, line in explained_lines(explained))
+
+
+def _verdict(answer: dict[str, Any], purposes: list[str | None]) -> Iterator[str]:
+    """The chain, with what each link is for where that is told; or why there is none."""
     if answer["verdict"] != Outcome.CHAIN:
         yield f"no chain: {answer['reason']['text']}"
         return
@@ -116,8 +129,8 @@ def _told(answer: dict[str, Any]) -> Iterator[str]:
     proven = ", and none costs less" if answer["optimal"] else ""
     doubts = ", if what is remembered is wrong" if answer["doubts"] else ""
     yield f"a chain that costs {answer['cost']}{proven}{doubts}"
-    for place, link in enumerate(answer["chain"], start=1):
-        yield f"{place}. {_link(link)}"
+    for place, (link, purpose) in enumerate(zip_longest(answer["chain"], purposes), start=1):
+        yield f"{place}. {_link(link)}{'' if purpose is None else f', {purpose}'}"
 
 
 def _link(link: dict[str, Any]) -> str:

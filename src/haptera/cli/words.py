@@ -1,7 +1,10 @@
 """Entities in words, for terminals: what they want, what is known, and what stands between."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
+from haptera.cli.groups import Group
+from haptera.model.explained import Alternative, Explained
 from haptera.model.views import (
     CONTESTED,
     Condition,
@@ -11,6 +14,7 @@ from haptera.model.views import (
     LinkView,
     ReadingView,
 )
+from haptera.model.walltime import duration
 
 COLOURS = {
     Condition.IDLE: "bright_black",
@@ -24,24 +28,13 @@ COLOURS = {
 SLOW_FACTOR = 2
 SLOW_MS = 1_000
 
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+# Parts of another chain that are shown.
+PARTS_SHOWN_MAX = 6
 
 
 def printable(text: str) -> str:
     """The text in one line, without what would steer a terminal: modules' words come from afar."""
     return "".join(one if one.isprintable() else " " for one in text)
-
-
-def duration(ms: int) -> str:
-    """How long, as a person would say it.
-
-    >>> duration(312), duration(42_000), duration(7_500_000)
-    ('0.3 s', '42 s', '2 h')
-    """
-    if ms < 10_000:
-        return f"{ms / 1000:.1f} s"
-    unit_ms, unit = next(one for one in _UNITS if ms >= one[0])
-    return f"{ms // unit_ms} {unit}"
 
 
 def values(view: EntityView) -> str:
@@ -63,6 +56,17 @@ def sentence(view: EntityView) -> str:
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}{slow}"
 
 
+def together(group: Group) -> str:
+    """Entities that stand alike, in one line."""
+    if len(group.views) == 1:
+        return sentence(group.views[0])
+    lasted = [view.since_ms for view in group.views]
+    since = list(dict.fromkeys(map(duration, (min(lasted), max(lasted)))))
+    reason = printable(group.why or "no reason is known")
+    who = f"{group.selector} ({len(group.views)})"
+    return f"{who} are {group.condition} for {' to '.join(since)}: {reason}"
+
+
 def details(view: EntityView) -> Iterator[str]:
     """Below the sentence: what is wanted, what is known and by whom, the chain, the last error."""
     for name, desired in view.desired.items():
@@ -74,7 +78,8 @@ def details(view: EntityView) -> Iterator[str]:
         yield line if seen.contested is None else f"{line}, but {_read(seen.contested)}"
     if view.doing is not None:
         yield f"doing  {view.doing.part}{_lasting(view.doing)}"
-    yield from (f"chain  {line}" for line in chain_lines(view.chain))
+    yield from (f"chain  {line}" for line in chain_lines(view.chain, view.explained))
+    yield from (f"{label:<6} {line}" for label, line in explained_lines(view.explained))
     if view.error is not None:
         yield f"error  {printable(view.error)}"
     if view.told_by is not None:
@@ -106,13 +111,46 @@ def tried_lines(view: EntityView) -> Iterator[str]:
         yield f"{duration(one.ago_ms)} ago  {one.part}: {printable(one.outcome)}"
 
 
-def chain_lines(chain: list[LinkView]) -> Iterator[str]:
-    """A chain, a numbered line each link."""
-    for number, link in enumerate(chain, start=1):
+def chain_lines(chain: list[LinkView], explained: Explained | None = None) -> Iterator[str]:
+    """A chain, a numbered line each link, with what it is for where that was asked."""
+    purposes = [] if explained is None else explained.so_that
+    for number, (link, purpose) in enumerate(zip_longest(chain, purposes), start=1):
         expect = "" if link.expect is None else f", expecting {link.expect}"
         where = "on the node" if link.where == "self" else f"on the {link.where}"
         mark = "  DISRUPTIVE" if link.disruptive else ""
-        yield f"{number}. {link.does}{expect}  ({link.part} {where}){mark}"
+        why = "" if purpose is None else f", {purpose}"
+        yield f"{number}. {link.does}{expect}  ({link.part} {where}){mark}{why}"
+
+
+def explained_lines(explained: Explained | None) -> Iterator[tuple[str, str]]:
+    """What else there is to say of a chain, or of there being none, each with its label."""
+    if explained is None:
+        return
+    if explained.cost:
+        yield "costs", f"{explained.cost}{_cheaper(explained.cheaper)}"
+    if explained.runner_up is not None:
+        other = explained.runner_up
+        yield "else", f"{other.cost} {other.text}: {_parts(other.parts)}"
+    if explained.no_other:
+        yield "else", "there is no other way"
+    if explained.nearest is not None:
+        near = explained.nearest
+        values = " and ".join(f"{name}={value}" for name, value in near.values.items())
+        yield "reach", f"{values} can be had, for {near.cost}: {_parts(near.parts)}"
+    yield from (("offer", text) for text in explained.offers)
+
+
+def _cheaper(other: Alternative | None) -> str:
+    if other is None:
+        return ""
+    return f"; it would be {other.cost} by {_parts(other.parts)}, but {other.text}"
+
+
+def _parts(parts: list[str]) -> str:
+    """The first of them, where they are many."""
+    more = len(parts) - PARTS_SHOWN_MAX
+    shown = ", ".join(parts[:PARTS_SHOWN_MAX])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _is_slow(doing: DoingView) -> bool:

@@ -26,10 +26,11 @@ Hurdles = frozenset[Hurdle]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What the cheapest routes would cost without these hurdles, and where they meet them."""
+    """The cheapest routes that there would be without these hurdles, and where they meet them."""
 
     hurdles: Hurdles
     cost: int
+    parts: tuple[str, ...]
     met: tuple[Breach, ...]
 
     def told(self, domain: Domain) -> list[str]:
@@ -39,6 +40,11 @@ class Way:
             if one.hurdle in self.hurdles:
                 by_hurdle.setdefault(one.hurdle, []).append(one)
         return [told(domain, some) for some in by_hurdle.values()]
+
+
+def effort(domain: Domain, scope: Scope) -> int:
+    """What it takes to begin a search for a part of a goal, in states."""
+    return ceil(TRIAL_STATES * len(scope.rows) / max(1, len(domain.moves)))
 
 
 class Trials:
@@ -88,20 +94,20 @@ class Trials:
 
     def way(self, hurdles: Hurdles) -> Way | None:
         """The way that there would be without these; None: there is none, or it is not known."""
-        cost, met = 0, list[Breach]()
+        cost, parts, met = 0, list[str](), list[Breach]()
         relief = relief_of(self._fields, hurdles)
         for scope in self._scopes:
             if self.budget <= 0:
                 return None
             freed = relaxed(scope, relief)
             found = search(freed, self._start, Estimate(freed), budget=self.budget)
-            share = len(scope.rows) / max(1, len(self._domain.moves))
-            self.budget -= found.expanded + ceil(TRIAL_STATES * share)
+            self.budget -= found.expanded + effort(self._domain, scope)
             if not isinstance(found, Route):
                 return None
             cost += found.cost
+            parts += (move.part.path for move in found.moves)
             met += breaches(self._domain, scope, freed, self._start, found.moves)
-        return Way(hurdles, cost, tuple(met))
+        return Way(hurdles, cost, tuple(parts), tuple(met))
 
     def stuck(self, hurdle: Hurdle) -> bool:
         """Whether no part starts from where the variable stands and leads to another value."""

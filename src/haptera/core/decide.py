@@ -8,6 +8,7 @@ from haptera.core.act import Acts, first_step
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
+from haptera.core.explain import aside
 from haptera.core.freezes import Freezes
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
@@ -29,6 +30,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Part, Step
 from haptera.model.views import Condition
+from haptera.model.walltime import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Place:
 
 
 Standing = tuple[Condition, str | None]
+# Why a part is not taken now, and what it needs.
+Lacking = tuple[str, str]
 # What an agent says of an entity that is not as desired.
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
@@ -70,7 +74,7 @@ class Decisions:
         table: Table,
         timers: Timers,
         hands: Hands,
-        blocked: Callable[[EntityId, Part], str | None],
+        blocked: Callable[[EntityId, Part], Lacking | None],
     ) -> None:
         self._side = side
         self._catalog = catalog
@@ -161,6 +165,7 @@ class Decisions:
         if not place.goal:
             return Condition.IDLE, None
         if (text := contested(row)) is not None:
+            row.needs = "readings that agree"
             return (Condition.ACTING if being_settled(row) else Condition.STUCK), text
         if row.plan is None:
             return _at_work(row, self._searches.doing(row.id))
@@ -183,7 +188,7 @@ class Decisions:
         assert row.stepping is not None
         reading = row.stepping.phase is Phase.READING
         if reading and (blocked := self._blocked(row.id, row.stepping.step)):
-            return Condition.WAITING, blocked
+            return _lacks(row, blocked)
         return _at_work(row, _doing(row))
 
     def _hindered(self, turn: Turn, place: Place) -> str | None:
@@ -197,7 +202,7 @@ class Decisions:
         if lacking is None:
             return None
         self._timers.soonest(("decide", place.row.id), stepping.deadline_at)
-        return f"{stepping.step.path}: waits: {lacking}"
+        return f"{stepping.step.path} waits: {lacking}"
 
     def _go(self, turn: Turn, place: Place) -> bool:
         """Go on with a step whose intent is durable; False where it is over before it began."""
@@ -247,10 +252,10 @@ class Decisions:
 
     def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
         """Take the first link where it is this side's; otherwise say whose it is."""
-        part = link.look if isinstance(link, Find) else link.step
+        part = link.part
         self._looks.need(turn, part)
         if blocked := self._blocked(place.row.id, part):
-            return Condition.WAITING, blocked
+            return _lacks(place.row, blocked)
         if not self._side.runs(part):
             return _elsewhere(place, part)
         if part is HEAR:
@@ -266,22 +271,26 @@ class Decisions:
         policy = self._policies.terms(row.id, step).policy
         if (circle := oscillates(self._scene(place), step, policy, turn.now)) is not None:
             self._timers.soonest(("decide", row.id), circle.again_at(turn.now))
+            row.needs = "one of the modules mended, or something else being desired"
             return Condition.STUCK, circle.text
         again_at = row.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
+            row.needs = "an end to what undoes it"
             text = "had to be done again and again: it does not last"
             return Condition.STUCK, f"{step.path} {text}{row.notes(step)}"
         if row.unsettled is not None and turn.now < row.unsettled[1]:
             path, until = row.unsettled
             self._timers.soonest(("decide", row.id), until)
+            row.needs = "the time in which it may take effect to be over"
             return Condition.WAITING, f"{path} never returned, and may still take effect"
         if step.enrols and self._safety.boots_later(row, turn.now):
+            row.needs = "its turn to boot"
             return Condition.WAITING, f"{step.path} waits for its turn: others boot first"
         if step.disruptive:
             lacking = self._safety.check(turn, row, place.domain, step)
             if lacking is not None:
-                return Condition.WAITING, f"{step.path} waits: {lacking}"
+                return Condition.WAITING, f"{_instead(place, turn.now)}{step.path} waits: {lacking}"
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
         self._acts.begin(turn, row, step, place.state, intent_id)
         return _at_work(row, _doing(row))
@@ -325,13 +334,25 @@ class Decisions:
         return Condition.STUCK, row.error
 
 
+def _instead(place: Place, now: int) -> str:
+    """What keeps a cheaper chain from being taken, to be put before words on the one that is."""
+    barred = place.row.bars(place.state, now)
+    text = aside(place.domain, place.state, tuple(sorted(place.goal.items())), barred)
+    return "" if text is None else f"{text}; instead "
+
+
 def _unheard(ms: int) -> str:
-    return f"nothing heard from the agent for {ms // 1000} s"
+    return f"nothing heard from the agent for {span(ms)}"
 
 
 def _at_work(row: Row, doing: str) -> Standing:
     """Under way; but what has failed before is stuck until it has succeeded."""
     return (Condition.ACTING, doing) if row.error is None else (Condition.STUCK, row.error)
+
+
+def _lacks(row: Row, lacking: Lacking) -> Standing:
+    text, row.needs = lacking
+    return Condition.WAITING, text
 
 
 def _elsewhere(place: Place, part: Part) -> Standing:

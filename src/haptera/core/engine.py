@@ -9,7 +9,7 @@ from haptera.core.answers import Answers
 from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests
-from haptera.core.decide import Decisions, Hands
+from haptera.core.decide import Decisions, Hands, Lacking
 from haptera.core.freezes import Freezes
 from haptera.core.gate import Gate
 from haptera.core.limits import ROUNDS_MAX
@@ -335,12 +335,13 @@ class Engine:
                         self.neighbours.forget(entity)
         raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
 
-    def _blocked(self, entity: EntityId, part: Part) -> str | None:
+    def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
-            return differs
+            return differs, "the same modules on both sides"
         if self.side.runs(part) and part is not HEAR:
-            return self.supervisor.blocked(part.module)
+            text = self.supervisor.blocked(part.module)
+            return None if text is None else (text, f"module {part.module}, to serve")
         return None
 
     def _own_row(self) -> Row | None:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from haptera.core.problem import Problem, check, check_values
 from haptera.model.chain import Chain, Find, Link, NoChain, Reason, ReasonKind
 from haptera.model.errors import HapteraError
+from haptera.model.explained import Explained
 from haptera.model.parts import ANY, Change, Condition, Look, Step
 
 # What a problem in this form calls its one module.
@@ -128,6 +129,7 @@ class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ]
     reason: None = None
     expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, _plain("Where it was asked for.")] = UNSET
 
 
 class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -141,6 +143,7 @@ class NoChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     states: None = None
     reason: ReasonForm
     expanded: Annotated[int, _plain("The states that were looked at.", minimum=0)]
+    explained: Annotated[Explained | UnsetType, _plain("Where it was asked for.")] = UNSET
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True):
@@ -207,6 +210,12 @@ def answer_to_json(answer: Chain | NoChain) -> dict[str, Any]:
             verdict="budget" if answer.reason.kind is ReasonKind.BUDGET else "none",
         )
     )
+
+
+def explained_to_json(explained: Explained) -> dict[str, Any]:
+    """What there is to say of an answer."""
+    built: dict[str, Any] = _as_given(msgspec.to_builtins(explained))
+    return built
 
 
 def error_to_json(error: HapteraError) -> dict[str, Any]:
@@ -290,7 +299,18 @@ def _link(link: Link) -> LookLink | DoLink:
 
 
 def _reason(reason: Reason) -> ReasonForm:
-    """Its text calls the parts as they were given."""
     waits_for = dict(reason.waits_for) if reason.waits_for else UNSET
-    text = reason.text.replace(f"{MODULE}.", "")
-    return ReasonForm(reason.kind, reason.variable, text, waits_for)
+    return ReasonForm(reason.kind, reason.variable, _as_given(reason.text), waits_for)
+
+
+def _as_given(data: Any) -> Any:
+    """Texts, and what is made of texts, with parts called as they were given."""
+    match data:
+        case str():
+            return data.replace(f"{MODULE}.", "")
+        case list():
+            return [_as_given(one) for one in data]
+        case dict():
+            return {name: _as_given(one) for name, one in data.items()}
+        case _:
+            return data

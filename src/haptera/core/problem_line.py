@@ -1,18 +1,21 @@
 """Problems from elsewhere, answered whatever bytes come: a line in, its answer out."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
+from haptera.core.explain import Asked, explain
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem_json import (
     MODULE,
     answer_to_json,
     error_to_json,
+    explained_to_json,
     problem_from_json,
 )
+from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import HapteraError
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
@@ -37,6 +40,17 @@ def answer_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
     >>> answer_line(b'{"desired": {"power": "on"}}')[1]["error"]["place"]
     'desired power'
     """
+    return _answered(line, lambda _asked, _found: {})
+
+
+def explained_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
+    """As `answer_line`; each answer also says what there is to say of it, as `explained`."""
+    return _answered(line, lambda one, found: {"explained": explained_to_json(explain(one, found))})
+
+
+def _answered(
+    line: bytes, more: Callable[[Asked, Chain | NoChain], dict[str, Any]]
+) -> tuple[Outcome, dict[str, Any]]:
     try:
         question = problem_from_json(read(line))
     except HapteraError as error:
@@ -44,7 +58,9 @@ def answer_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
     budget = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
-    answer = answer_to_json(plan(domain, start, question.desired, budget=budget))
+    asked = Asked(domain, start, question.desired, budget)
+    found = plan(domain, start, question.desired, budget=budget)
+    answer = answer_to_json(found) | more(asked, found)
     return Outcome(answer["verdict"]), answer
 
 

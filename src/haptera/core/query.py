@@ -6,12 +6,20 @@ from typing import Final
 
 import msgspec
 
+from haptera.core.catalog import Catalog
+from haptera.core.diff import goal as goal_of
+from haptera.core.explain import Asked, explain
 from haptera.core.limits import MS
+from haptera.core.offers import offers
 from haptera.core.rows.row import Contest, Row
+from haptera.core.search import affordable
+from haptera.core.state import start
 from haptera.core.sync.presence import HEAR
 from haptera.core.unblock import again_at, unblock
-from haptera.model.chain import Chain, Do, Find, Link
+from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.model.explained import Explained
 from haptera.model.facts import Fact
+from haptera.model.parts import Manifest
 from haptera.model.views import (
     DesiredView,
     DoingView,
@@ -63,6 +71,29 @@ def detail(row: Row, now: int) -> EntityView:
     last = list(row.tried)[-TRIED_SHOWN_MAX:]
     tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
     return msgspec.structs.replace(view(row, now), tried=tried)
+
+
+def explained(
+    row: Row, node: Row | None, catalog: Catalog, absent: Iterable[Manifest], now: int
+) -> Explained | None:
+    """Why an entity's chain is as it is, or what else can be had; None where there is no plan.
+
+    `absent` are modules that the catalog does not have.
+    """
+    domain = catalog.domain(row, node)
+    goal = goal_of(row, domain)
+    if row.plan is None or not goal:
+        return None
+    state = start(row, node, domain, goal)
+    barred = row.bars(state, now)
+    if isinstance(row.plan, Chain) and any(one.part.path in barred for one in row.plan.links[:1]):
+        barred = frozenset()  # It waits for its back-off, and there is no other chain.
+    asked = Asked(domain, state, goal, affordable(domain) // 2, barred)
+    told = explain(asked, row.plan)
+    if isinstance(row.plan, NoChain):
+        helps = offers(row.kind.name, goal, row.plan.reason, absent)
+        return msgspec.structs.replace(told, offers=helps)
+    return told
 
 
 def summary(rows: Iterable[Row]) -> Summary:

@@ -13,8 +13,7 @@ from haptera.core.problem import subjects
 from haptera.core.scope import Scope
 from haptera.core.search import Route, Search, Walled
 from haptera.core.unknowable import unknowable
-from haptera.model.chain import Chain, Find, Reason, ReasonKind
-from haptera.model.parts import Part
+from haptera.model.chain import Chain, Reason, ReasonKind
 
 Values = tuple[tuple[str, str], ...]
 
@@ -41,8 +40,7 @@ def gave_up(expanded: int) -> Reason:
 
 def no_progress(free: Chain) -> Reason:
     """All chains begin with barred parts, as this one does."""
-    first = free.links[0]
-    part: Part = first.look if isinstance(first, Find) else first.step
+    part = free.links[0].part
     text = f"every chain begins with a part that was tried from here in vain, as {part.path}"
     return Reason(ReasonKind.NO_PROGRESS, subjects(part)[0], text)
 

@@ -8,9 +8,9 @@ from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import chain_of, plan
 from haptera.core.problem import Problem
+from haptera.core.replay import link_name, replay
 from haptera.core.scope import Memory
-from haptera.core.word import Move
-from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
+from haptera.model.chain import Chain, NoChain, ToldChain
 from haptera.model.effects import Search
 from haptera.model.events import Searched
 
@@ -18,9 +18,6 @@ from haptera.model.events import Searched
 # is kept of a state takes some 250 bytes, and no move leads to more than one.
 EXPANSIONS_APART_MAX: Final = 100_000
 TRIES_APART_MAX: Final = 10_000_000
-
-# A link told between processes: its part's path, and what a look expects.
-Name = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,37 +83,21 @@ def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None
     """
     if isinstance(told, NoChain):
         return told
-    domain, moves = one.domain, _by_name(one.domain)
+    domain = one.domain
     root = one.start | domain.touched
     if told.doubts:
         root &= ~domain.memories(one.start)
-    state, made = root, list[Move]()
-    for name in told.links:
-        move = next((move for move in moves.get(name, ()) if not state & move.forbidden), None)
-        if move is None or (not made and move.part.path in one.barred):
-            return None
-        made.append(move)
-        state = domain.strip(state & move.keep | move.put)
-    if not domain.meets(state, dict(one.goal)):
+    trail = replay(domain, root, told.links)
+    if trail is None or any(move.part.path in one.barred for move in trail.moves[:1]):
+        return None
+    if not domain.meets(trail.states[-1], dict(one.goal)):
         return None
     if told.optimal and not one.barred:
         memory = Memory.DOUBTED if told.doubts else Memory.TRUSTED
-        factors_of(domain, dict(one.goal), memory).keep(root, made)
-    return replace(chain_of(domain, root, made, told.expanded), optimal=told.optimal)
+        factors_of(domain, dict(one.goal), memory).keep(root, trail.moves)
+    return replace(chain_of(domain, root, trail.moves, told.expanded), optimal=told.optimal)
 
 
 def _told(chain: Chain) -> ToldChain:
-    links = tuple(map(_name, chain.links))
+    links = tuple(map(link_name, chain.links))
     return ToldChain(links, chain.optimal, chain.doubts, chain.expanded)
-
-
-def _by_name(domain: Domain) -> dict[Name, list[Move]]:
-    """The ways that each link can go, by its name; in doubt, a look has one more."""
-    moves: dict[Name, list[Move]] = {}
-    for move in (*domain.moves, *domain.doubts):
-        moves.setdefault(_name(move.link), []).append(move)
-    return moves
-
-
-def _name(link: Link) -> Name:
-    return (link.look.path, link.expect) if isinstance(link, Find) else (link.step.path, None)

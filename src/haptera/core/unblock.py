@@ -4,12 +4,12 @@ from typing import Final
 
 from haptera.core.missing import listed
 from haptera.core.rows.row import Row
-from haptera.model.chain import Chain, Find, NoChain, Reason, ReasonKind
+from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.entity import node_id
 from haptera.model.parts import Context
 from haptera.model.views import Condition
 
-_NO_WAY: Final = {
+NO_WAY: Final = {
     ReasonKind.UNKNOWABLE_GOAL: "something else being desired, or a look that can find this",
     ReasonKind.NO_STEP: "something else being desired, or a module that leads there",
     ReasonKind.NO_PROGRESS: "another reading, or the end of the back-off",
@@ -26,8 +26,7 @@ def unblock(row: Row) -> str | None:
     if isinstance(row.plan, NoChain):
         return _reason(row, row.plan.reason)
     if isinstance(row.plan, Chain) and row.plan.links:
-        link = row.plan.links[0]
-        part = link.look if isinstance(link, Find) else link.step
+        part = row.plan.links[0].part
         who = "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
         return f"{who}, by {part.path}"
     return None
@@ -49,4 +48,4 @@ def _reason(row: Row, reason: Reason) -> str:
         case ReasonKind.BLOCKED:
             return listed(reason.wants) or f"another {reason.variable}, or another step"
         case kind:
-            return _NO_WAY[kind]
+            return NO_WAY[kind]

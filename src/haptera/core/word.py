@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 
-from haptera.model.chain import Find, Link
+from haptera.model.chain import Link
 from haptera.model.parts import Part
 
 
@@ -123,7 +123,7 @@ class Move:
 
     @property
     def part(self) -> Part:
-        return self.link.look if isinstance(self.link, Find) else self.link.step
+        return self.link.part
 
 
 def strip(state: int, grounds: Iterable[Grounds]) -> int:

@@ -11,14 +11,16 @@ from haptera.core.bus import Bus
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
 from haptera.core.past import desired_before
-from haptera.core.query import detail, summary, view
+from haptera.core.query import detail, explained, summary, view
 from haptera.core.selecting import means, meant
 from haptera.daemon.logs import Logs
+from haptera.daemon.parts import absent_manifests
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import Reply, Show
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
+from haptera.model.explained import Explained
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
@@ -91,6 +93,14 @@ class EngineBackend:
     def entity(self, entity: EntityId) -> EntityView | None:
         row = self._engine.table.get(entity)
         return None if row is None else detail(row, now_ns())
+
+    def explained(self, entity: EntityId) -> Explained | None:
+        engine = self._engine
+        row = engine.table.get(entity)
+        if row is None:
+            return None
+        node, absent = engine.table.node_of(row), absent_manifests(engine.catalog)
+        return explained(row, node, engine.catalog, absent, now_ns())
 
     async def detail(self, entity: EntityId) -> EntityDetail | None:
         """As `entity`, and the word of its node's agent, or why that could not be had."""

@@ -7,7 +7,7 @@ from haptera.core.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
-from haptera.modules import load
+from haptera.modules import BUNDLED, load
 from haptera.wire.updates import Codec
 
 # Both sides listen here for datagrams: a restarted agent must be where its parent last heard it.
@@ -22,6 +22,11 @@ def catalog_of(modules: Iterable[str], others: Iterable[Manifest] = ()) -> Catal
         HapteraError: one is not there, or declares what cannot be.
     """
     return Catalog(KINDS, [*(load(name).manifest() for name in modules), *others])
+
+
+def absent_manifests(catalog: Catalog) -> list[Manifest]:
+    """What the bundled modules declare that the catalog does not have."""
+    return [load(name).manifest() for name in sorted(BUNDLED) if name not in catalog.manifests]
 
 
 def codec_of(catalog: Catalog) -> Codec:

@@ -15,12 +15,20 @@ class Find:
     expect: str
     hoped: bool
 
+    @property
+    def part(self) -> Look:
+        return self.look
+
 
 @dataclass(frozen=True, slots=True)
 class Do:
     """Take this step."""
 
     step: Step
+
+    @property
+    def part(self) -> Step:
+        return self.step
 
 
 Link = Find | Do

@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from haptera.model.explained import Explained
+
 # What a reason begins with that names readings which contradict each other.
 CONTESTED: Final = "contested: "
 
@@ -81,7 +83,8 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     the side that answers has taken, where it was asked of this entity alone; `told_by` whose word
     the condition, `why` and `error` are where they are not its own: the node's, whose agent is
     at work. `unblock` says who or what would let it go on, `again_in_ms` when what failed is tried
-    again by itself. `doing` is the part of it that is under way.
+    again by itself. `doing` is the part of it that is under way. `explained` is why this chain, or
+    what else there is, where somebody asked.
     """
 
     entity: str
@@ -102,6 +105,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     unblock: str | None = None
     again_in_ms: int | None = None
     doing: DoingView | None = None
+    explained: Explained | None = None
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):
