@@ -8,12 +8,13 @@ from hypothesis import assume, given
 
 from haptera.core.explain import Asked, cheaper, explain, nearest
 from haptera.core.knowledge import compile_class
-from haptera.core.problem import subjects
+from haptera.core.problem import Problem, subjects
 from haptera.core.purposes import Need, purposes
 from haptera.core.replay import link_name, replay
 from haptera.core.search import EXPANSIONS_MAX
 from haptera.model.chain import Chain, Find, Hurdle, Link, Role
-from haptera.model.parts import Part
+from haptera.model.explained import Alternative
+from haptera.model.parts import Change, Part, Step
 from tests.core.planner_model import Model, Place, State, freeze
 from tests.core.strategies import Question, questions
 from tests.core.test_blocked import Relaxed, held_up
@@ -57,6 +58,19 @@ def test_the_runner_up_is_the_cheapest_chain_without_one_of_the_parts(question: 
     found = explain(asked(question), chain)
     assert (found.runner_up and found.runner_up.cost) == least
     assert found.no_other == (least is None)
+
+
+def test_a_runner_up_to_one_part_of_a_goal_costs_what_the_rest_costs_too() -> None:
+    steps = [
+        Step("m", name, "k", (Change(variable, ("1",), "2"),), cost=cost)
+        for name, variable, cost in (("a", "a", 1), ("slow_a", "a", 9), ("b", "b", 1))
+    ]
+    steps.append(replace(steps[2], name="slow_b", cost=3))
+    variables = dict.fromkeys("ab", ("unknown", "1", "2"))
+    started, ended = {"a": "1", "b": "1"}, {"a": "2", "b": "2"}
+    question = Question(Problem(variables, {}, (), tuple(steps)), started, {}, ended)
+    found = explain(asked(question), ask(question))
+    assert found.runner_up == Alternative("without m.b", 4, ["m.slow_b"])
 
 
 @given(questions())
