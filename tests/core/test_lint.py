@@ -40,6 +40,7 @@ def test_each_example_is_a_state_that_shows_the_fault(seed: int) -> None:
             check_example(problem, finding, example)
 
 
+@pytest.mark.slow
 def test_each_rule_finds_something_in_some_of_the_problems_and_nothing_in_others() -> None:
     counts: Counter[Rule] = Counter()
     for seed in range(1_000):

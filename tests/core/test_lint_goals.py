@@ -1,5 +1,6 @@
 """What stands in the way of a goal is what a look at all states finds."""
 
+import re
 from itertools import combinations, product
 from random import Random
 
@@ -30,10 +31,9 @@ def can_be_known(plain: PlainClass, goal: Goal) -> bool:
 
 
 def named(finding: Finding) -> Goal:
-    """The values that a finding tells of, from its words."""
-    told = finding.text.partition(" can never be known")[0]
-    pairs = (one.partition("=") for one in told.replace(" and ", ", ").split(", "))
-    return {name: value for name, _, value in pairs}
+    """The values that a finding tells of, from its words up to why that is so."""
+    told = re.findall(r"\b([a-d])=(\d)", re.split(r":| where ", finding.text)[0])
+    return dict(told)
 
 
 def stuck(plain: PlainClass, name: str, value: str) -> list[str]:

@@ -45,7 +45,7 @@ def _rule(rule: Rule) -> Json:
     return {
         "id": rule.value,
         "shortDescription": {"text": about.text},
-        "help": {"text": f"haptera's page on its lint tells more of {rule.value}."},
+        "help": {"text": f"See docs/reference/lint.md, under {rule.value}."},
         "defaultConfiguration": {"level": about.level.value},
     }
 

@@ -6,10 +6,11 @@ from functools import reduce
 from operator import or_
 
 from haptera.core.knowledge import excluded, unmet, unsourced
+from haptera.core.missing import named
 from haptera.core.prospects import Prospects
 from haptera.core.witness import Witness
 from haptera.core.word import Field
-from haptera.model.parts import ANY, Condition, Look, Part
+from haptera.model.parts import ANY, Look, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,13 @@ class Clash:
 
     @property
     def text(self) -> str:
-        return listed(f"{one.verb} {one.what}".strip() for one in self.demands)
+        return spoken(f"{one.verb} {one.what}".strip() for one in self.demands)
 
 
 def demands(part: Part, fields: Mapping[str, Field]) -> list[Demand]:
     """Those on variables: attributes have selected the part already."""
     found = [
-        Demand(one.name, verb, named(one), bits(one, fields))
+        Demand(one.name, verb, named(one.name, one.values), bits(one, fields))
         for verb, conditions, bits in (
             ("requires", part.requires, unmet),
             ("excludes", part.excludes, excluded),
@@ -49,7 +50,7 @@ def demands(part: Part, fields: Mapping[str, Field]) -> list[Demand]:
         if change.sources == (ANY,):
             source = f"{change.variable} other than {change.target}"
         else:
-            source = named(Condition(change.variable, change.sources))
+            source = named(change.variable, change.sources)
         found.append(Demand(change.variable, "starts from", source, unsourced(change, fields)))
     return found
 
@@ -71,11 +72,7 @@ def clash(prospects: Prospects, among: Sequence[Demand], within: int) -> Clash |
     return Clash(tuple(needed), find(within & ~_forbidden(needed[:-1])))
 
 
-def named(condition: Condition) -> str:
-    return f"{condition.name}={' or '.join(condition.values)}"
-
-
-def listed(texts: Iterable[str]) -> str:
+def spoken(texts: Iterable[str]) -> str:
     """As one says it: `a`, `a and b`, `a, b and c`."""
     *first, last = texts
     return f"{', '.join(first)} and {last}" if first else last

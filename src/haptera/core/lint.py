@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final
 
 from haptera.core.classes import CLASSES_MAX
-from haptera.core.demands import listed
+from haptera.core.demands import spoken
 from haptera.core.lint_goals import Aim, lint_goal
 from haptera.core.lint_pairs import undoes
 from haptera.core.lint_parts import never, never_comes_up, result
@@ -134,7 +134,7 @@ def _not_checked(kind: str, what: str, places: list[str]) -> Finding:
     more = len(places) - NAMED_MAX
     named = [*places[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])]
     text = (
-        f"{what} were not looked for at {listed(named)}: too large, of more than"
+        f"{what} were not looked for at {spoken(named)}: too large, of more than"
         f" {CHOICES_MAX:,} choices ({CHOICES_CLASS_MAX:,} for all) or {CLASSES_MAX} classes"
     )
     return Finding(Rule.NOT_CHECKED, kind, text, kind)

@@ -4,18 +4,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from typing import Final
 
-from haptera.core.demands import Demand, clash, listed, named
-from haptera.core.knowledge import excluding_attribute
+from haptera.core.demands import Demand, clash, spoken
 from haptera.core.lint_subject import example, nearest
+from haptera.core.missing import for_others, nothing_leads
 from haptera.core.problem import subjects
 from haptera.core.prospects import Prospects, each
+from haptera.core.unknowable import unknowable
 from haptera.core.witness import CHOICES_MAX, TooLargeError
 from haptera.core.word import Field
 from haptera.model.finding import Example, Finding, Rule
-from haptera.model.parts import Step
 
 Values = Mapping[str, str]
+_ATTRIBUTES: Final = "give them the attributes that these parts are for, or desire something else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,17 @@ def lint_together(aim: Aim, node: Aim) -> Iterator[Finding]:
     theirs = [{name.removeprefix(prefix): one for name, one in some.items()} for some in fitting]
     if not fitting or not node.fits({}) or any(node.fits(some) for some in theirs):
         return
-    needs = listed(f"{name}={value}" for name, value in fitting[0].items() if value is not None)
+    needs = spoken(f"{name}={value}" for name, value in fitting[0].items() if value is not None)
     ever = any(replace(node, goal={}).fits(some) for some in theirs)
     if ever:
-        desired = listed(f"{name}={value}" for name, value in sorted(node.goal.items()))
+        desired = spoken(f"{name}={value}" for name, value in sorted(node.goal.items()))
         text = f"it needs {needs}, which cannot be while {node.place} is as desired: {desired}"
         fix = "desire it where its node is to be up, or something else of the node"
     else:
         text = f"it needs {needs}, which can never be known of {node.place}"
-        hints = (_for_others(node, name) for name in node.prospects.domain.fields)
-        fix = next((one for one in hints if one is not None), "desire it on other nodes")
+        problem = node.prospects.domain.problem
+        text += for_others(node.prospects.domain, problem.looks)
+        fix = "desire it on other nodes, or give these the attributes that looks ask for"
     yield aim.finding(Rule.NODE_FORBIDS, min(aim.goal), text, fix=fix)
 
 
@@ -93,15 +96,15 @@ def _unknowable(aim: Aim) -> Finding | None:
     found = clash(aim.prospects, wanted, -1)
     if found is None:
         return None
-    name = found.demands[0].variable
-    if len(found.demands) > 1:
-        text = f"{found.text} can never be known at once"
+    domain, name = aim.prospects.domain, found.demands[0].variable
+    least = {one.variable: aim.goal[one.variable] for one in found.demands}
+    why = unknowable(domain, least)
+    text = f"{found.text} can never be known" if why is None else why.text
+    looks = (one for one in domain.problem.looks if one.at == name)
+    fix = _ATTRIBUTES if for_others(domain, looks) else "serve a look that can find it"
+    if len(least) > 1:
         fix = "desire one of them less"
-    else:
-        text = f"{found.text} can never be known: no look that could find it can be open"
-        fix = _for_others(aim, name) or "serve a look that can find it"
-    shown = nearest(aim.prospects.domain, found)
-    return aim.finding(Rule.UNKNOWABLE_GOAL, name, text, *shown, fix=fix)
+    return aim.finding(Rule.UNKNOWABLE_GOAL, name, text, *nearest(domain, found), fix=fix)
 
 
 def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
@@ -113,9 +116,9 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
         yield aim.finding(Rule.NO_WAY, name, f"no part looks at {name} or changes it", fix=fix)
         return
     if not prospects.possible & bit:
-        text = f"nothing leads to {name}={value}: no look finds it, no step brings it about"
-        fix = _for_others(aim, name) or "serve a step that leads there, or a look that finds it"
-        yield aim.finding(Rule.NO_WAY, name, text, fix=fix)
+        told = nothing_leads(prospects.domain, name, value)
+        text = told or f"nothing that leads to {name}={value} ever has its turn"
+        yield aim.finding(Rule.NO_WAY, name, text, fix=_served(aim, name))
         return
     stuck = [
         (field.value(one), found)
@@ -125,20 +128,17 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
     if stuck:
         values = " or ".join(str(one) for one, _ in stuck)
         text = f"where {name} is {values}, no part leads on to {value}"
-        fix = _for_others(aim, name) or f"serve a step from {values} to {value}"
+        fix = f"serve a step from {values} to {value}"
         shown = example(prospects.domain, stuck[0][1])
         yield aim.finding(Rule.NO_WAY_FROM, name, text, shown, fix=fix)
 
 
-def _for_others(aim: Aim, name: str) -> str | None:
-    """The attribute that would bring the entities parts that look at the variable or change it."""
-    problem = aim.prospects.domain.problem
-    for part in sorted(problem.parts, key=lambda part: (isinstance(part, Step), part.path)):
-        lacking = excluding_attribute(problem, part)
-        if lacking is not None and name in subjects(part):
-            verb = "requires" if lacking in part.requires else "excludes"
-            return f"mind their attributes: {part.path} {verb} {named(lacking)}"
-    return None
+def _served(aim: Aim, name: str) -> str:
+    """What to do where no part of the class leads somewhere: what others have, or something new."""
+    parts = [part for part in aim.prospects.domain.problem.parts if name in subjects(part)]
+    if for_others(aim.prospects.domain, parts):
+        return _ATTRIBUTES
+    return "serve a step that leads there, or a look that finds it"
 
 
 def _as(field: Field, value: str | None) -> int:

@@ -1,13 +1,14 @@
 """The lint's rules for parts: conditions that clash, and results that do not last."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import islice
 from operator import or_
 
-from haptera.core.demands import Clash, clash, demands, listed, named
+from haptera.core.demands import Clash, clash, demands, spoken
 from haptera.core.knowledge import Domain, unmet
 from haptera.core.lint_subject import Subject, example, nearest
+from haptera.core.missing import named
 from haptera.core.prospects import Prospects
 from haptera.core.witness import Witness
 from haptera.core.word import Move
@@ -120,9 +121,8 @@ def _because(domain: Domain, change: Change, found: Witness) -> str:
     looks = _looks(domain, change)
     if not looks:
         return f"no look at {change.variable} is for this class"
-    return listed(
-        f"{look.path} requires {listed(named(one) for one in _unmet(domain, look, found.after))}"
-        for look in looks
+    return spoken(
+        f"{look.path} requires {_told(_unmet(domain, look, found.after))}" for look in looks
     )
 
 
@@ -136,7 +136,7 @@ def _keep(one: Prospects, move: Move, change: Change, found: Witness) -> str:
         lacking = _unmet(one.domain, look, found.after)
         shut = reduce(or_, (unmet(each, one.domain.fields) for each in lacking), 0)
         if one.states.find(~shut, move, _kept(one, change)):
-            return f"let it require {listed(map(named, lacking))}, or {expect}"
+            return f"let it require {_told(lacking)}, or {expect}"
     return f"let it leave alone what the look requires, or {expect}"
 
 
@@ -149,6 +149,10 @@ def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
     ]
 
 
+def _told(conditions: Iterable[Condition]) -> str:
+    return spoken(named(one.name, one.values) for one in conditions)
+
+
 def _rule_of(part: Part) -> Rule:
     return Rule.NEVER_OPENS if isinstance(part, Look) else Rule.NEVER_APPLIES
 
@@ -156,12 +160,12 @@ def _rule_of(part: Part) -> Rule:
 def _of_no_class(subject: Subject, part: Part) -> Finding:
     attributes = subject.problem.attributes
     conditions = [
-        f"{verb} {named(one)}"
+        f"{verb} {named(one.name, one.values)}"
         for verb, some in (("requires", part.requires), ("excludes", part.excludes))
         for one in some
         if one.name in attributes
     ]
-    text = f"no entity has attributes for it: it {listed(conditions)}"
+    text = f"no entity has attributes for it: it {spoken(conditions)}"
     fix = "drop one of these conditions, or make two parts of it"
     return subject.finding(_rule_of(part), part, text, fix=fix)
 
@@ -173,4 +177,4 @@ def _mend(found: Clash) -> str:
 
 
 def _wanted(found: Clash) -> str:
-    return listed(dict.fromkeys(one.what for one in found.demands))
+    return spoken(dict.fromkeys(one.what for one in found.demands))

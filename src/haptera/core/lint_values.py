@@ -5,7 +5,7 @@ from functools import reduce
 from itertools import islice, permutations
 from operator import or_
 
-from haptera.core.demands import listed
+from haptera.core.demands import spoken
 from haptera.core.knowledge import unmet
 from haptera.core.lint_subject import Subject, example
 from haptera.core.prospects import Prospects, each
@@ -26,7 +26,7 @@ def no_look(subject: Subject, name: str) -> Iterator[Finding]:
         for one, move in subject.having(part)
         if (found := one.states.find(-1, move)) is not None
     )
-    text = f"{listed(part.path for part in parts)} would be believed for ever: no look finds {name}"
+    text = f"{spoken(part.path for part in parts)} would be believed for ever: no look finds {name}"
     fix = f"serve a look at {name}"
     yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
 
