@@ -298,7 +298,7 @@ desired:
   n1: {power: on}
 """)
     monkeypatch.chdir(tmp_path)
-    assert site_asked(capsys, "site.yaml", "--strict") == (OK, "nothing wrong\n")
+    assert site_asked(capsys, "site.yaml", "--strict") == (OK, "1 note (--notes shows notes)\n")
     (tmp_path / "outlet.py").write_text(outlet.partition("@power.step(Power.OFF")[0])
     code, out = site_asked(capsys, "site.yaml", "--strict")
     assert code == REFUSED

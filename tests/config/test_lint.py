@@ -1,5 +1,6 @@
 """What of a site can never be is told once of all that it is about, where the site says it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from haptera.api.shapes import SiteFile
 from haptera.config.lint import lint_site
 from haptera.config.site import load_site, parse_site
 from haptera.model.finding import Rule
+from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 # Rule, what it is told of, and where: line and column.
@@ -93,3 +95,23 @@ def test_a_module_as_an_entity_is_judged_by_what_haptera_itself_does_with_it() -
     assert told(NODES + "  module:jobs@n1: {run: stopped}\n  n1: {power: off}\n") == [
         (Rule.NODE_FORBIDS, "module:jobs@n1", (9, 20)),
     ]
+
+
+def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> None:
+    up, off = Condition("agent", ("up",)), Condition("power", ("off",))
+    busy = Look("mine", "look", "node", "busy", ("free", "busy"), (up,))
+    drain = Step("mine", "drain", "node", (Change("busy", ("*",), "free"),))
+    site = parse_site([SiteFile("site.yaml", f"cluster: c\n{NODES}  n5: {{power: on}}\n")], {})
+    site = replace(site, modules=("labnode",))
+
+    def found(*parts: Look | Step) -> list[tuple[Rule, str]]:
+        looks = tuple(one for one in parts if isinstance(one, Look))
+        steps = tuple(one for one in parts if isinstance(one, Step))
+        own = Manifest("mine", "1", Context.SELF, looks, steps)
+        return [(one.finding.rule, one.finding.place) for one in lint_site(site, [own])]
+
+    goal = (Rule.UNKNOWABLE_GOAL, "node:n5")
+    assert found(busy) == [goal]
+    lost, one_way = (Rule.MAY_BE_LOST, "mine.drain"), (Rule.ONE_WAY, "node.busy")
+    assert found(busy, drain) == [goal, lost, one_way]
+    assert found(replace(busy, requires=(up, off))) == [(Rule.NEVER_OPENS, "mine.look")]

@@ -77,6 +77,12 @@ def test_knowledge_that_cannot_hold_is_refused(name: str) -> None:
     assert str(refused.value) == told
 
 
+def test_what_clashes_is_told_of_the_class_in_which_the_most_can_be_known() -> None:
+    power = Look("m", "look_power", "node", "power", ("off", "on"), (platform("a"),))
+    with pytest.raises(HapteraError, match="requires agent=up and requires power=off"):
+        Catalog(KINDS, [manifest(power, busy(UP, OFF))])
+
+
 def test_what_holds_in_one_class_or_one_state_is_not_refused() -> None:
     for_a = Look("m", "look_a", "node", "busy", ("free",), (platform("a"), UP))
     free = step("free", Change("busy", ("*",), "free"))

@@ -1,14 +1,16 @@
 """What of a site can never be as it is desired, with the modules that the site names."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from haptera.config.site import Site, SiteEntity
 from haptera.config.tree import Place
-from haptera.core.catalog import Catalog
+from haptera.core.catalog import Catalog, own_manifests
 from haptera.core.diff import goal
 from haptera.core.knowledge import Domain
+from haptera.core.lint import lint_kinds
 from haptera.core.lint_goals import Aim, lint_goal, lint_together
 from haptera.core.prospects import Prospects
 from haptera.core.rows.row import Row
@@ -16,7 +18,8 @@ from haptera.core.witness import CHOICES_MAX, TooLargeError
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.finding import Finding, Level, Rule
+from haptera.model.errors import HapteraError
+from haptera.model.finding import REFUSED, Finding, Level, Rule
 from haptera.model.nodeset import fold
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
@@ -59,24 +62,42 @@ class _Modules:
         return Aim(place, entity.kind, goal(row, domain), self._prospects[domain])
 
 
-def lint_site(site: Site, own: Iterable[Manifest] = ()) -> tuple[Placed, ...]:
+def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
     """All findings, each told once of all that it is about; the gravest first.
 
-    `own` is what the modules of the site's own declare.
-
-    Raises:
-        HapteraError: one of the site's modules cannot be planned with.
+    `own` is what the modules of the site's own declare. Where parts are refused, nothing is
+    planned, and nothing else is told.
     """
+    manifests = [*own, *(load(name).manifest() for name in site.modules)]
+    of_parts = [Placed(one, None) for one in _of_parts(manifests, own)]
+    if refused := [one for one in of_parts if one.finding.rule in REFUSED]:
+        return tuple(refused)
     rows = {one.entity: _row(one) for one in site.entities}
-    others = [name for name in BUNDLED if name not in site.modules]
-    manifests = [*(load(name).manifest() for name in site.modules), *own]
-    more = {name: _Modules([*manifests, load(name).manifest()], rows) for name in others}
+    more = dict(_with_one_more(site, manifests, rows))
     found = [
         Placed(_of_module(finding, alike, more), _place(finding, alike))
         for alike in _alike(site, _Modules(manifests, rows))
         for finding in _findings(alike.aim, alike.node)
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted([*of_parts, *found], key=_order))
+
+
+def _with_one_more(
+    site: Site, manifests: Sequence[Manifest], rows: Rows
+) -> Iterator[tuple[str, _Modules]]:
+    """By name, each bundled module that the site leaves out and that goes with the others."""
+    for name in BUNDLED:
+        if name not in site.modules:
+            with contextlib.suppress(HapteraError):
+                yield name, _Modules([*manifests, load(name).manifest()], rows)
+
+
+def _of_parts(manifests: Sequence[Manifest], own: Sequence[Manifest]) -> Iterator[Finding]:
+    """What is refused, and what else is found of the parts of the site's own modules."""
+    names = {one.name for one in own}
+    for finding in lint_kinds(KINDS, [*manifests, *own_manifests(KINDS)]):
+        if finding.rule in REFUSED or (finding.part or "").partition(".")[0] in names:
+            yield finding
 
 
 def _row(one: SiteEntity) -> Row:

@@ -23,12 +23,12 @@ def never(subject: Subject, part: Part) -> Iterator[Finding]:
     if not having:
         yield _of_no_class(subject, part)
     elif not any(one.states.find(-1, move) for one, move in having):
-        domain = having[0][0].domain
-        found = clash(having[0][0], demands(part, domain.fields), -1)
+        one = _richest(having)
+        found = clash(one, demands(part, one.domain.fields), -1)
         assert found is not None, "what no witness is found for clashes"
         alone = "" if len(found.demands) > 1 else ", which can never be known"
         text = f"no knowable state meets its conditions: it {found.text}{alone}"
-        shown = nearest(domain, found)
+        shown = nearest(one.domain, found)
         yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
 
 
@@ -40,12 +40,12 @@ def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
         return
     if any(one.find(-1, move) for one, move in having):
         return
-    first = having[0][0]
-    found = clash(first, demands(part, first.domain.fields), first.possible)
+    one = _richest(having)
+    found = clash(one, demands(part, one.domain.fields), one.possible)
     assert found is not None, "what no witness is found for clashes"
     text = f"its turn never comes: it {found.text}, and nothing leads there"
     fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
-    shown = nearest(first.domain, found)
+    shown = nearest(one.domain, found)
     yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
 
 
@@ -151,6 +151,11 @@ def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
 
 def _told(conditions: Iterable[Condition]) -> str:
     return spoken(named(one.name, one.values) for one in conditions)
+
+
+def _richest(having: list[tuple[Prospects, Move]]) -> Prospects:
+    """The class in which the most can be known: what clashes there, does not for want of looks."""
+    return max((one for one, _ in having), key=lambda one: len(one.moves))
 
 
 def _rule_of(part: Part) -> Rule:
