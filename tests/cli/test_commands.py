@@ -509,3 +509,10 @@ def test_no_token_is_ever_written_out(cluster, capsys):
     for arguments in (["status"], ["why"], ["get", "node:none"], ["apply", "none.yaml"]):
         _, out, errors = typed(capsys, *arguments)
         assert not any(token in out + errors for token in TOKENS)
+
+
+@pytest.mark.parametrize("command", [["lint"], ["module", "lint"], ["site", "check"]])
+def test_examples_in_the_help_stand_on_lines_of_their_own(command, capsys):
+    assert run([*command, "--help"]) == OK
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index("Examples:") + 1].startswith(f"haptera {' '.join(command)} ")

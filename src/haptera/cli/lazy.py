@@ -22,4 +22,14 @@ class Lazy(click.Group):
             return None
         module, _, name = self._places[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        _keep_lines(command)
         return command
+
+
+def _keep_lines(command: click.Command) -> None:
+    r"""Have click leave the lines below a \b as they are: in a raw docstring it is two letters."""
+    if command.help is not None:
+        command.help = command.help.replace("\\b", "\b")
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            _keep_lines(one)
