@@ -197,6 +197,7 @@ def test_several_modules_are_taken_together(asked: Asked) -> None:
     [
         ("nonsense", "'nonsense' cannot be imported: No module named 'nonsense'; name jobs,"),
         ("nonsense.py", "there is no file nonsense.py"),
+        (".", "'.' names no module: name jobs, labnode, service, FILE.py or PLACE:ATTRIBUTE"),
         ("mine.py:none", "mine.py has no Module called 'none'"),
         ("mine:Target", "mine has no Module called 'Target'"),
     ],
@@ -210,6 +211,12 @@ def test_what_is_no_module_is_wrong_usage(name: str, told: str, asked: Asked) ->
 def test_a_module_may_be_named_as_python_does(asked: Asked) -> None:
     assert asked("named_so:module", named_so=WRONG)[0] == REFUSED
     assert asked("named_so", named_so=WRONG)[0] == REFUSED
+
+
+def test_a_file_that_is_no_python_is_told_by_its_line(asked: Asked) -> None:
+    code, out = asked("mine.py", mine="x = 1\ndef look(:\n")
+    assert (code, out.splitlines()[0]) == (REFUSED, "error: no Python: invalid syntax")
+    assert out.splitlines()[1].endswith("mine.py:2")
 
 
 def test_a_module_that_cannot_even_be_declared_is_refused(asked: Asked) -> None:

@@ -12,12 +12,14 @@ from typing import Any, Final
 import click
 
 from haptera.cli.lint_forms import Location
+from haptera.model.errors import HapteraError
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 from haptera.sdk import Module
 
 # What a file's module is called where nothing else is said.
 ATTRIBUTE: Final = "module"
+_DO: Final = f"name {', '.join(BUNDLED)}, FILE.py or PLACE:ATTRIBUTE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,16 @@ def authored(name: str) -> Authored:
 
 def _imported(name: str) -> Module[Any]:
     place, _, attribute = name.partition(":")
+    is_file = place.endswith(".py")
+    if not is_file and not all(one.isidentifier() for one in place.split(".")):
+        raise click.BadParameter(f"{name!r} names no module: {_DO}")
     try:
-        found = _file(Path(place)) if place.endswith(".py") else _importable(place)
+        found = _file(Path(place)) if is_file else _importable(place)
     except ImportError as error:
-        bundled = ", ".join(BUNDLED)
-        raise click.BadParameter(
-            f"{name!r} cannot be imported: {error}; name {bundled}, FILE.py or PLACE:ATTRIBUTE"
-        ) from error
+        raise click.BadParameter(f"{name!r} cannot be imported: {error}; {_DO}") from error
+    except SyntaxError as error:
+        where = f"{error.filename}:{error.lineno}"
+        raise HapteraError(f"no Python: {error.msg}", where=where, do="mend it") from None
     module = getattr(found, attribute or ATTRIBUTE, None)
     if not isinstance(module, Module):
         raise click.BadParameter(f"{place} has no Module called {attribute or ATTRIBUTE!r}")
