@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from haptera.core.drawing import Marks, drawing
+from haptera.core.drawing import Course, course_of, drawing
 from haptera.core.graph import graphs_of
 from haptera.core.knowledge import compile_class
+from haptera.core.limits import S
 from haptera.core.planner import plan
 from haptera.core.problem_json import problem_from_json
-from haptera.model.graph import DrawingView, EdgeView, GraphView
+from haptera.model.events import Answered, Ready
+from haptera.model.graph import (
+    CourseView,
+    DrawingView,
+    EdgeView,
+    GraphView,
+    StateView,
+    TakenView,
+)
+from tests.core.test_engine import NODE, parent, stored, told
 from tests.core.test_original_tables import KRAKEN, LAYERCAKE
 from tests.core.test_worked_examples import PROBLEM, SWITCH_OFF, SWITCH_ON
 
@@ -67,9 +77,9 @@ def test_a_chain_is_marked_from_its_start_to_its_goal() -> None:
 (power on) look_agent=down if agent unknown|down? > (power on agent down) #2
 (power on agent down) start > (power on agent up) #3
 """)
-    assert marked.marks is not None
-    stands = [(stand.known, stand.remembered) for stand in marked.marks.stands]
-    assert stands == [
+    assert marked.course is not None
+    states = [(state.known, state.remembered) for state in marked.course.states]
+    assert states == [
         ({"power": "off"}, {"agent": "down"}),
         ({"power": "on"}, {"agent": "down"}),
         ({"power": "on", "agent": "down"}, {}),
@@ -246,6 +256,46 @@ busy = free|busy by freebusy while run sync
 """)
 
 
+def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
+    """It was seen off a moment ago, and is to be on."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    row = engine.table.get(NODE)
+    assert row is not None
+    domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
+    marked = drawing(domain, graphs_of(domain), str(row.id), course)
+    assert marked.attributes == {"platform": "test"}
+    assert written(marked) == lines("""
+# power agent
+()
+(power off) @0
+(power on) @1 goal
+(power on agent up) goal
+(power hung)
+() bmc.look=off if power unknown|off?|hung? > (power off)
+() bmc.look=on if power unknown|on?|hung? > (power on)
+(power off) bmc.switch_on > (power on) #1
+(power on) sync.hear=up > (power on agent up)
+""")
+    assert marked.course == CourseView(
+        goal={"power": "on"},
+        states=[StateView({"power": "off"}, {}), StateView({"power": "on"}, {})],
+        chain=[TakenView("bmc.switch_on", None, hoped=False)],
+        cost=1,
+    )
+
+
+def test_an_entity_of_which_nothing_is_desired_has_no_goal_and_no_chain() -> None:
+    engine = parent(stored(desired={}))
+    row = engine.table.get(NODE)
+    assert row is not None
+    domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
+    marked = drawing(domain, graphs_of(domain), str(row.id), course)
+    assert marked.course == CourseView(goal={}, states=[StateView({}, {})])
+    assert [line for line in written(marked) if "@" in line or "goal" in line] == ["() @0"]
+
+
 def drawn(problem: dict[str, Any], **given: Any) -> DrawingView:
     question = problem_from_json(problem | given)
     domain = compile_class(question.problem)
@@ -253,8 +303,8 @@ def drawn(problem: dict[str, Any], **given: Any) -> DrawingView:
     if not question.desired:
         return drawing(domain, graphs, "example", named=lambda part: part.name)
     start = domain.start(question.observed, question.remembered)
-    marks = Marks(start, question.desired, plan(domain, start, question.desired))
-    return drawing(domain, graphs, "example", marks, named=lambda part: part.name)
+    course = Course(start, question.desired, plan(domain, start, question.desired))
+    return drawing(domain, graphs, "example", course, named=lambda part: part.name)
 
 
 def written(told: DrawingView) -> list[str]:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haptera.core.drawing import Marks, drawing
+from haptera.core.drawing import Course, drawing
 from haptera.core.graph import AROUND_MAX, STATES_MAX, graphs_of
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, subjects
 from haptera.model.chain import Chain, Find, Link
-from haptera.model.graph import DrawingView, EdgeView, GraphView, StandView, TakenView
+from haptera.model.graph import DrawingView, EdgeView, GraphView, StateView, TakenView
 from haptera.model.parts import Condition
 from tests.core.planner_model import Model, State, freeze
 from tests.core.strategies import Question, questions
@@ -43,9 +43,9 @@ def drawn(
 ) -> DrawingView:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    marks = Marks(start, question.desired, plan(domain, start, question.desired))
+    course = Course(start, question.desired, plan(domain, start, question.desired))
     graphs = graphs_of(domain, states_max=states_max, around_max=around_max)
-    return drawing(domain, graphs, "example", marks)
+    return drawing(domain, graphs, "example", course)
 
 
 def steady(model: Model) -> Iterator[State]:
@@ -120,18 +120,18 @@ def test_states_are_what_strip_leaves_alone_and_edges_what_may_be_taken(
 @given(questions(), st.sampled_from(STATES))
 def test_what_is_marked_is_the_planners_chain(question: Question, states_max: int) -> None:
     told, model, answer = drawn(question, states_max), Model(question.problem), ask(question)
-    assert told.marks is not None
-    assert told.marks.goal == question.desired
+    assert told.course is not None
+    assert told.course.goal == question.desired
     states = [start_of(question)]
     if isinstance(answer, Chain):
         states = follow(question, answer)
         links = [TakenView(part_of(one).path, *expects(one)) for one in answer.links]
-        assert (told.marks.chain, told.marks.cost) == (links, answer.cost)
-        assert told.marks.doubts == answer.doubts
+        assert (told.course.chain, told.course.cost) == (links, answer.cost)
+        assert told.course.doubts == answer.doubts
     else:
-        assert (told.marks.chain, told.marks.reason) == (None, answer.reason.text)
-    assert told.marks.stands == [
-        StandView(known(model, state, state), memories(model, state)) for state in states
+        assert (told.course.chain, told.course.reason) == (None, answer.reason.text)
+    assert told.course.states == [
+        StateView(known(model, state, state), memories(model, state)) for state in states
     ]
     for graph in told.graphs:
         assert [graph.states[place] for place in graph.path] == [
@@ -148,28 +148,28 @@ def test_the_chain_is_a_path_of_edges_that_costs_what_the_planner_says(
     question: Question, states_max: int
 ) -> None:
     told = drawn(question, states_max)
-    assert told.marks is not None
+    assert told.course is not None
     costs: dict[int, int] = {}
     for graph in told.graphs:
         for edge in graph.edges:
             for number in edge.links:
-                assert told.marks.chain is not None
-                link = told.marks.chain[number - 1]
+                assert told.course.chain is not None
+                link = told.course.chain[number - 1]
                 assert (edge.part, edge.expect) == (link.part, link.expect)
                 assert graph.path[number - 1 : number + 1] == [edge.source, edge.target]
                 costs[number] = edge.cost
-    assert sorted(costs) == list(range(1, len(told.marks.chain or ()) + 1))
-    assert sum(costs.values()) == (told.marks.cost or 0)
+    assert sorted(costs) == list(range(1, len(told.course.chain or ()) + 1))
+    assert sum(costs.values()) == (told.course.cost or 0)
 
 
 @given(questions())
 def test_where_all_else_is_taken_to_be_as_it_must_nothing_is_missing(question: Question) -> None:
     exact, loose = drawn(question, 0), drawn(question, 0, around_max=0)
-    ours = {graph.variables[0]: graph for graph in loose.graphs}
+    ours = {next(iter(graph.variables)): graph for graph in loose.graphs}
     assert not any(graph.exact for graph in loose.graphs)
     for graph in exact.graphs:
-        assert all(state in ours[graph.variables[0]].states for state in graph.states)
-        assert taken_from(graph) <= taken_from(ours[graph.variables[0]])
+        assert all(state in ours[next(iter(graph.variables))].states for state in graph.states)
+        assert taken_from(graph) <= taken_from(ours[next(iter(graph.variables))])
 
 
 def taken_from(graph: GraphView) -> set[tuple[object, ...]]:

@@ -4,26 +4,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from haptera.core.catalog import Catalog
+from haptera.core.diff import goal as goal_of
 from haptera.core.graph import Edge, Graph
 from haptera.core.knowledge import Domain
+from haptera.core.rows.row import Row
+from haptera.core.state import start
 from haptera.core.steady import not_known
 from haptera.core.word import Field, Move
 from haptera.model.chain import Chain, Find, Link, NoChain
 from haptera.model.graph import (
     Conditions,
+    CourseView,
     DrawingView,
     EdgeView,
     GraphView,
-    MarksView,
     RestView,
-    StandView,
+    StateView,
     TakenView,
 )
 from haptera.model.parts import Condition, Part, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class Course:
     """A stripped start, a goal, and what the planner answers; None where nothing is wanted."""
 
     start: int
@@ -39,27 +43,38 @@ def drawing(
     domain: Domain,
     graphs: Sequence[Graph],
     title: str,
-    marks: Marks | None = None,
+    course: Course | None = None,
     *,
     named: Callable[[Part], str] = attrgetter("path"),
 ) -> DrawingView:
     """The graphs of a class with what is marked on them; `named` is what parts are called."""
-    teller = _Teller(domain, named, marks, _stands(domain, marks))
+    teller = _Teller(domain, named, course, _words(domain, course))
     return DrawingView(
         title=title,
         attributes=_mentioned(domain),
         form="factored" if len(graphs) > 1 else "whole",
         graphs=[teller.graph(one) for one in graphs],
-        marks=None if marks is None else teller.marked(marks),
+        course=None if course is None else teller.told(course),
     )
 
 
-def _stands(domain: Domain, marks: Marks | None) -> tuple[int, ...]:
+def course_of(row: Row, node: Row | None, catalog: Catalog) -> tuple[Domain, Course]:
+    """An entity's class, and how the entity stands in it."""
+    domain = catalog.domain(row, node)
+    goal = goal_of(row, domain)
+    word = start(row, node, domain, goal)
+    # The parent's own modules are looked after by no chain.
+    planned = goal and not (row.resident and row.id.node is None)
+    answer = catalog.plan(row, node, word, goal, frozenset()) if planned else None
+    return domain, Course(word, goal, answer)
+
+
+def _words(domain: Domain, course: Course | None) -> tuple[int, ...]:
     """The start, and the state after each link of the chain."""
-    if marks is None:
+    if course is None:
         return ()
-    words = [marks.start]
-    for link in marks.links:
+    words = [course.start]
+    for link in course.links:
         # Moves of one link lead to the same, from wherever each may be taken.
         move = next(move for move in domain.moves if _is(move, link))
         words.append(domain.strip((words[-1] & move.keep | move.put) & ~domain.touched))
@@ -68,18 +83,18 @@ def _stands(domain: Domain, marks: Marks | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Teller:
-    """Tells graphs of one class; `stands` are the states along the marked chain."""
+    """Tells graphs of one class; `words` are the states along the chain."""
 
     domain: Domain
     named: Callable[[Part], str]
-    marks: Marks | None
-    stands: tuple[int, ...]
+    course: Course | None
+    words: tuple[int, ...]
 
     def graph(self, graph: Graph) -> GraphView:
         names = [field.name for field in graph.fields]
-        path = [graph.place(word) for word in self.stands]
+        path = [graph.place(word) for word in self.words]
         return GraphView(
-            variables=names,
+            variables={field.name: list(field.values) for field in graph.fields},
             exact=graph.exact,
             rests=list(self._rests(names)),
             states=[self.domain.known(state) for state in graph.states],
@@ -88,18 +103,18 @@ class _Teller:
             path=path,
         )
 
-    def marked(self, marks: Marks) -> MarksView:
+    def told(self, course: Course) -> CourseView:
         known, remembered = self.domain.known, self.domain.remembered
-        stands = [StandView(known(word), remembered(word)) for word in self.stands]
-        goal = dict(marks.goal)
-        match marks.answer:
+        states = [StateView(known(word), remembered(word)) for word in self.words]
+        goal = dict(course.goal)
+        match course.answer:
             case Chain(links, _, cost, _, doubts):
                 chain = [self._taken(link) for link in links]
-                return MarksView(goal=goal, stands=stands, chain=chain, cost=cost, doubts=doubts)
+                return CourseView(goal=goal, states=states, chain=chain, cost=cost, doubts=doubts)
             case NoChain(reason):
-                return MarksView(goal=goal, stands=stands, reason=reason.text)
+                return CourseView(goal=goal, states=states, reason=reason.text)
             case None:
-                return MarksView(goal=goal, stands=stands)
+                return CourseView(goal=goal, states=states)
 
     def _taken(self, link: Link) -> TakenView:
         if isinstance(link, Find):
@@ -108,7 +123,7 @@ class _Teller:
 
     def _met(self, graph: Graph, names: Iterable[str]) -> list[int]:
         """The states in which as much of the goal is met as there is of it in this graph."""
-        goal = {} if self.marks is None else self.marks.goal
+        goal = {} if self.course is None else self.course.goal
         here = {name: value for name, value in goal.items() if name in names}
         wanted = self.domain.wanted(here)
         states = enumerate(graph.states) if here else ()
@@ -154,7 +169,7 @@ class _Teller:
 
     def _links(self, edge: Edge, path: list[int]) -> list[int]:
         """The links of the marked chain that this edge is."""
-        links = () if self.marks is None else self.marks.links
+        links = () if self.course is None else self.course.links
         return [
             number
             for number, link in enumerate(links, start=1)

@@ -16,6 +16,8 @@ from haptera.model.errors import HapteraError
 STATES_MAX: Final = 16
 # States of a group and all that it depends on, looked into to find what can come about.
 AROUND_MAX: Final = 4_096
+# Times that a move is tried in one of them; where there are many moves, fewer are looked into.
+TRIES_MAX: Final = 400_000
 EDGES_MAX: Final = 1_024
 
 
@@ -95,7 +97,8 @@ def _exact(
     """The graph of all that can come about; None where there is too much of it."""
     bits = _bits(fields)
     within = around(domain, bits)
-    words = steady(domain, within, around_max)
+    moves = sum(bool(move.touches & bits) for move in domain.moves)
+    words = steady(domain, within, min(around_max, TRIES_MAX // moves))
     if words is None or len({word & bits for word in words}) > states_max:
         return None
     return _graph(domain, fields, words, within, exact=True)

@@ -3,13 +3,17 @@
 import json
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Final, NoReturn
 
+from haptera.core.drawing import Course, drawing
 from haptera.core.explain import Asked, explain
+from haptera.core.graph import graphs_of
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem_json import (
     MODULE,
+    Question,
     answer_to_json,
     error_to_json,
     explained_to_json,
@@ -17,6 +21,7 @@ from haptera.core.problem_json import (
 )
 from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import HapteraError
+from haptera.model.graph import DrawingView
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
 # More than a daemon affords: whoever asks here waits, and nothing else does. A search tries all
@@ -55,13 +60,24 @@ def _answered(
         question = problem_from_json(read(line))
     except HapteraError as error:
         return Outcome.MALFORMED, error_to_json(error)
-    domain = compile_class(question.problem)
-    start = domain.start(question.observed, question.remembered)
-    budget = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
-    asked = Asked(domain, start, question.desired, budget)
-    found = plan(domain, start, question.desired, budget=budget)
+    asked, found = _planned(question)
     answer = answer_to_json(found) | more(asked, found)
     return Outcome(answer["verdict"]), answer
+
+
+def draw_line(line: bytes) -> DrawingView:
+    """Draw a problem as JSON, and mark what it says of one entity, if it says anything.
+
+    Raises:
+        HapteraError: it is malformed, with the place, or more than can be drawn.
+    """
+    question = problem_from_json(read(line))
+    asked, found = _planned(question)
+    course = None
+    if question.observed or question.remembered or question.desired:
+        course = Course(asked.start, question.desired, found if question.desired else None)
+    domain = asked.domain
+    return drawing(domain, graphs_of(domain), MODULE, course, named=attrgetter("name"))
 
 
 def read(line: bytes) -> object:
@@ -83,6 +99,15 @@ def read(line: bytes) -> object:
         raise HapteraError("is nested too deeply", where=MODULE) from error
     except ValueError as error:  # Python reads no number of thousands of digits.
         raise HapteraError("holds a number that is too long", where=MODULE) from error
+
+
+def _planned(question: Question) -> tuple[Asked, Chain | NoChain]:
+    """The question as it is put to the planner, and its answer."""
+    domain = compile_class(question.problem)
+    start = domain.start(question.observed, question.remembered)
+    budget = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
+    found = plan(domain, start, question.desired, budget=budget)
+    return Asked(domain, start, question.desired, budget), found
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -65,22 +65,27 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphView(msgspec.Struct, frozen=True, kw_only=True):
-    """Variables with all that can be known of them, and all that leads from one to another.
+    """Variables with all that can be known of them, and all that leads from one to another."""
 
-    States that nothing leads to are there too. Where not `exact`, too much can be known of other
-    variables to look into all of it: they are taken to be as they must, whether or not they can.
-    """
-
-    variables: list[str]
-    exact: bool
+    variables: Annotated[dict[str, list[str]], _plain("The values of each, the first its unknown.")]
+    exact: Annotated[
+        bool,
+        _plain(
+            "False where too much can be known of other variables to look into all of it: they are"
+            " taken to be as they must, whether or not they can."
+        ),
+    ]
     rests: list[RestView]
-    states: Annotated[list[Known], _plain("What is known in each; all else is not.")]
+    states: Annotated[
+        list[Known],
+        _plain("What is known in each; all else is not. Nothing may lead there."),
+    ]
     edges: list[EdgeView]
     goal: Annotated[list[Place], _plain("The states in which the marked goal is met.")] = []
     path: Annotated[list[Place], _plain("The start, and where each link of the chain leads.")] = []
 
 
-class StandView(msgspec.Struct, frozen=True):
+class StateView(msgspec.Struct, frozen=True):
     """What is known and remembered at once; all else is unknown."""
 
     known: Known
@@ -95,12 +100,12 @@ class TakenView(msgspec.Struct, frozen=True):
     hoped: Annotated[bool, _plain("Whether more than a remembered value could be found.")]
 
 
-class MarksView(msgspec.Struct, frozen=True, kw_only=True):
+class CourseView(msgspec.Struct, frozen=True, kw_only=True):
     """What is, what should be, and the chain from the one to the other."""
 
     goal: Known
-    stands: Annotated[
-        list[StandView], _plain("The stripped start, and how it stands after each link.")
+    states: Annotated[
+        list[StateView], _plain("The stripped start, and how it stands after each link.")
     ]
     chain: Annotated[list[TakenView] | None, _plain("Null where there is none.")] = None
     cost: int | None = None
@@ -111,10 +116,10 @@ class MarksView(msgspec.Struct, frozen=True, kw_only=True):
 class DrawingView(msgspec.Struct, frozen=True, kw_only=True):
     """A class of a kind: in one graph, or in several where one would be too large to read."""
 
-    title: str
+    title: Annotated[str, _plain("The kind, the entity, or `problem`.")]
     attributes: Annotated[
         dict[str, str | None], _plain("The class: the attributes that its parts ask for.")
     ]
     form: Literal["whole", "factored"]
     graphs: list[GraphView]
-    marks: MarksView | None = None
+    course: CourseView | None = None
