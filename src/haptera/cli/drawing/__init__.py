@@ -1,0 +1,1 @@
+"""Drawings of graphs: laid out, in words, as DOT and as SVG."""
