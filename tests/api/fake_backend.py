@@ -21,6 +21,7 @@ from haptera.model.changes import (
 from haptera.model.effects import Reply
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
+from haptera.model.graph import DrawingView
 from haptera.model.news import News
 from haptera.model.past import Changed, Deed, Page
 from haptera.model.views import (
@@ -63,6 +64,7 @@ class FakeBackend:
         self.unasked = "the agent does not answer"
         self.reasons = {}  # what is explained of entities
         self.logs = {}
+        self.graphs = {}  # drawings; of the others there is nothing to draw
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
         self._revision = 0
@@ -101,6 +103,12 @@ class FakeBackend:
         agent = self.agents.get(entity)
         unasked = self.unasked if agent is None else None
         return detail_of(view, agent=agent, unasked=unasked)
+
+    async def graph(self, entity):
+        if entity not in self.store:
+            return None
+        nothing = DrawingView(title=str(entity), attributes={}, form="whole", graphs=[])
+        return self.graphs.get(entity, nothing)
 
     async def log(self, entity):
         if entity not in self.logs:

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,11 @@ from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Explained
+from haptera.model.graph import DrawingView
 from haptera.runtime.tokens import Scope
 from tests.api.asking import ask
 from tests.api.fake_backend import TOKENS, FakeBackend
+from tests.cli.drawing.examples import EXAMPLES
 
 N1, N2 = node_id("n1"), node_id("n2")
 WEB1 = EntityId("service", "web", "n1")
@@ -61,6 +64,7 @@ ROUTES = [
     ("GET", "/v1/summary", Scope.READ),
     ("GET", "/v1/entities", Scope.READ),
     ("GET", "/v1/entities/node:n1", Scope.READ),
+    ("GET", "/v1/entities/node:n1/graph", Scope.READ),
     ("GET", "/v1/entities/node:n1/log", Scope.READ),
     ("PATCH", "/v1/entities/node:n1/desired", Scope.WRITE),
     ("POST", "/v1/entities/node:n1/retry", Scope.WRITE),
@@ -339,6 +343,13 @@ def test_a_patch_of_what_changed_meanwhile_is_refused():
     assert patch("off").status == 412
 
 
+def test_an_entity_is_drawn_as_the_engine_sees_it():
+    backend, app = quick()
+    backend.graphs[N1] = drawing = EXAMPLES["chain"]
+    answer = ask(app, "GET", "/v1/entities/node:n1/graph", token="read-token")
+    assert msgspec.json.decode(answer.body, type=DrawingView) == drawing
+
+
 def test_trying_again_is_asked_of_the_engine():
     backend, app = quick()
     ask(app, "POST", "/v1/entities/service:web@n1/retry", token="write-token")
@@ -357,6 +368,7 @@ def test_trying_again_is_asked_of_the_engine():
         ("GET", "/v1/entities?nodes=n[1-", b"", 400, "a bracket that is not closed"),
         ("GET", "/v1/entities?select=node:n1@n2", b"", 400, "a node is on itself"),
         ("GET", "/v1/entities/node:n1?agent=yes", b"", 400, "agent='yes'"),
+        ("GET", "/v1/entities/node:n9/graph", b"", 404, "there is no node:n9"),
         ("GET", "/v1/entities/node:n2/log", b"", 404, "node:n2 has written nothing yet"),
         ("POST", "/v1/apply?dry_run=yes", b"", 400, "dry_run='yes'"),
         ("POST", "/v1/apply", b"", 400, "Input data was truncated"),

@@ -9,6 +9,7 @@ from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
 from haptera.model.explained import Explained
+from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
@@ -36,6 +37,13 @@ class Backend(Protocol):
 
     async def detail(self, entity: EntityId) -> EntityDetail | None:
         """As `entity`, and the word of its node's agent, or why that could not be had in time."""
+
+    async def graph(self, entity: EntityId) -> DrawingView | None:
+        """Its class drawn, with its chain marked; None where there is no such entity.
+
+        Raises:
+            HapteraError: there is more than can be drawn.
+        """
 
     async def log(self, entity: EntityId) -> bytes:
         """The end of what a module or a service has written.

@@ -31,6 +31,7 @@ from haptera.model.changes import Change
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.graph import DrawingView
 from haptera.model.selector import parse_selector
 from haptera.model.views import EntityDetail, EntityView
 from haptera.runtime.tokens import Scope
@@ -54,6 +55,8 @@ class EntityRoutes:
         yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told, narrows=True)
         told = Told(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, told)
+        told = Told(gives=DrawingView, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, told)
         told = Told(gives=LogView, problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, told)
         told = Told(
@@ -101,6 +104,14 @@ class EntityRoutes:
         if flag(request, "explain"):
             view = msgspec.structs.replace(view, explained=self.backend.explained(entity))
         return as_json(view, headers={"ETag": self._tag(view)})
+
+    async def graph(self, request: Request, _caller: Caller) -> Response:
+        """All that can be known of its class and what leads where, with its chain marked."""
+        entity = _entity_of(request)
+        told = await self.backend.graph(entity)
+        if told is None:
+            raise _missing(entity)
+        return as_json(told)
 
     async def log(self, request: Request, _caller: Caller) -> Response:
         """The last lines that a module or a service has written."""
@@ -154,15 +165,19 @@ class EntityRoutes:
     def _view(self, entity: EntityId) -> EntityView:
         view = self.backend.entity(entity)
         if view is None:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND,
-                f"there is no {entity}",
-                do="see which there are: haptera status, or GET /v1/entities",
-            )
+            raise _missing(entity)
         return view
 
     def _tag(self, view: EntityView) -> str:
         return f'"{self.backend.epoch}.{view.revision}"'
+
+
+def _missing(entity: EntityId) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.NOT_FOUND,
+        f"there is no {entity}",
+        do="see which there are: haptera status, or GET /v1/entities",
+    )
 
 
 def _entity_of(request: Request) -> EntityId:

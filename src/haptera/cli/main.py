@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "status": "haptera.cli.asking:status",
     "why": "haptera.cli.explaining:why",
     "chain": "haptera.cli.explaining:chain",
+    "graph": "haptera.cli.graph:graph",
     "logs": "haptera.cli.explaining:logs",
     "get": "haptera.cli.asking:get",
     "set": "haptera.cli.setting:set_values",

@@ -38,7 +38,7 @@ def answer_problems(file: str, output: str, answer: Answering = answer_line) -> 
     worst = Outcome.CHAIN
     order = list(Outcome)
     count = 0
-    with _opened(file) as stream:
+    with opened(file) as stream:
         for count, problem in enumerate(problems(stream), start=1):
             outcome, told = answer(problem)
             worst = max(worst, outcome, key=order.index)
@@ -82,16 +82,12 @@ def problems(stream: BinaryIO) -> Iterator[bytes]:
         yield whole[: PROBLEM_BYTES_MAX + 1]
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines that hold more than white space, each cut where it is surely too long."""
-    while line := stream.readline(PROBLEM_BYTES_MAX + 1):
-        if line.strip():
-            yield line
-        while len(line) > PROBLEM_BYTES_MAX and not line.endswith(b"\n"):
-            line = stream.readline(PROBLEM_BYTES_MAX + 1)
+def opened(file: str) -> AbstractContextManager[BinaryIO]:
+    """A file of problems, or standard input (`-`).
 
-
-def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    Raises:
+        HapteraError: it cannot be read.
+    """
     if file == "-":
         return nullcontext(sys.stdin.buffer)
     try:
@@ -99,6 +95,15 @@ def _opened(file: str) -> AbstractContextManager[BinaryIO]:
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
         raise HapteraError(what, where=file, do="name a file of problems") from error
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines that hold more than white space, each cut where it is surely too long."""
+    while line := stream.readline(PROBLEM_BYTES_MAX + 1):
+        if line.strip():
+            yield line
+        while len(line) > PROBLEM_BYTES_MAX and not line.endswith(b"\n"):
+            line = stream.readline(PROBLEM_BYTES_MAX + 1)
 
 
 def _tell(number: int, answer: dict[str, Any]) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from haptera.core.bus import Bus
+from haptera.core.drawing import course_of, drawing
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
+from haptera.core.graph import graphs_of
 from haptera.core.past import desired_before
 from haptera.core.query import detail, explained, summary, view
 from haptera.core.selecting import means, meant
@@ -21,6 +23,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
 from haptera.model.explained import Explained
+from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
@@ -116,6 +119,18 @@ class EngineBackend:
                 return detail_of(here, unasked=text)
             case _:
                 return detail_of(here, unasked="the agent answers otherwise")
+
+    async def graph(self, entity: EntityId) -> DrawingView | None:
+        """Its class drawn, with its chain marked."""
+        row = self._engine.table.get(entity)
+        if row is None:
+            return None
+        domain, course = course_of(row, self._engine.table.node_of(row), self._engine.catalog)
+
+        def draw() -> DrawingView:
+            return drawing(domain, graphs_of(domain), str(entity), course)
+
+        return await asyncio.to_thread(draw)  # A large class takes a while.
 
     async def log(self, entity: EntityId) -> bytes:
         """The end of what a module or a service has written."""

@@ -1,0 +1,231 @@
+"""`haptera graph`: which class it draws, from where, in which form, and what it refuses."""
+
+import io
+import json
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from haptera.cli.drawing.dot import dot
+from haptera.cli.drawing.svg import svg
+from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.model.changes import Declare
+from haptera.model.entity import node_id
+from haptera.model.graph import DrawingView
+from tests.api.serving import serving
+from tests.cli.drawing.examples import EXAMPLES, OFF
+from tests.cli.rig import OTHER, SITE, client_of, served, told, typed
+from tests.cli.test_commands import point_at
+from tests.core.test_worked_examples import PROBLEM
+
+N1 = node_id("n1")
+WRITERS = {"dot": dot, "svg": svg}
+
+
+def asked(capsys, *arguments):
+    code = run(["graph", *arguments])
+    out, errors = capsys.readouterr()
+    return code, out, errors
+
+
+def drawn(capsys, *arguments):
+    code, out, errors = asked(capsys, *arguments, "-o", "json")
+    assert (code, errors) == (OK, "")
+    return msgspec.json.decode(out, type=DrawingView)
+
+
+def variables(drawing):
+    return [name for graph in drawing.graphs for name in graph.variables]
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(PROBLEM | OFF))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "states"),
+    [
+        ("node", ["power", "agent", "busy"], 7),
+        ("service", ["run", "applied"], 6),
+        ("module", ["run", "applied"], 6),
+    ],
+)
+def test_a_kind_is_drawn_as_the_bundled_modules_serve_it(kind, names, states, capsys):
+    drawing = drawn(capsys, kind)
+    assert (drawing.title, drawing.form, variables(drawing)) == (kind, "whole", names)
+    assert [len(graph.states) for graph in drawing.graphs] == [states]
+    assert drawing.course is None
+
+
+def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(capsys):
+    only = drawn(capsys, "node")
+    assert only.attributes == {"platform": "labnode"}
+    assert only == drawn(capsys, "node", "--class", "platform=labnode,rack=r1")
+
+    code, out, errors = asked(capsys, "node", "--class", "platform=labnod", "-o", "json")
+    assert (code, json.loads(out)["attributes"]) == (OK, {"platform": "labnod"})
+    assert errors == (
+        "warning: no part asks for platform=labnod: did you mean labnode? there is labnode\n"
+    )
+    assert json.loads(out)["graphs"][0]["states"] == [{}]
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_problem_is_drawn_in_each_form(form, problem, capsys):
+    drawing = drawn(capsys, "--problem", problem)
+    assert drawing == EXAMPLES["chain"]
+    assert asked(capsys, "--problem", problem, "-o", form) == (OK, WRITERS[form](drawing), "")
+
+
+def test_without_a_form_it_is_dot(capsys):
+    code, out, _ = asked(capsys, "node")
+    assert (code, out.splitlines()[0]) == (OK, 'digraph "node, platform=labnode" {')
+
+
+def test_a_problem_comes_from_standard_input(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"variables": {}}')))
+    code, out, _ = asked(capsys, "--problem", "-", "-o", "svg")
+    texts = ElementTree.fromstring(out).iter("{http://www.w3.org/2000/svg}text")
+    assert code == OK
+    assert ["".join(text.itertext()) for text in texts] == [
+        "problem",
+        "no part of this class looks at anything or changes it",
+    ]
+
+
+@pytest.mark.net
+def test_an_entity_is_drawn_as_the_parent_sees_it(capsys, monkeypatch, tmp_path):
+    with serving(Declare(N1, {}, "site")) as one:
+        point_at(one.url, "read-token", monkeypatch, tmp_path)
+        one.backend.graphs[N1] = EXAMPLES["chain"]
+        assert drawn(capsys, "--entity", "node:n1") == EXAMPLES["chain"]
+        assert drawn(capsys, "node", "--entity", "node:n1") == EXAMPLES["chain"]
+        assert asked(capsys, "--entity", "node:n9") == (
+            REFUSED,
+            "",
+            told("there is no node:n9", None, "see which there are: haptera status, or GET"
+                 " /v1/entities"),
+        )  # fmt: skip
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_a_parent_draws_an_entity_with_what_it_wants_and_knows(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        code, out, errors = typed(
+            *("graph", "--entity", "node:n1", "-o", "json"),
+            folder=tmp_path,
+            client=client_of(tmp_path),
+        )
+    assert (code, errors) == (OK, "")
+    drawing = json.loads(out)
+    assert (drawing["title"], drawing["course"]["goal"]) == ("node:n1", {"power": "on"})
+    assert drawing["course"]["reason"] == "nothing leads to power=on"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["node", "--problem", "-"],
+        ["--entity", "node:n1", "--problem", "-"],
+        ["--class", "platform=x"],
+        ["--entity", "node:n1", "--class", "platform=x"],
+    ],
+)
+def test_what_names_nothing_or_two_things_is_wrong_usage(arguments, capsys):
+    code, out, errors = asked(capsys, *arguments)
+    assert (code, out) == (USAGE, "")
+    assert "name a kind (and its --class), or an entity (--entity)" in errors
+
+
+def test_an_entity_of_another_kind_is_wrong_usage(capsys):
+    code, _, errors = asked(capsys, "node", "--entity", "service:web@n1")
+    assert (code, errors.splitlines()[-1]) == (USAGE, "Error: service:web@n1 is no node")
+
+
+MEND = "draw a class with fewer parts or values"
+KINDS = "budget, freeze, module, node, policy, service"
+ATTRIBUTES = "address, bmc, fault_group, if_lost, jobs, platform, rack"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["nod"], ("there is no kind 'nod'", None, f"did you mean node? there are {KINDS}")),
+        (
+            ["freeze"],
+            (
+                "nothing is known or done of a freeze: no part serves it",
+                None,
+                "draw one of module, node, service",
+            ),
+        ),
+        (
+            ["node", "--class", "platfrm=x"],
+            (
+                "a node has no attribute 'platfrm'",
+                "--class",
+                f"did you mean platform? there are {ATTRIBUTES}",
+            ),
+        ),
+        (
+            ["node", "--class", "rack"],
+            ("'rack' gives no value", "--class", "write ATTR=VALUE, as platform=labnode"),
+        ),
+        (
+            ["node", "--class", "rack=1", "--class", "rack=2"],
+            ("gives rack twice", "--class", "draw one class at a time"),
+        ),
+        (["--problem", "none"], ("cannot be read: No such file or directory", "none",
+                                 "name a file of problems")),
+        (["--entity", "n1"], None),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_told(arguments, fault, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HAPTERA_CLIENT", raising=False)
+    code, out, errors = asked(capsys, *arguments)
+    if fault is None:
+        assert (code, out) == (UNREACHABLE, "")
+    else:
+        assert (code, out, errors) == (REFUSED, "", told(*fault))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", ("holds no problem", "draw one at a time")),
+        ("{}\n{}\n", ("holds more than one problem", "draw one at a time")),
+    ],
+)
+def test_a_file_holds_one_problem(text, fault, capsys, tmp_path):
+    path = tmp_path / "problems"
+    path.write_text(text)
+    assert asked(capsys, "--problem", str(path)) == (REFUSED, "", told(fault[0], path, fault[1]))
+
+
+def test_a_malformed_problem_is_told_with_its_place(capsys, tmp_path):
+    path = tmp_path / "problem.json"
+    path.write_text('{"desired": {"power": "on"}}')
+    what = "'power' is neither a variable nor an attribute"
+    assert asked(capsys, "--problem", str(path)) == (REFUSED, "", told(what, "desired power"))
+
+
+def test_what_has_too_many_edges_is_refused(capsys, tmp_path):
+    path = tmp_path / "problem.json"
+    values = [str(number) for number in range(1_000)]
+    steps = [{"name": f"to {one}", "changes": {"v": ["*", one]}} for one in values[:2]]
+    path.write_text(json.dumps({"variables": {"v": ["unknown", *values]}, "steps": steps}))
+    assert asked(capsys, "--problem", str(path)) == (
+        REFUSED,
+        "",
+        told(
+            "more than 1024 edges cannot be drawn", "v", "draw a class with fewer parts or values"
+        ),
+    )

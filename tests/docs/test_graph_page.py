@@ -1,0 +1,65 @@
+"""The page on graphs: its pictures and its JSON are what the commands print."""
+
+import io
+import json
+import re
+import shlex
+
+import msgspec
+import pytest
+
+from haptera.cli.main import OK, run
+from haptera.core import graph
+from tests.cli.drawing.examples import EXAMPLES
+from tests.docs.graph_schema import FILE, text
+from tests.docs.problem_schema import valid_by
+
+REFERENCE = FILE.parent
+PAGE = (REFERENCE / "graph.md").read_text(encoding="utf-8")
+
+
+def blocks(title: str) -> list[str]:
+    return re.findall(rf"^```{title}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def printed(command: str, capsys) -> str:
+    program, *arguments = shlex.split(command)
+    assert (program, run(arguments)) == ("haptera", OK)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", blocks("sh picture"))
+def test_a_picture_is_what_its_command_prints(command, capsys, monkeypatch, tmp_path) -> None:
+    command, _, file = command.strip().partition(" > ")
+    assert f"]({file})" in PAGE
+    (problem,) = blocks("json problem")
+    (tmp_path / "problem.json").write_text(problem)
+    monkeypatch.chdir(tmp_path)
+    shown = (REFERENCE / file).read_text(encoding="utf-8")
+    assert shown == printed(command, capsys), f"write it anew: {command} > docs/reference/{file}"
+
+
+def test_the_json_is_what_its_command_prints(capsys, monkeypatch) -> None:
+    (command,) = blocks("sh json")
+    echoed, _, command = command.strip().partition(" | ")
+    problem = shlex.split(echoed)[1]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(problem.encode())))
+    (answer,) = blocks("json answer")
+    assert json.loads(printed(command, capsys)) == json.loads(answer)
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    told = "write it anew: python -m tests.docs.graph_schema"
+    assert FILE.read_text(encoding="utf-8") == text(), told
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_drawings_are_of_the_published_form(name: str) -> None:
+    written = json.loads(json.dumps(msgspec.to_builtins(EXAMPLES[name])))
+    assert valid_by(written, FILE, "DrawingView")
+    assert not valid_by(written | {"form": "loose"}, FILE, "DrawingView")
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    for limit in ("STATES_MAX", "AROUND_MAX", "TRIES_MAX", "EDGES_MAX"):
+        assert f"| `{limit}` | {getattr(graph, limit):,} |" in PAGE
