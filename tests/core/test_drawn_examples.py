@@ -1,6 +1,7 @@
 """The worked examples, and the tables of the original, drawn: each graph compared whole."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from haptera.core.drawing import Course, course_of, drawing
@@ -9,6 +10,7 @@ from haptera.core.knowledge import compile_class
 from haptera.core.limits import S
 from haptera.core.planner import plan
 from haptera.core.problem_json import problem_from_json
+from haptera.model.chain import Chain, Do
 from haptera.model.events import Answered, Ready
 from haptera.model.graph import (
     CourseView,
@@ -18,7 +20,7 @@ from haptera.model.graph import (
     StateView,
     TakenView,
 )
-from tests.core.test_engine import NODE, parent, stored, told
+from tests.core.test_engine import NODE, ON, parent, stored, told
 from tests.core.test_original_tables import KRAKEN, LAYERCAKE
 from tests.core.test_worked_examples import PROBLEM, SWITCH_OFF, SWITCH_ON
 
@@ -284,6 +286,26 @@ def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
         chain=[TakenView("bmc.switch_on", None, hoped=False)],
         cost=1,
     )
+
+
+def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
+    """It may be one that a worker searched for; of another start or goal it says nothing."""
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ready("bmc"))
+    told(engine, S, Answered(1, "off", S))
+    row = engine.table.get(NODE)
+    assert row is not None
+    own = row.plan
+    assert isinstance(own, Chain)
+    for plan_, holds in (
+        (replace(own, cost=7), True),
+        (replace(own, states=({"power": "hung"}, *own.states[1:])), False),
+        (replace(own, states=(*own.states[:-1], {"power": "off"})), False),
+        (replace(own, links=(Do(replace(ON, cost=9)),)), False),
+    ):
+        row.plan = plan_
+        _, course = course_of(row, engine.table.node_of(row), engine.catalog)
+        assert course.answer == (plan_ if holds else own)
 
 
 def test_an_entity_of_which_nothing_is_desired_has_no_goal_and_no_chain() -> None:

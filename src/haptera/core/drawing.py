@@ -59,14 +59,23 @@ def drawing(
 
 
 def course_of(row: Row, node: Row | None, catalog: Catalog) -> tuple[Domain, Course]:
-    """An entity's class, and how the entity stands in it."""
+    """An entity's class, and how the entity stands in it: by its own plan, if it still holds."""
     domain = catalog.domain(row, node)
     goal = goal_of(row, domain)
     word = start(row, node, domain, goal)
-    # The parent's own modules are looked after by no chain.
-    planned = goal and not (row.resident and row.id.node is None)
-    answer = catalog.plan(row, node, word, goal, frozenset()) if planned else None
-    return domain, Course(word, goal, answer)
+    if not goal or _holds(row.plan, domain, word, goal):
+        return domain, Course(word, goal, row.plan)
+    return domain, Course(word, goal, catalog.plan(row, node, word, goal, frozenset()))
+
+
+def _holds(
+    plan: Chain | NoChain | None, domain: Domain, word: int, goal: Mapping[str, str]
+) -> bool:
+    """Whether a plan is one from here to this goal, by parts that there are."""
+    if not isinstance(plan, Chain):
+        return plan is not None
+    ends = plan.states[0] == domain.known(word) and goal.items() <= plan.states[-1].items()
+    return ends and all(any(_is(move, link) for move in domain.moves) for link in plan.links)
 
 
 def _words(domain: Domain, course: Course | None) -> tuple[int, ...]:
