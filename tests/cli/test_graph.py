@@ -10,6 +10,7 @@ import pytest
 from haptera.cli.drawing.dot import dot
 from haptera.cli.drawing.svg import svg
 from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.kinds import KINDS, node
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.graph import DrawingView
@@ -150,14 +151,14 @@ def test_an_entity_of_another_kind_is_wrong_usage(capsys):
 
 
 MEND = "draw a class with fewer parts or values"
-KINDS = "budget, freeze, module, node, policy, service"
-ATTRIBUTES = "address, bmc, fault_group, if_lost, jobs, platform, rack"
+ALL = ", ".join(sorted(KINDS))
+ATTRIBUTES = ", ".join(sorted(one.name for one in node.kind.attributes))
 
 
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (["nod"], ("there is no kind 'nod'", None, f"did you mean node? there are {KINDS}")),
+        (["nod"], ("there is no kind 'nod'", None, f"did you mean node? there are {ALL}")),
         (
             ["freeze"],
             (

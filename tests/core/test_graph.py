@@ -85,12 +85,24 @@ def around(model: Model, graph: GraphView, state: State) -> dict[Taken, State]:
     }
 
 
+def rests_on_a_look(model: Model, graph: GraphView, state: State) -> bool:
+    """Whether what is known has a look with what the graph says that it asks of others."""
+    for name, value in known(model, graph.variables, state).items():
+        looks = [rest for rest in graph.rests if rest.variable == name]
+        yielding = [rest for rest in looks if value in rest.outcomes] or looks
+        asked = ([Condition(*one) for one in rest.requires.items()] for rest in yielding)
+        if looks and not any(model.required(state, one) for one in asked):
+            return False
+    return True
+
+
 def hold_to_model(question: Question, graph: GraphView) -> None:
     """States and edges are what the plain model finds when it looks at everything."""
     model = Model(question.problem)
     states = list(steady(model))
     knowable = {freeze(known(model, graph.variables, state)) for state in states}
     assert sorted(map(freeze, graph.states)) == sorted(knowable)
+    assert all(rests_on_a_look(model, graph, state) for state in states)
     come_about = set()
     for state in states:
         taken = around(model, graph, state)

@@ -139,8 +139,11 @@ class _Teller:
         return [place for place, state in states if state & wanted == wanted]
 
     def _rests(self, names: Iterable[str]) -> Iterator[RestView]:
-        for look in self.domain.looks:
-            if look.at in names and (requires := self._others(look.requires, names)):
+        """All looks at the variables that some look asks something of others for."""
+        rests = [(look, self._others(look.requires, names)) for look in self.domain.looks]
+        asking = {look.at for look, requires in rests if requires and look.at in names}
+        for look, requires in rests:
+            if look.at in asking:
                 yield RestView(look.at, self.named(look), list(look.outcomes), requires)
 
     def _edge(self, graph: Graph, names: list[str], edge: Edge, path: list[int]) -> EdgeView:

@@ -18,7 +18,7 @@ Place = Annotated[int, _plain("A state, by its place in `states`, from 0.", mini
 
 
 class RestView(msgspec.Struct, frozen=True):
-    """What the value of a variable that a look finds rests on beside the graph's own variables."""
+    """What knowing the outcomes of a look rests on, beside the graph's own variables."""
 
     variable: str
     look: str
@@ -75,7 +75,10 @@ class GraphView(msgspec.Struct, frozen=True, kw_only=True):
             " taken to be as they must, whether or not they can."
         ),
     ]
-    rests: list[RestView]
+    rests: Annotated[
+        list[RestView],
+        _plain("The looks at those variables for which any look asks something of others."),
+    ]
     states: Annotated[
         list[Known],
         _plain("What is known in each; all else is not. Nothing may lead there."),

@@ -67,7 +67,7 @@ def lay_out(sizes: Sequence[Size], arrows: Sequence[Arrow], first: Sequence[int]
         layers[slots[number].layer].append(number)
     layers = ordered(slots, layers)
     place(slots, layers, [chain.slots[1:-1] for chain in chains])
-    return _drawn(slots, layers, chains, len(sizes))
+    return _placed(slots, layers, chains, len(sizes))
 
 
 def _chains(slots: list[Slot], arrows: Sequence[Arrow]) -> list[_Chain]:
@@ -95,7 +95,7 @@ def _chains(slots: list[Slot], arrows: Sequence[Arrow]) -> list[_Chain]:
     return chains
 
 
-def _drawn(slots: Sequence[Slot], layers: Layers, chains: Sequence[_Chain], boxes: int) -> Layout:
+def _placed(slots: Sequence[Slot], layers: Layers, chains: Sequence[_Chain], boxes: int) -> Layout:
     bands = list(_bands(slots, layers))
     points = [Point(slot.x, bands[slot.layer].middle) for slot in slots]
     starts = _ports(slots, range(boxes), down=True)

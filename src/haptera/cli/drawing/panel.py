@@ -7,7 +7,7 @@ from typing import Final
 from haptera.cli.drawing import words
 from haptera.cli.drawing.layout import Layout, lay_out
 from haptera.cli.drawing.shapes import Arrow, Point, Size
-from haptera.cli.drawing.text import SMALL, Line, below, line, number, size_of
+from haptera.cli.drawing.text import SMALL, Line, below, line, short, size_of
 from haptera.model.graph import CourseView, EdgeView, GraphView
 
 PAD: Final = 9.0
@@ -52,9 +52,9 @@ def panel(graph: GraphView, course: CourseView | None, *, headed: bool) -> Panel
     width = max(layout.size.width, size_of(head).width) + 2 * MARGIN
     size = Size(width, top + layout.size.height + MARGIN)
     elements = [
-        f'<rect class="paper" width="{number(size.width)}" height="{number(size.height)}" rx="8"/>',
+        f'<rect class="paper" width="{short(size.width)}" height="{short(size.height)}" rx="8"/>',
         *below(head, Point(MARGIN, MARGIN)),
-        f'<g transform="translate({number(left)} {number(top)})">',
+        f'<g transform="translate({short(left)} {short(top)})">',
         *_drawn(graph, boxes, bundles, layout),
         "</g>",
     ]
@@ -156,9 +156,9 @@ def _arrow(kind: str, route: Sequence[Point]) -> Iterator[str]:
 
 
 def _rect(x: float, y: float, size: Size, kind: str) -> str:
-    place = f'x="{number(x)}" y="{number(y)}"'
-    extent = f'width="{number(size.width)}" height="{number(size.height)}"'
-    return f'<rect class="{kind}" {place} {extent} rx="{number(ROUND)}"/>'
+    place = f'x="{short(x)}" y="{short(y)}"'
+    extent = f'width="{short(size.width)}" height="{short(size.height)}"'
+    return f'<rect class="{kind}" {place} {extent} rx="{short(ROUND)}"/>'
 
 
 def _padded(size: Size) -> Size:
@@ -166,4 +166,4 @@ def _padded(size: Size) -> Size:
 
 
 def _at(point: Point) -> str:
-    return f"{number(point.x)} {number(point.y)}"
+    return f"{short(point.x)} {short(point.y)}"

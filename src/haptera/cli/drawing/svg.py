@@ -8,7 +8,7 @@ from haptera.cli.drawing import words
 from haptera.cli.drawing.panel import Panel, panel
 from haptera.cli.drawing.shapes import Point, Size
 from haptera.cli.drawing.style import style
-from haptera.cli.drawing.text import SMALL, Line, below, line, number, size_of
+from haptera.cli.drawing.text import SMALL, Line, below, line, short, size_of
 from haptera.model.graph import DrawingView
 
 MARGIN: Final = 16.0
@@ -44,7 +44,7 @@ def svg(drawing: DrawingView) -> str:
 
 
 def _opened(drawing: DrawingView, size: Size) -> Iterator[str]:
-    width, height = number(size.width), number(size.height)
+    width, height = short(size.width), short(size.height)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" xml:space="preserve"'
@@ -85,7 +85,7 @@ def _shelves(panels: Sequence[Panel]) -> list[list[int]]:
 
 def _put(one: Panel, corner: Point) -> list[str]:
     return [
-        f'<g transform="translate({number(corner.x)} {number(corner.y)})">',
+        f'<g transform="translate({short(corner.x)} {short(corner.y)})">',
         *one.elements,
         "</g>",
     ]
@@ -113,7 +113,7 @@ def _legend_width(legend: Sequence[tuple[str, Line]]) -> float:
 def _legend_at(legend: Sequence[tuple[str, Line]], corner: Point) -> Iterator[str]:
     x = corner.x
     for kind, told in legend:
-        middle = number(corner.y + told.height / 2)
-        yield f'<path class="line {kind}" d="M{number(x)} {middle}h{number(SAMPLE)}"/>'
+        middle = short(corner.y + told.height / 2)
+        yield f'<path class="line {kind}" d="M{short(x)} {middle}h{short(SAMPLE)}"/>'
         yield from below([told], Point(x + SAMPLE + MARGIN / 2, corner.y))
         x += SAMPLE + 2 * MARGIN + told.width

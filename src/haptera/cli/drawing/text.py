@@ -44,16 +44,16 @@ def below(lines: Iterable[Line], corner: Point) -> Iterator[str]:
     """Lines below each other, from an upper left corner on."""
     y = corner.y
     for one in lines:
-        base = number(y + one.height / 2 + one.size * 0.35)
-        size = number(one.size)
-        yield f'<text x="{number(corner.x)}" y="{base}" font-size="{size}">{_spans(one)}</text>'
+        base = short(y + one.height / 2 + one.size * 0.35)
+        size = short(one.size)
+        yield f'<text x="{short(corner.x)}" y="{base}" font-size="{size}">{_spans(one)}</text>'
         y += one.height
 
 
-def number(value: float) -> str:
+def short(value: float) -> str:
     """As short as it can be read alike everywhere.
 
-    >>> number(12.0), number(3.14159), number(-0.01)
+    >>> short(12.0), short(3.14159), short(-0.01)
     ('12', '3.1', '0')
     """
     text = f"{value:.1f}".removesuffix(".0")

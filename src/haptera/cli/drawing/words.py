@@ -74,8 +74,8 @@ def part(edge: EdgeView) -> str:
 
 def shared(graph: GraphView) -> tuple[Conditions, Conditions]:
     """What all steps of a graph require and exclude, where there are several."""
-    steps = [edge for edge in graph.edges if edge.does == "step"]
-    if len({edge.part for edge in steps}) < 2:
+    steps = {edge.part: edge for edge in graph.edges if edge.does == "step"}.values()
+    if len(steps) < 2:
         return {}, {}
     return _common([edge.requires for edge in steps]), _common([edge.excludes for edge in steps])
 
@@ -138,10 +138,10 @@ def chain(course: CourseView) -> Iterator[str]:
 
 def _rests(graph: GraphView, name: str) -> list[str]:
     """What knowing a variable rests on: look by look, if they differ."""
-    looks = [rest for rest in graph.rests if rest.variable == name]
-    same = len({_listed(rest.requires) for rest in looks}) == 1
-    told = {f"only while {_listed(rest.requires)}": rest.look for rest in looks}
-    return [rests if same else f"by {look} {rests}" for rests, look in told.items()]
+    looks = {rest.look: _listed(rest.requires) for rest in graph.rests if rest.variable == name}
+    if len(set(looks.values())) == 1:
+        return [f"only while {next(iter(looks.values()))}"]
+    return [f"by {look}{rests and f' only while {rests}'}" for look, rests in looks.items()]
 
 
 def _remembered(graph: GraphView, name: str, ways: list[str]) -> Iterator[str]:
