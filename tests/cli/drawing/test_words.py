@@ -85,6 +85,21 @@ def test_the_shorter_of_what_is_remembered_and_what_is_not_is_said() -> None:
     }
 
 
+def test_a_state_in_which_nothing_is_known_says_so_or_what_is_remembered() -> None:
+    graphs = {name: one for one in EXAMPLES["layercake"].graphs for name in one.variables}
+    course = EXAMPLES["layercake"].course
+    assert [words.memories(one, course, 0) for one in graphs.values()] == [["nothing known"]] * 5
+    assert words.memories(graphs["phys"], course, 1) == []
+
+    (graph,) = (chain := EXAMPLES["chain"]).graphs
+    assert [words.memories(graph, chain.course, place) for place in range(3)] == [
+        ["nothing known"],
+        ["agent down?"],
+        ["agent down?"],
+    ]
+    assert words.memories(graph, None, 1) == []
+
+
 def test_why_there_is_no_chain_is_said_above() -> None:
     drawing = EXAMPLES["no chain"]
     assert drawing.course is not None

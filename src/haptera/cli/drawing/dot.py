@@ -40,7 +40,7 @@ def _graph(number: int, graph: GraphView, course: CourseView | None) -> Iterator
 def _state(graph: GraphView, course: CourseView | None, place: int) -> Mapping[str, str]:
     known = [words.cut(f"{name} {value}") for name, value in graph.states[place].items()]
     lines = [*words.tags(graph, place), *known, *words.memories(graph, course, place)]
-    style = {"label": _lines(lines or [words.NOTHING])}
+    style = {"label": _lines(lines)}
     if place in graph.path:
         style |= {"color": LIGHT["now"], "penwidth": "2"}
     if place in graph.goal:

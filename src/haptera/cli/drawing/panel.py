@@ -80,8 +80,7 @@ def _box(graph: GraphView, course: CourseView | None, place: int) -> list[Line]:
         Line(((f"{words.cut(name)} ", "faint"), (words.cut(value), "value")))
         for name, value in graph.states[place].items()
     ]
-    memories = words.memories(graph, course, place)
-    lines += [line(one, "memory") for one in memories or ([] if lines else [words.NOTHING])]
+    lines += [line(one, "memory") for one in words.memories(graph, course, place)]
     for edge in graph.edges:
         if edge.source == edge.target == place:
             lines += _told(graph, edge, words.BACK)

@@ -55,7 +55,7 @@ def tags(graph: GraphView, place: int) -> list[str]:
 
 
 def memories(graph: GraphView, course: CourseView | None, place: int) -> list[str]:
-    """What is remembered in a state whenever the marked chain comes by."""
+    """What is remembered in a state as the chain comes by; or else that nothing is known there."""
     passing = zip(course.states if course else (), graph.path, strict=False)
     found = (
         cut(f"{name} {value}?")
@@ -63,7 +63,7 @@ def memories(graph: GraphView, course: CourseView | None, place: int) -> list[st
         for name, value in state.remembered.items()
         if passed == place and name in graph.variables
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)) or ([] if graph.states[place] else [NOTHING])
 
 
 def part(edge: EdgeView) -> str:
