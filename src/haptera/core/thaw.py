@@ -1,6 +1,6 @@
 """What is left of a freeze of which a part is thawed, written as one selector."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from haptera.core.selecting import Declared
@@ -33,7 +33,7 @@ def thaw(held: Selector, by: Selector, entities: Entities) -> Thaw | None:
     Thaw(thawed='rack1n2', rest='rack1n[1,3-4]')
     >>> declared = {node_id("rack1n1"): {}, node_id("rack1n2"): {}}
     >>> thaw(parse_selector("rack1*"), parse_selector("rack1n2"), declared)
-    Thaw(thawed='rack1* and rack1n2', rest='rack1* and not rack1n2')
+    Thaw(thawed='rack1n2', rest='rack1* and not rack1n2')
 
     Raises:
         HapteraError: what is left is too long for a rule.
@@ -48,7 +48,8 @@ def thaw(held: Selector, by: Selector, entities: Entities) -> Thaw | None:
         alike = held.choice.kind == by.choice.kind and _covers_nodes(held.choice, by.choice, mine)
         if alike and names is not None and names.plain:
             return _split(held, by, names, by.choice.names, _named)
-    return _joined(held, by, mine, [one for one in mine if _means(by, one, entities)])
+    taken = [one for one in entities if _means(by, one, entities)]
+    return _joined(held, by, mine, taken)
 
 
 def _means(selector: Selector, entity: EntityId, entities: Entities) -> bool:
@@ -95,15 +96,18 @@ def _split(
 
 
 def _joined(
-    held: Selector, by: Selector, mine: list[EntityId], thawed: list[EntityId]
+    held: Selector, by: Selector, mine: Collection[EntityId], taken: Collection[EntityId]
 ) -> Thaw | None:
+    """Leave all of mine but what is taken."""
+    thawed = set(mine) & set(taken)
     if not thawed:
         return None
     if len(thawed) == len(mine):
         return Thaw(held.text, None)
     left = f"({held})" if isinstance(held.choice, AnyOf) else held.text
     right = f"({by})" if isinstance(by.choice, AllOf | AnyOf) else by.text
-    return Thaw(f"{left} and {right}", _checked(held, f"{left} and not {right}"))
+    told = by.text if len(thawed) == len(taken) else f"{left} and {right}"
+    return Thaw(told, _checked(held, f"{left} and not {right}"))
 
 
 def _checked(held: Selector, left: str) -> str:
