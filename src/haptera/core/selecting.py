@@ -11,6 +11,7 @@ from haptera.kinds import node
 from haptera.model.choice import CONDITION, NEVER_MS, NODE, Datum, Layer
 from haptera.model.entity import EntityId, node_id
 from haptera.model.names import EVERY, Group, Groups
+from haptera.model.schema import Attribute, Plain, Variable
 from haptera.model.selector import Selector
 
 _UNSET: Final = ""
@@ -93,19 +94,17 @@ class _Seen:
         row = self._whose(datum)
         if row is None:
             return None
-        if (variable := row.kind.variable(datum.name)) is not None:
-            return _value_of(row, datum, str(variable.unknown))
-        if datum.layer is Layer.LAST:
-            return None
-        if row.kind.plain_named(datum.name) is not None:
-            return _desired(row, datum.name)
-        if datum.layer is Layer.DESIRED:
-            return None
-        if datum.name == CONDITION:
-            return row.condition.value
-        if row.kind.attribute(datum.name) is None:
-            return None
-        return row.attributes.get(datum.name, _UNSET)
+        match row.kind.named(datum.name), datum.layer:
+            case (Variable() | Plain(), Layer.DESIRED) | (Plain(), Layer.KNOWN):
+                return _desired(row, datum.name)
+            case Variable() as variable, _:
+                return _value_of(row, datum, str(variable.unknown))
+            case Attribute(), Layer.KNOWN:
+                return row.attributes.get(datum.name, _UNSET)
+            case None, Layer.KNOWN if datum.name == CONDITION:
+                return row.condition.value
+            case _:
+                return None
 
     def age_ms(self, datum: Datum) -> int | None:
         row = self._whose(datum)
@@ -184,8 +183,6 @@ def _candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
 
 
 def _value_of(row: Row, datum: Datum, unknown: str) -> str:
-    if datum.layer is Layer.DESIRED:
-        return _desired(row, datum.name)
     fact = row.known.get(datum.name)
     if fact is None and datum.layer is Layer.LAST:
         fact = row.remembered.get(datum.name)

@@ -110,8 +110,13 @@ class Kind:
     borrows: tuple[Variable[Any], ...] = ()
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
     everywhere: bool = False
+    _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
+        init=False, repr=False, hash=False, compare=False
+    )
 
     def __post_init__(self) -> None:
+        by_name = {one.name: one for group in self._groups() for one in group}
+        object.__setattr__(self, "_by_name", by_name)
         names = self.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
@@ -146,11 +151,16 @@ class Kind:
         data += sum(one.size_bytes_max for one in self.plain)
         return words + facts + data
 
+    def named(self, name: str) -> Variable[Any] | Attribute | Plain | None:
+        return self._by_name.get(name)
+
     def variable(self, name: str) -> Variable[Any] | None:
-        return next((one for one in self.variables if one.name == name), None)
+        one = self._by_name.get(name)
+        return one if isinstance(one, Variable) else None
 
     def plain_named(self, name: str) -> Plain | None:
-        return next((one for one in self.plain if one.name == name), None)
+        one = self._by_name.get(name)
+        return one if isinstance(one, Plain) else None
 
     def has(self, name: str, value: str | int) -> bool:
         """Whether a variable or plain datum of this name can have this value."""
@@ -158,7 +168,8 @@ class Kind:
         return self.plain_named(name) is not None if variable is None else variable.has(value)
 
     def attribute(self, name: str) -> Attribute | None:
-        return next((one for one in self.attributes if one.name == name), None)
+        one = self._by_name.get(name)
+        return one if isinstance(one, Attribute) else None
 
 
 def digest(data: Mapping[str, Any]) -> str:
