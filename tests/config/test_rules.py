@@ -151,3 +151,17 @@ def test_a_rule_that_never_means_anything_is_refused():
             "write one of at_once, share, per_hour",
         )
     ]
+
+
+def test_rules_go_by_names_groups_and_attributes_and_by_no_state():
+    of = "@gpu and node.platform!=labnode or n[1-2]!n2"
+    assert rules(f"policies: [{{for: '{of}', attempts: 2}}]\n")["policy:site-1"]["of"] == of
+    ((where, what, _),) = errors_of("policies: [{for: 'n1 and power=off', attempts: 2}]\n")
+    assert (where, what) == (
+        "3:18",
+        "policy.of: selector 'n1 and power=off', character 8:"
+        " a rule cannot go by power: it holds whatever state things are in",
+    )
+    ((_, what, do),) = errors_of("budgets: [{for: 'rak=r1', at_once: 2, per: node}]\n")
+    assert what == ("budget.of: selector 'rak=r1', character 1: nodes have no attribute 'rak'")
+    assert do.startswith("did you mean rack?")

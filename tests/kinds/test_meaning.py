@@ -94,3 +94,10 @@ def test_rules_do_not_go_by_state(text: str, character: int, datum: str) -> None
     what = f"a rule cannot go by {datum}: it holds whatever state things are in"
     assert raised.value.what == what
     assert raised.value.where == f"selector {text!r}, character {character}"
+
+
+def test_a_rule_by_what_no_node_has_is_told_what_there_is() -> None:
+    with pytest.raises(HapteraError) as raised:
+        parse_rule("n1 or node.rak=r1")
+    assert raised.value.what == "nodes have no attribute 'rak'"
+    assert raised.value.do == f"did you mean rack? there are {ATTRIBUTES}"

@@ -3,7 +3,8 @@
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.choice import NODE, Age, Comparison, Datum, Layer, parts_of
+from haptera.model.choice import CONDITION, NODE, Age, Comparison, Datum, Layer, parts_of
+from haptera.model.desirable import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.reader import place
 from haptera.model.selector import Selector, parse_selector
@@ -22,15 +23,26 @@ def parse_rule(text: str) -> Selector:
     selector = parse_selector(text)
     for part in parts_of(selector.choice):
         if isinstance(part, Age) or (isinstance(part, Comparison) and not _lasts(part.datum)):
-            raise HapteraError(
-                f"a rule cannot go by {part.datum}: it holds whatever state things are in",
-                where=place("selector", text, part.datum.at),
-                do="name nodes, groups or attributes; haptera get -o name SELECTOR names those"
-                " that are so now",
-            )
+            what, do = _wrong(part.datum)
+            raise HapteraError(what, where=place("selector", text, part.datum.at), do=do)
     return selector
 
 
 def _lasts(datum: Datum) -> bool:
-    attribute = node.kind.attribute(datum.name) is not None
-    return attribute and datum.layer is Layer.KNOWN and datum.kind in (None, NODE)
+    return _of_node(datum) and node.kind.attribute(datum.name) is not None
+
+
+def _of_node(datum: Datum) -> bool:
+    return datum.layer is Layer.KNOWN and datum.kind in (None, NODE)
+
+
+def _wrong(datum: Datum) -> tuple[str, str]:
+    """What is wrong with a rule that goes by this, and what to do instead."""
+    if _of_node(datum) and node.kind.named(datum.name) is None and datum.name != CONDITION:
+        names = [one.name for one in node.kind.attributes]
+        return f"nodes have no attribute {datum.name!r}", nearest(datum.name, names)
+    return (
+        f"a rule cannot go by {datum}: it holds whatever state things are in",
+        "name nodes, groups or attributes; haptera get -o name SELECTOR names those that are so"
+        " now",
+    )
