@@ -154,7 +154,7 @@ def test_a_rule_that_never_means_anything_is_refused():
 
 
 def test_rules_go_by_names_groups_and_attributes_and_by_no_state():
-    of = "@gpu and node.platform!=labnode or n[1-2]!n2"
+    of = "not node.platform=labnode or n[1-2]!n2"
     assert rules(f"policies: [{{for: '{of}', attempts: 2}}]\n")["policy:site-1"]["of"] == of
     ((where, what, _),) = errors_of("policies: [{for: 'n1 and power=off', attempts: 2}]\n")
     assert (where, what) == (
