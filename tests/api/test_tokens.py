@@ -58,6 +58,11 @@ def test_a_limited_token_sees_and_changes_what_it_is_limited_to_and_nothing_else
         "node": {"idle": 1},
         "service": {"idle": 1},
     }
+    guess = tried("GET", "/v1/entities?select=service:web@rack1n1 and node.power=on")
+    assert (guess.status, guess.json["what"]) == (
+        403,
+        "a limited token selects by names, and service:web@rack1n1 and node.power=on goes by state",
+    )
     on = {"power": "on"}
     assert tried("PATCH", "/v1/entities/node:rack1n1/desired", on).status == 200
     refused = tried("PATCH", "/v1/entities/node:rack2n1/desired", on)

@@ -66,7 +66,7 @@ NAMED = {("groups",), ("profiles",), ("nodes",), ("services",), ("desired",), ("
 
 
 def takes_any_key(path):
-    return path in NAMED or path[-1] in ("settings", "modules")
+    return path in NAMED or path[-1] in ("settings", "modules", "services")
 
 
 @pytest.mark.timeout(240)
