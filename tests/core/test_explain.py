@@ -13,7 +13,7 @@ from haptera.core.purposes import Need, purposes
 from haptera.core.replay import link_name, replay
 from haptera.core.search import EXPANSIONS_MAX
 from haptera.model.chain import Chain, Find, Hurdle, Link, Role
-from haptera.model.explained import Alternative
+from haptera.model.explained import Alternative, Explained
 from haptera.model.parts import Change, Part, Step
 from tests.core.planner_model import Model, Place, State, freeze
 from tests.core.strategies import Question, questions
@@ -71,6 +71,11 @@ def test_a_runner_up_to_one_part_of_a_goal_costs_what_the_rest_costs_too() -> No
     question = Question(Problem(variables, {}, (), tuple(steps)), started, {}, ended)
     found = explain(asked(question), ask(question))
     assert found.runner_up == Alternative("without m.b", 4, ["m.slow_b"])
+
+
+def test_of_a_goal_that_is_met_there_is_nothing_to_say() -> None:
+    question = Question(Problem({"a": ("unknown", "1")}, {}), {"a": "1"}, {}, {"a": "1"})
+    assert explain(asked(question), ask(question)) == Explained(cost=0)
 
 
 @given(questions())

@@ -124,7 +124,7 @@ class Rivals:
 
     def best(self) -> tuple[Alternative | None, bool]:
         """The cheapest; where there is none, whether it is proven that there is none."""
-        others, told = list[Alternative](), True
+        others, told = list[Alternative](), bool(self._chain.links)
         for scope, route in self._asked.found(self._memory):
             if not isinstance(route, Route):
                 return None, False
