@@ -192,6 +192,20 @@ def test_several_modules_are_taken_together(asked: Asked) -> None:
     assert (code, out) == (OK, "1 note (--notes shows notes)\n")
 
 
+def test_what_a_module_does_to_hapteras_own_parts_is_told(asked: Asked) -> None:
+    """That an agent is heard requires its power on, which this look can never find."""
+    text = (
+        HEAD
+        + """
+@module.serves(node.power).look(outcomes=(Power.OFF,))
+async def look(target: Target) -> Power: ...
+"""
+    )
+    code, out = asked("mine.py", mine=text)
+    assert code == OK
+    assert out.startswith("warning: sync.hear: its turn never comes: it requires power=on, and no")
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -76,6 +76,7 @@ def test_what_is_too_large_is_said_not_to_be_checked() -> None:
     all_here = shapes.conditions({f"p{one}": "here" for one in pigeons})
     parts.append(Look("m", "look_all", "k", "all", ("well",), all_here))
     found = lint("k", shapes.problem(parts))
+    assert found[0].module is None
     assert {one.rule for one in found} == {Rule.NOT_CHECKED}
     assert found[0].text.startswith("conditions that clash were not looked for at m.look_all: too")
 

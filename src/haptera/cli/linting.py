@@ -70,15 +70,13 @@ def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool)
     """
     modules = [authored(name) for name in dict.fromkeys(names or BUNDLED)]
     manifests = [one.manifest for one in modules]
-    by_name = {one.name for one in manifests}
     places = {path: place for one in modules for path, place in one.places.items()}
     # What is of no part stands where the first of its kind does.
     kinds = {part.kind: part.path for one in manifests[::-1] for part in one.parts[::-1]}
     found = [
         Located(one, places.get(one.part or kinds.get(one.kind, "")))
-        for one in lint_kinds(KINDS, [*manifests, *own_manifests(KINDS)])
-        # The rest is about haptera's own parts only.
-        if one.kind in kinds and (one.part is None or one.part.partition(".")[0] in by_name)
+        for one in lint_kinds(KINDS, manifests, own_manifests(KINDS))
+        if one.kind in kinds
     ]
     return tell(found, output, notes=notes, strict=strict)
 

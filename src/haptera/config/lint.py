@@ -68,8 +68,10 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
     `own` is what the modules of the site's own declare. Where parts are refused, nothing is
     planned, and nothing else is told.
     """
-    manifests = [*own, *(load(name).manifest() for name in site.modules)]
-    of_parts = [Placed(one, None) for one in _of_parts(manifests, own)]
+    bundled = [load(name).manifest() for name in site.modules]
+    manifests = [*own, *bundled]
+    others = [*bundled, *own_manifests(KINDS)]
+    of_parts = [Placed(one, None) for one in lint_kinds(KINDS, own, others)]
     if refused := [one for one in of_parts if one.finding.rule in REFUSED]:
         return tuple(refused)
     rows = {one.entity: _row(one) for one in site.entities}
@@ -90,14 +92,6 @@ def _with_one_more(
         if name not in site.modules:
             with contextlib.suppress(HapteraError):
                 yield name, _Modules([*manifests, load(name).manifest()], rows)
-
-
-def _of_parts(manifests: Sequence[Manifest], own: Sequence[Manifest]) -> Iterator[Finding]:
-    """What is refused, and what else is found of the parts of the site's own modules."""
-    names = {one.name for one in own}
-    for finding in lint_kinds(KINDS, [*manifests, *own_manifests(KINDS)]):
-        if finding.rule in REFUSED or (finding.part or "").partition(".")[0] in names:
-            yield finding
 
 
 def _row(one: SiteEntity) -> Row:

@@ -47,13 +47,21 @@ _VARIABLES: Final[dict[str, Callable[[Subject, str], Iterable[Finding]]]] = {
 }
 
 
-def lint_kinds(kinds: Mapping[str, Kind], manifests: Iterable[Manifest]) -> tuple[Finding, ...]:
-    """All findings of what modules declare, of kinds that are there and of others."""
+def lint_kinds(
+    kinds: Mapping[str, Kind], manifests: Iterable[Manifest], others: Iterable[Manifest] = ()
+) -> tuple[Finding, ...]:
+    """All findings of what modules declare, of kinds that are there and of others.
+
+    They are judged together with `others`; of the parts of these no note is told.
+    """
     by_kind: dict[str, list[Part]] = {}
-    for manifest in manifests:
+    manifests = [*manifests]
+    told = {None, *(one.name for one in manifests)}
+    for manifest in (*manifests, *others):
         for part in manifest.parts:
             by_kind.setdefault(part.kind, []).append(part)
-    return in_order(one for name, parts in by_kind.items() for one in _of_kind(kinds, name, parts))
+    found = (one for name, parts in by_kind.items() for one in _of_kind(kinds, name, parts))
+    return in_order(one for one in found if one.level is not Level.NOTE or one.module in told)
 
 
 def _of_kind(kinds: Mapping[str, Kind], name: str, parts: Sequence[Part]) -> list[Finding]:

@@ -151,3 +151,8 @@ class Finding:
     @property
     def level(self) -> Level:
         return RULES[self.rule].level
+
+    @property
+    def module(self) -> str | None:
+        """The module whose part it is about."""
+        return None if self.part is None else self.part.partition(".")[0]
