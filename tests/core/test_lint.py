@@ -1,5 +1,6 @@
 """The lint finds what a look at all states finds, and each of its examples is one."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from haptera.core.lint import lint
 from haptera.core.problem import Problem
 from haptera.model.finding import Example, Finding, Rule
-from haptera.model.parts import Look, Step
+from haptera.model.parts import Condition, Look, Step
 from tests.core import lint_strategies, shapes
 from tests.core.lint_model import Key, PlainClass, PlainLint
 from tests.core.lint_strategies import UNKNOWN
@@ -38,6 +39,29 @@ def test_each_example_is_a_state_that_shows_the_fault(seed: int) -> None:
     for finding in lint("k", problem):
         for example in finding.examples:
             check_example(problem, finding, example)
+
+
+@given(st.integers(0, 2**64))
+def test_what_a_step_is_advised_to_require_makes_its_result_last(seed: int) -> None:
+    problem = lint_strategies.problem(Random(seed))
+    for finding in lint("k", problem):
+        advice = (finding.fix or "").partition(", or say")[0]
+        if finding.rule is Rule.MAY_BE_LOST and advice.startswith("let it require"):
+            (example,) = finding.examples
+            plain = PlainClass(Model(replace(problem, attributes=dict(example.attributes))))
+            (step,) = (one for one in plain.model.steps() if one.path == example.part)
+            named = re.findall(r"([a-z.]+)=([123](?: or [123])*)", advice)
+            more = tuple(Condition(name, tuple(values.split(" or "))) for name, values in named)
+            mended = replace(step, requires=(*step.requires, *more))
+            ((_, _, value),) = keys(finding)
+            name, _, target = value.partition("=")
+            ends = [
+                plain.model.strip(plain.model.changed(state, mended))[name]
+                for state in plain.states
+                if plain.model.applicable(state, mended)
+            ]
+            assert ends
+            assert set(ends) == {target}
 
 
 @pytest.mark.slow

@@ -135,7 +135,8 @@ def _keep(one: Prospects, move: Move, change: Change, found: Witness) -> str:
     for look in looks:
         lacking = _unmet(one.domain, look, found.after)
         shut = reduce(or_, (unmet(each, one.domain.fields) for each in lacking), 0)
-        if one.states.find(~shut, move, _kept(one, change)):
+        kept, lost = (one.states.find(~shut, move, to(one, change)) for to in (_kept, _lost))
+        if kept and not lost:
             return f"let it require {_told(lacking)}, or {expect}"
     return f"let it leave alone what the look requires, or {expect}"
 
