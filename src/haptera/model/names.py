@@ -42,7 +42,11 @@ def no_groups(group: Group) -> Collection[str]:
         HapteraError: always.
     """
     what = "a pattern" if group == ALL_NODES else f"the group {group}"
-    raise HapteraError(f"{what} cannot be used here", do="name the nodes: rack[1-4]n[01-40]")
+    raise HapteraError(
+        f"{what} cannot be used here",
+        where="the node-set",
+        do="name the nodes: rack[1-4]n[01-40]",
+    )
 
 
 @dataclass(frozen=True, slots=True)
