@@ -394,8 +394,7 @@ class Ask:
         arguments = {
             "name": "service",
             "place": "haptera.modules.service.module:module",
-            "run_dir": str(run_dir),
-            "settings": "",
+            "folder": None,
             "memory_bytes_max": LIMITS.memory_bytes_max,
         }
         with theirs:
@@ -404,6 +403,8 @@ class Ask:
             )
         os.close(child.pidfd)
         self.pid = child.pid
+        begin = {"op": "begin", "module": "service", "settings": {}, "run_dir": str(run_dir)}
+        self._link.sendall(encode_frame(begin))
         assert self._answer()["op"] == "ready"
 
     def call(self, id: int, work: str, part: str) -> dict[str, Any]:
