@@ -34,8 +34,8 @@ READY = Ready("service", 1, "1", load("service").manifest())
 SERVE = (
     "import sys\n"
     "from haptera.runtime.fork_targets import module_process\n"
-    "arguments = {'name': 'service', 'place': sys.argv[2], 'run_dir': sys.argv[3],"
-    " 'settings': '', 'memory_bytes_max': 1 << 32}\n"
+    "arguments = {'name': 'service', 'place': sys.argv[2], 'folder': None,"
+    " 'memory_bytes_max': 1 << 32}\n"
     "module_process(arguments, [int(sys.argv[1])])\n"
 )
 LOOK = Call(
@@ -96,9 +96,11 @@ def exec_ns(run_dir: Path) -> int:
     """From the start of a new Python to its first answer."""
     ours, theirs = socket.socketpair()
     began = clock.now_ns()
-    command = [sys.executable, "-c", SERVE, str(theirs.fileno()), PLACE, str(run_dir)]
+    command = [sys.executable, "-c", SERVE, str(theirs.fileno()), PLACE]
+    begin = {"op": "begin", "module": "service", "settings": {}, "run_dir": str(run_dir)}
     with ours, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process:
         theirs.close()
+        ours.sendall(encode_frame(begin))
         ours.recv(65_536)  # ready
         ours.sendall(encode_frame(look_frame()))
         ours.recv(65_536)
