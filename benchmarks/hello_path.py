@@ -24,7 +24,7 @@ import msgspec
 
 from haptera.kinds import KINDS
 from haptera.model.events import Alive, Event, Heard
-from haptera.model.messages import Mark, Message, as_data
+from haptera.model.messages import Mark, Message
 from haptera.runtime.udp import Udp
 from haptera.wire.seal import Agreement, Role, Session
 from haptera.wire.updates import Codec
@@ -73,7 +73,7 @@ def loop_path(name: str, datagram: Callable[[], bytes], read: Callable[[bytes], 
 
 
 def json_datagram() -> bytes:
-    text = json.dumps(as_data(HELLO)).encode()
+    text = json.dumps(msgspec.to_builtins(HELLO)).encode()
     return hmac.digest(SECRET, text, "sha256") + text
 
 
