@@ -40,7 +40,7 @@ check: setup-dev lint types contracts
 # More examples of each property than at the desk, and the same ones on each run.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
-	@tools/need --install ensurepip curl ss sqlite3 promtool || echo "make test: goes on without these"
+	@tools/need --install ensurepip curl ss sqlite3 promtool dot || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
 	.venv/bin/pytest
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
