@@ -5,16 +5,20 @@ can be taken. The goal is where it ends, or the farthest that it could have come
 are laid that an exclude bars, and at times a step is taken away or another goal set.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from haptera.core.problem import Problem
 from haptera.model.parts import Change, Condition, Look, Step
 from tests.core.dice import Dice, Drawn
 from tests.core.planner_model import Model, State, freeze
+
+Example = TypeVar("Example")
 
 UNKNOWN = "unknown"
 BORROWED = "node.x"
@@ -200,3 +204,22 @@ def _with_shortcut(dice: Dice, problem: Problem, start: State, goal: State) -> P
         excludes=(Condition(bar, (start[bar].removesuffix("?"),)),),
     )
     return replace(problem, steps=(*problem.steps, step))
+
+
+def show_each(
+    examples: SearchStrategy[Example], count: int, show: Callable[[Example], None]
+) -> None:
+    """Show so many examples, the same ones each time: for what holds of all of them together."""
+
+    @seed(1)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(examples)
+    def show_one(example: Example) -> None:
+        show(example)
+
+    show_one()

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, seed, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -12,7 +12,7 @@ from haptera.core.problem import subjects
 from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
 from haptera.model.parts import Condition, Look, Part
 from tests.core.planner_model import Model, State
-from tests.core.strategies import UNKNOWN, Question, questions
+from tests.core.strategies import UNKNOWN, Question, questions, show_each
 from tests.core.test_planner import ask, from_memory, start_of
 
 pytestmark = pytest.mark.timeout(360)
@@ -116,14 +116,6 @@ def test_without_what_is_in_the_way_there_is_a_chain(question: Question) -> None
 def test_hurdles_of_each_role_are_found() -> None:
     counts: Counter[str] = Counter()
 
-    @seed(1)
-    @settings(
-        max_examples=SHARES_EXAMPLES,
-        phases=[Phase.generate],
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(held_up())
     def count(question: Question) -> None:
         answer = ask(question)
         assert isinstance(answer, NoChain)
@@ -132,7 +124,7 @@ def test_hurdles_of_each_role_are_found() -> None:
         counts.update(["examples", "one" if len(hurdles) == 1 else "several"])
         counts["wants"] += bool(answer.reason.wants)
 
-    count()
+    show_each(held_up(), SHARES_EXAMPLES, count)
     shares = {name: number / counts["examples"] for name, number in counts.items()}
     assert shares["wants"] >= 1 / 2, shares
     assert shares["several"] >= 1 / 20, shares

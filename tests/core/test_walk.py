@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.planning import entangled
@@ -20,7 +20,7 @@ from haptera.core.word import strip
 from haptera.model.chain import Chain
 from haptera.model.parts import Change, Condition, Look, Step
 from tests.core.planner_model import Model, freeze
-from tests.core.strategies import Question, questions
+from tests.core.strategies import Question, questions, show_each
 from tests.core.test_methods import Case, after, case, model_cost, word
 from tests.core.test_planner import from_memory, start_of
 
@@ -141,20 +141,12 @@ def test_nearly_all_walks_arrive() -> None:
     """Some go in a circle: what looks best here may lead away from what looks best there."""
     arrived: Counter[bool] = Counter()
 
-    @seed(1)
-    @settings(
-        max_examples=SHARES_EXAMPLES,
-        phases=[Phase.generate],
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(questions())
     def count(question: Question) -> None:
         one = case(question, Memory.TRUSTED)
         if model_cost(one) is not None:
             arrived[isinstance(walked(one), Route)] += 1
 
-    count()
+    show_each(questions(), SHARES_EXAMPLES, count)
     assert arrived[True] > 0.98 * arrived.total(), arrived
 
 
