@@ -137,4 +137,4 @@ def _tokens(text: str) -> list[str]:
 
 def unknown(name: str, names: list[str]) -> HapteraError:
     """The error of a hole whose name nothing stands for."""
-    return HapteraError(f"nothing is known as {{{name}}}", do=nearest(name, names))
+    return HapteraError(f"nothing is known as {{{name}}}", do=nearest(name, sorted(set(names))))
