@@ -12,7 +12,7 @@ import haptera
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
-from haptera.api.endpoint import Caller, Endpoint, ScopedRoute, Told, check_scopes
+from haptera.api.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
@@ -76,7 +76,7 @@ def endpoints(
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
-    yield Endpoint("GET", "/v1/health", None, _health, Told(gives=Health))
+    yield Endpoint("GET", "/v1/health", None, _health, Contract(gives=Health))
     yield from EntityRoutes(backend, cluster).endpoints()
     yield from SiteRoutes(backend, sites).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
-from haptera.api.endpoint import Caller, Endpoint, Told, author
+from haptera.api.endpoint import Caller, Contract, Endpoint, author
 from haptera.api.query import WHY
 from haptera.model.views import BrakeView
 from haptera.runtime.tokens import Scope
@@ -19,10 +19,10 @@ class BrakeRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(gives=BrakeView)
-        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, told)
-        told = Told(gives=BrakeView, queries=(WHY,))
-        yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, told)
+        contract = Contract(gives=BrakeView)
+        yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, contract)
+        contract = Contract(gives=BrakeView, queries=(WHY,))
+        yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, contract)
 
     async def get(self, _request: Request, _caller: Caller) -> Response:
         """Why the brake is on, and for how long."""

@@ -43,7 +43,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Contract:
     """What is told of an endpoint to programs: the shapes of what it takes and gives.
 
     Without a shape it takes no body, or gives what is not JSON, of the media type. `queries` are
@@ -73,7 +73,7 @@ class Endpoint:
     path: str
     scope: Scope | None
     answer: Callable[[Request, Caller], Awaitable[Response]]
-    told: Told
+    contract: Contract
     dry_scope: Scope | None = None
     narrows: bool = False
 
@@ -83,7 +83,7 @@ class ScopedRoute(Route):
 
     def __init__(self, endpoint: Endpoint, check_token: CheckToken, meters: Meters) -> None:
         async def guarded(request: Request) -> Response:
-            _check_query(request, endpoint.told.queries)
+            _check_query(request, endpoint.contract.queries)
             return await endpoint.answer(request, _admit(request, endpoint, check_token))
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])

@@ -15,8 +15,8 @@ from haptera.api.endpoint import (
     NOT_FOUND,
     UNWRITTEN,
     Caller,
+    Contract,
     Endpoint,
-    Told,
     author,
     claim_of,
     flag,
@@ -49,17 +49,17 @@ class EntityRoutes:
     cluster: str
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(gives=SummaryView)
-        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, told, narrows=True)
-        told = Told(gives=Entities, queries=(KIND, NODES, SELECT))
-        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, told, narrows=True)
-        told = Told(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, told)
-        told = Told(gives=DrawingView, problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, told)
-        told = Told(gives=LogView, problems=(NOT_FOUND,))
-        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, told)
-        told = Told(
+        contract = Contract(gives=SummaryView)
+        yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, contract, narrows=True)
+        contract = Contract(gives=Entities, queries=(KIND, NODES, SELECT))
+        yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, contract, narrows=True)
+        contract = Contract(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, contract)
+        contract = Contract(gives=DrawingView, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, contract)
+        contract = Contract(gives=LogView, problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, contract)
+        contract = Contract(
             takes=dict[str, str | int | None],
             gives=EntityView,
             queries=(TAKE, WHY),
@@ -67,11 +67,11 @@ class EntityRoutes:
             problems=(NOT_FOUND, *UNWRITTEN),
         )
         path = "/v1/entities/{entity}/desired"
-        yield Endpoint("PATCH", path, Scope.WRITE, self.desire, told)
-        told = Told(
+        yield Endpoint("PATCH", path, Scope.WRITE, self.desire, contract)
+        contract = Contract(
             gives=Retried, queries=(WHY,), status=HTTPStatus.ACCEPTED, problems=(NOT_FOUND,)
         )
-        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, told)
+        yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, contract)
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""

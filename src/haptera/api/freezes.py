@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Endpoint, Told, author
+from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
 from haptera.api.problems import ProblemError
 from haptera.api.query import THAWED, WHY
 from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
@@ -54,12 +54,12 @@ class FreezeRoutes:
     wall_s: Callable[[], float]
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(gives=Frozen)
-        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all, told)
-        told = Told(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN)
-        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze, told)
-        told = Told(gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN))
-        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw, told)
+        contract = Contract(gives=Frozen)
+        yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all, contract)
+        contract = Contract(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN)
+        yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze, contract)
+        contract = Contract(gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw, contract)
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
         """All freezes."""

@@ -14,8 +14,8 @@ from haptera.api.endpoint import (
     NOT_FOUND,
     UNWRITTEN,
     Caller,
+    Contract,
     Endpoint,
-    Told,
     author,
     dry_run,
     number,
@@ -41,17 +41,17 @@ class HistoryRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(gives=Page, queries=(SELECT, LIMIT, BEFORE))
-        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, told)
-        told = Told(gives=Happenings, queries=(SELECT, LIMIT))
-        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, told)
-        told = Told(gives=Past, queries=(AT, SELECT))
-        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, told)
-        told = Told(gives=Audit, queries=(LIMIT,))
-        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, told)
-        told = Told(gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE))
+        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract)
+        contract = Contract(gives=Happenings, queries=(SELECT, LIMIT))
+        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract)
+        contract = Contract(gives=Past, queries=(AT, SELECT))
+        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract)
+        contract = Contract(gives=Audit, queries=(LIMIT,))
+        yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
+        contract = Contract(gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN))
         path = "/v1/revert/{revision}"
-        yield Endpoint("POST", path, Scope.WRITE, self.revert, told, dry_scope=Scope.READ)
+        yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
 
     async def history(self, request: Request, _caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page."""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import Caller, Endpoint, Told
+from haptera.api.endpoint import Caller, Contract, Endpoint
 from haptera.api.meters import Meters
 from haptera.core.figures import Figures
 from haptera.runtime.tokens import Scope
@@ -40,8 +40,8 @@ class MetricsRoute:
     meters: Meters
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(media_type="text/plain")
-        yield Endpoint("GET", "/metrics", Scope.READ, self.metrics, told)
+        contract = Contract(media_type="text/plain")
+        yield Endpoint("GET", "/metrics", Scope.READ, self.metrics, contract)
 
     async def metrics(self, request: Request, _caller: Caller) -> Response:
         """Figures for Prometheus."""

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import Caller, Endpoint, Told
+from haptera.api.endpoint import Caller, Contract, Endpoint
 from haptera.api.shapes import ProblemView
 
 PATH: Final = "/v1/openapi.json"
@@ -37,13 +37,13 @@ def openapi_endpoint(served: Iterable[Endpoint]) -> Endpoint:
         """This document."""
         return Response(text, media_type="application/json")
 
-    return Endpoint("GET", PATH, None, answer, Told())
+    return Endpoint("GET", PATH, None, answer, Contract())
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """All of these, in the order of their paths."""
     ordered = sorted(endpoints, key=lambda one: (one.path, one.method))
-    told = [(one.told.gives, one.told.takes) for one in ordered]
+    told = [(one.contract.gives, one.contract.takes) for one in ordered]
     shapes = [ProblemView, *(shape for pair in told for shape in pair if shape is not None)]
     schemas, components = msgspec.json.schema_components(shapes, ref_template=_REF)
     by_shape = dict(zip(map(str, shapes), schemas, strict=True))
@@ -82,8 +82,8 @@ def _operation(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
         operation["x-scope"] = one.scope.value
     if one.dry_scope is not None:
         operation["x-scope-of-dry-run"] = one.dry_scope.value
-    if one.told.takes is not None:
-        schema = _closed(by_shape[str(one.told.takes)])
+    if one.contract.takes is not None:
+        schema = _closed(by_shape[str(one.contract.takes)])
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -96,30 +96,30 @@ def _parameters(one: Endpoint) -> Iterator[dict[str, Any]]:
         schema = {"type": "string", "minLength": 1}
         said = {"name": name, "in": "path", "required": True, "description": _NAMES[name]}
         yield {**said, "schema": schema}
-    for query in one.told.queries:
+    for query in one.contract.queries:
         said = {"name": query.name, "in": "query", "required": query.required}
         yield {**said, "description": query.says, "schema": msgspec.json.schema(query.form)}
-    if "If-Match" in one.told.headers:
+    if "If-Match" in one.contract.headers:
         what = "Only if it is still so: the ETag of an earlier answer, or *."
         said = {"name": "If-Match", "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string"}}
 
 
 def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
-    if one.told.gives is None:
-        content = {one.told.media_type: {"schema": {"type": "string"}}}
+    if one.contract.gives is None:
+        content = {one.contract.media_type: {"schema": {"type": "string"}}}
     else:
-        content = {"application/json": {"schema": by_shape[str(one.told.gives)]}}
-    good = {"description": one.told.status.phrase, "content": content}
+        content = {"application/json": {"schema": by_shape[str(one.contract.gives)]}}
+    good = {"description": one.contract.status.phrase, "content": content}
     problems = {
         *_ALWAYS,
-        *one.told.problems,
+        *one.contract.problems,
         *(_WITH_SCOPE if one.scope is not None else ()),
-        *(_WITH_BODY if one.told.takes is not None else ()),
+        *(_WITH_BODY if one.contract.takes is not None else ()),
     }
     refused = {"schema": by_shape[str(ProblemView)]}
     return {
-        str(one.told.status.value): good,
+        str(one.contract.status.value): good,
         **{
             str(status.value): {"description": status.phrase, "content": {_PROBLEM: refused}}
             for status in sorted(problems)

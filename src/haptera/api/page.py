@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.endpoint import Caller, Endpoint, Told
+from haptera.api.endpoint import Caller, Contract, Endpoint
 
 _TYPES: Final = {
     "index.html": "text/html",
@@ -28,4 +28,4 @@ def _file(path: str, content: bytes, media_type: str) -> Endpoint:
         """A file of the status page."""
         return Response(content, media_type=media_type)
 
-    return Endpoint("GET", path, None, answer, Told(media_type=media_type))
+    return Endpoint("GET", path, None, answer, Contract(media_type=media_type))

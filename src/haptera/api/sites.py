@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import UNWRITTEN, Caller, Endpoint, Told, author, claim_of, dry_run
+from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
 from haptera.api.query import DRY_RUN, OWNER, TAKE, WHY
 from haptera.api.shapes import (
     Applied,
@@ -67,13 +67,15 @@ class SiteRoutes:
     sites: Sites
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(takes=SiteBody, gives=Applied, queries=(DRY_RUN, TAKE, WHY), problems=UNWRITTEN)
+        contract = Contract(
+            takes=SiteBody, gives=Applied, queries=(DRY_RUN, TAKE, WHY), problems=UNWRITTEN
+        )
         path = "/v1/apply"
-        yield Endpoint("POST", path, Scope.WRITE, self.apply, told, dry_scope=Scope.READ)
-        told = Told(takes=SiteBody, gives=Difference)
-        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff, told)
-        told = Told(gives=Exported, queries=(OWNER,))
-        yield Endpoint("GET", "/v1/export", Scope.READ, self.export, told)
+        yield Endpoint("POST", path, Scope.WRITE, self.apply, contract, dry_scope=Scope.READ)
+        contract = Contract(takes=SiteBody, gives=Difference)
+        yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff, contract)
+        contract = Contract(gives=Exported, queries=(OWNER,))
+        yield Endpoint("GET", "/v1/export", Scope.READ, self.export, contract)
 
     async def apply(self, request: Request, caller: Caller) -> Response:
         """Make a site what the cluster should be, or say what would come of that."""

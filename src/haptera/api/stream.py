@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
-from haptera.api.endpoint import Caller, Endpoint, Told
+from haptera.api.endpoint import Caller, Contract, Endpoint
 from haptera.api.problems import ProblemError
 from haptera.api.query import KINDS_WANTED, SELECT, TYPES
 from haptera.api.shapes import Event
@@ -45,12 +45,12 @@ class StreamRoute:
     streams: set["EventStream"] = field(default_factory=set)
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(
+        contract = Contract(
             queries=(TYPES, KINDS_WANTED, SELECT),
             problems=(HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS),
             media_type="text/event-stream",
         )
-        yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events, told)
+        yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events, contract)
 
     async def events(self, request: Request, _caller: Caller) -> Response:
         """Server-sent events: all entities once, then each as it changes."""

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import NOT_FOUND, Caller, Endpoint, Told, author
+from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import TokenBody, TokenMade, Tokens, TokenView
 from haptera.kinds.meaning import check_selector
@@ -28,12 +28,12 @@ class TokenRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        told = Told(gives=Tokens)
-        yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, told)
-        told = Told(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
-        yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, told)
-        told = Told(gives=TokenView, problems=(NOT_FOUND,))
-        yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, told)
+        contract = Contract(gives=Tokens)
+        yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, contract)
+        contract = Contract(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
+        yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, contract)
+        contract = Contract(gives=TokenView, problems=(NOT_FOUND,))
+        yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, contract)
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
         """All tokens that hold, without their secrets."""
