@@ -11,7 +11,9 @@ import pytest
 
 from haptera.core.side import PARENT
 from haptera.daemon.logs import Logs
+from haptera.model.effects import Urge
 from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Asked
 from haptera.runtime.asker import Asker, Party
 from haptera.runtime.pki import issue_parent, key_pem, new_key, open_authority
 from haptera.runtime.requests import (
@@ -25,6 +27,7 @@ from haptera.runtime.requests import (
     LogTold,
     RenewAsked,
     Request,
+    RetryAsked,
     Unable,
     pack,
 )
@@ -62,6 +65,24 @@ def test_a_parent_asks_how_an_agent_sees_an_entity(tmp_path: Path) -> None:
             nobody = await one.parent.ask("n01", EntityAsked(EntityId("service", "db", "n01")))
             assert nobody == Unable("service:db@n01 is not known there")
             assert one.agent.counts == {"EntityAsked": 2}
+
+    asyncio.run(story())
+
+
+def test_a_person_s_wish_for_another_try_goes_from_a_parent_to_its_agent_and_never_back(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with rig(tmp_path) as one:
+            effects = one.parent_engine.handle([Asked(WEB)], 0)
+            (urge,) = (effect for effect in effects if isinstance(effect, Urge))
+            assert urge == Urge("n01", WEB)
+            one.parent.exchange.send(urge)
+            await until(lambda: one.heard[1] == [Asked(WEB)])
+
+            refused = await one.agent.ask(PARENT, RetryAsked(WEB))
+            assert refused == Unable("this is not told to a neighbour")
+            assert one.heard[0] == []
 
     asyncio.run(story())
 

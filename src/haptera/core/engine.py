@@ -34,7 +34,7 @@ from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds import budget
 from haptera.model.changes import Stored
-from haptera.model.effects import Effect
+from haptera.model.effects import Effect, Urge
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Alive,
@@ -304,6 +304,8 @@ class Engine:
             for looking in row.looks.values():
                 looking.due_at = 0
             turn.dirty.add(entity)
+            if self.side.node is None and entity.node and self.links.get(entity.node) is not None:
+                turn.effects.append(Urge(entity.node, entity))
 
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those whose plans were put off before."""

@@ -32,6 +32,7 @@ from haptera.model.effects import (
     Start,
     Stop,
     Tell,
+    Urge,
     Write,
 )
 from haptera.model.errors import HapteraError
@@ -245,7 +246,7 @@ class _Agent:
                 self._searcher.search(effect)
             case Keep():
                 self._journal.keep(effect)
-            case FetchList() | FetchSchema() | Recall():
+            case FetchList() | FetchSchema() | Recall() | Urge():
                 self._channel.exchange.send(effect)
             case Reply() | Show() | Publish():
                 pass  # nobody asks an agent, or listens to it, yet

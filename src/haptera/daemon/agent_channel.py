@@ -14,7 +14,7 @@ from haptera.core.side import PARENT
 from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
 from haptera.model.errors import HapteraError
-from haptera.model.events import Event
+from haptera.model.events import Asked, Event
 from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
 from haptera.runtime.asker import Asker, Party
@@ -26,9 +26,11 @@ from haptera.runtime.requests import (
     EntityAsked,
     EntityTold,
     LogAsked,
+    Noted,
     RenewAsked,
     Renewed,
     Request,
+    RetryAsked,
     SecretAsked,
     SecretTold,
     Unable,
@@ -68,6 +70,7 @@ class AgentChannel:
         self._cluster = enrolment.session.agreement.cluster
         self._engine = engine
         self._logs = logs
+        self._deliver = deliver
         self._wall_s = wall_s
         self._identity = journal.keep_identity(enrolment.certificate)
         self._context = server_context(self._identity, enrolment.ca, ssl.CERT_REQUIRED)
@@ -91,6 +94,9 @@ class AgentChannel:
                 if row is None:
                     return Unable(f"{entity} is not known there")
                 return EntityTold(detail(row, clock.now_ns()))
+            case RetryAsked(entity):
+                self._deliver([Asked(entity)])
+                return Noted()
             case LogAsked():
                 return self._logs.answer(request, (row.id for row in table))
             case _:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, assert_never
 
 from haptera.core.engine import Engine
-from haptera.model.effects import FetchList, FetchSchema, Recall
+from haptera.model.effects import FetchList, FetchSchema, Recall, Urge
 from haptera.model.events import Event, Learnt, Listed, Recalled
 from haptera.model.told_schema import told_schema
 from haptera.runtime.requests import (
@@ -15,6 +15,7 @@ from haptera.runtime.requests import (
     Noted,
     RecallAsked,
     Request,
+    RetryAsked,
     SchemaAsked,
     SchemaTold,
     Unable,
@@ -24,7 +25,7 @@ from haptera.wire.updates import Codec
 # What the engine has asked for and is not asked yet; more is answered as if nobody were there.
 QUEUE_MAX: Final = 10_000
 
-Errand = FetchList | FetchSchema | Recall
+Errand = FetchList | FetchSchema | Recall | Urge
 
 
 class Exchange:
@@ -81,6 +82,9 @@ class Exchange:
                 self._deliver([_listed(peer, answer)])
             case FetchSchema(peer):
                 self._learn(peer, await self._ask(peer, SchemaAsked()))
+            case Urge(peer, entity):
+                # So does this, in how the entity stands then.
+                await self._ask(peer, RetryAsked(entity))
             case Recall(peer, entities):
                 # Whether it was heard shows in what the neighbour then tells, or does not.
                 await self._ask(peer, RecallAsked(entities))

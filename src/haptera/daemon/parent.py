@@ -48,6 +48,7 @@ from haptera.model.effects import (
     Start,
     Stop,
     Tell,
+    Urge,
     Write,
 )
 from haptera.model.errors import HapteraError
@@ -377,7 +378,7 @@ class _Parent:
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
                     self._record.changed(entities)
-                case FetchList() | FetchSchema() | Recall():
+                case FetchList() | FetchSchema() | Recall() | Urge():
                     self._channel.exchange.send(effect)
                 case Keep():
                     raise AssertionError(effect)

@@ -161,6 +161,13 @@ class Recall(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[EntityId, ...]
 
 
+class Urge(msgspec.Struct, frozen=True, gc=False):
+    """Have a node's agent try this entity again at once: a person asks."""
+
+    peer: str
+    entity: EntityId
+
+
 Effect = (
     Call
     | Cancel
@@ -176,4 +183,5 @@ Effect = (
     | FetchList
     | FetchSchema
     | Recall
+    | Urge
 )

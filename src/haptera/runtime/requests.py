@@ -46,6 +46,12 @@ class RecallAsked(msgspec.Struct, frozen=True, tag_field="op", tag="recall"):
     entities: Annotated[tuple[EntityId, ...], msgspec.Meta(max_length=RECALLED_MAX)]
 
 
+class RetryAsked(msgspec.Struct, frozen=True, tag_field="op", tag="retry"):
+    """Try this entity again at once: a person asks."""
+
+    entity: EntityId
+
+
 class RenewAsked(msgspec.Struct, frozen=True, tag_field="op", tag="renew"):
     """A new certificate for the key of this request, in PEM."""
 
@@ -58,7 +64,16 @@ class SecretAsked(msgspec.Struct, frozen=True, tag_field="op", tag="secret"):
     name: str
 
 
-Request = SecretAsked | EntityAsked | LogAsked | ListAsked | SchemaAsked | RecallAsked | RenewAsked
+Request = (
+    EntityAsked
+    | ListAsked
+    | LogAsked
+    | RecallAsked
+    | RenewAsked
+    | RetryAsked
+    | SchemaAsked
+    | SecretAsked
+)
 
 
 class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told"):

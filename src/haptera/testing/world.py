@@ -23,10 +23,12 @@ from haptera.model.effects import (
     Search,
     Start,
     Tell,
+    Urge,
     Write,
 )
 from haptera.model.entity import EntityId
 from haptera.model.events import (
+    Asked,
     Clocked,
     Enrolled,
     Event,
@@ -209,6 +211,8 @@ class Process:
                 world.clock.after(ASK_NS, self._fetch_list, life, peer)
             case Recall(peer, entities):
                 world.clock.after(ASK_NS, self._recall, peer, entities)
+            case Urge(peer, entity):
+                world.clock.after(ASK_NS, self._urge, peer, entity)
             case Publish(entities, types):
                 self.bus.publish(entities, types)
             case _:
@@ -235,6 +239,11 @@ class Process:
         other = self.world.process(peer)
         if other is not None:
             other.deliver([Recalled(self.name, entities)])
+
+    def _urge(self, peer: str, entity: EntityId) -> None:
+        other = self.world.process(peer)
+        if other is not None:
+            other.deliver([Asked(entity)])
 
     def _stored(self, life: int, done: Written | Unwritten) -> None:
         self.feed(life, [done])
