@@ -19,6 +19,9 @@ from haptera.runtime.tokens import Scope
 
 _NS_PER_S: Final = 1e9
 
+# The values of the labels, and the number that they stand by.
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
@@ -68,51 +71,35 @@ class Counted(Collector):
 
 
 def _standing(figures: Figures) -> Iterator[Metric]:
-    entities = GaugeMetricFamily(
-        "haptera_entities", "Entities, by kind and condition.", labels=("kind", "condition")
+    entities = (
+        ((kind, condition), count)
+        for kind, counts in figures.entities.items()
+        for condition, count in counts.items()
     )
-    for kind, counts in figures.entities.items():
-        for condition, count in counts.items():
-            entities.add_metric((kind, condition), count)
-    yield entities
-    children = GaugeMetricFamily(
-        "haptera_children",
-        "Nodes that have enrolled, by how lately they were heard.",
-        labels=("tier",),
-    )
-    for tier, count in figures.children.items():
-        children.add_metric((tier,), count)
-    yield children
-    yield GaugeMetricFamily(
-        "haptera_brake_engaged", "1 while the brake stops all that may harm.", figures.brakes
-    )
+    yield _gauge("entities", "Entities, by kind and condition.", ("kind", "condition"), entities)
+    children = (((tier,), count) for tier, count in figures.children.items())
+    text = "Nodes that have enrolled, by how lately they were heard."
+    yield _gauge("children", text, ("tier",), children)
+    text = "1 while the brake stops all that may harm."
+    yield _gauge("brake_engaged", text, (), [((), figures.brakes)])
 
 
 def _work(figures: Figures) -> Iterator[Metric]:
-    steps = CounterMetricFamily(
-        "haptera_steps", "Steps that ended, by what came of them.", labels=("step", "outcome")
+    steps = (
+        ((path, "worked" if worked else "failed"), count)
+        for (path, worked), count in figures.steps.items()
     )
-    for (path, worked), count in figures.steps.items():
-        steps.add_metric((path, "worked" if worked else "failed"), count)
-    yield steps
-    usual = GaugeMetricFamily(
-        "haptera_part_usual_duration_seconds",
-        "What a look or a step usually takes: the median of the last ones.",
-        labels=("part",),
-    )
-    for path, took_ns in figures.usual_ns.items():
-        usual.add_metric((path,), took_ns / _NS_PER_S)
-    yield usual
-    started = CounterMetricFamily(
-        "haptera_module_processes_started", "Processes of a module started.", labels=("module",)
-    )
-    serves = GaugeMetricFamily(
-        "haptera_module_serves", "1 where a process of the module serves.", labels=("module",)
-    )
-    for name, one in figures.modules.items():
-        started.add_metric((name,), one.started)
-        serves.add_metric((name,), one.serves)
-    yield from (started, serves)
+    text = "Steps that ended, by what came of them."
+    yield _counter("steps", text, ("step", "outcome"), steps)
+    usual = (((path,), took_ns / _NS_PER_S) for path, took_ns in figures.usual_ns.items())
+    text = "What a look or a step usually takes: the median of the last ones."
+    yield _gauge("part_usual_duration_seconds", text, ("part",), usual)
+    started = (((name,), one.started) for name, one in figures.modules.items())
+    text = "Processes of a module started."
+    yield _counter("module_processes_started", text, ("module",), started)
+    serves = (((name,), one.serves) for name, one in figures.modules.items())
+    text = "1 where a process of the module serves."
+    yield _gauge("module_serves", text, ("module",), serves)
 
 
 def _sockets(tallies: Tallies) -> Iterator[Metric]:
@@ -121,7 +108,23 @@ def _sockets(tallies: Tallies) -> Iterator[Metric]:
         ("enrolments", "Enrolments asked for.", "outcome", tallies.enrolments),
         ("requests", "Requests of agents over TLS.", "request", tallies.requests),
     ):
-        family = CounterMetricFamily(f"haptera_{name}", text, labels=(label,))
-        for value, count in counts.items():
-            family.add_metric((value,), count)
-        yield family
+        samples = (((value,), count) for value, count in counts.items())
+        yield _counter(name, text, (label,), samples)
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    """What goes up and down, by its labels."""
+    return _filled(GaugeMetricFamily(f"haptera_{name}", text, labels=labels), samples)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    """What only grows, by its labels; `_total` is added to its name."""
+    return _filled(CounterMetricFamily(f"haptera_{name}", text, labels=labels), samples)
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, samples: Samples
+) -> GaugeMetricFamily | CounterMetricFamily:
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family

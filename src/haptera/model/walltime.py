@@ -24,6 +24,11 @@ def utc_text(wall_s: int) -> str:
     return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def utc_text_s(wall_s: int) -> str:
+    """As `utc_text`, to the second."""
+    return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def duration_text(ms: int) -> str:
     """So many ms as `parse_duration_ms` reads them, in the largest unit that fits.
 
@@ -32,11 +37,6 @@ def duration_text(ms: int) -> str:
     """
     unit = max((one for one in _UNITS_MS if ms % _UNITS_MS[one] == 0), key=_UNITS_MS.__getitem__)
     return f"{ms // _UNITS_MS[unit]}{unit}"
-
-
-def utc_text_s(wall_s: int) -> str:
-    """As `utc_text`, to the second."""
-    return f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(ms: int) -> str:
