@@ -83,7 +83,9 @@ class FakeBackend:
         return [view for view in views if self._all_mean(selectors, view)]
 
     def means(self, selector, entity):
-        return entity in self.store and self._all_mean([selector], self._view(self.store[entity]))
+        if entity not in self.store or not selector.could_mean(entity):
+            return False
+        return selector.by_name or self._all_mean([selector], self._view(self.store[entity]))
 
     def _all_mean(self, selectors, view):
         held = [self._view(one) for entity, one in self.store.items() if entity.kind == "node"]

@@ -192,15 +192,18 @@ def test_one_that_asks_and_never_reads_is_given_up_while_others_have_their_turns
         served = Controllers([], backend).serve("flood", link)
         flooding = asyncio.ensure_future(flood(theirs))
         turns = 0
-        async with asyncio.timeout(WAIT_S):
-            while not broken.done():
-                await asyncio.sleep(0)
-                turns += 1
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while not broken.done():
+                    await asyncio.sleep(0)
+                    turns += 1
+        finally:
+            served.close()
+            flooding.cancel()
+            link.close()
+            theirs.close()
         assert broken.result() == "it does not read what it is sent"
         assert turns > 1_000
-        served.close()
-        flooding.cancel()
-        theirs.close()
 
     asyncio.run(hold())
 
