@@ -35,14 +35,17 @@ demo: setup
 	$(DEMO) $(ARGS)
 
 check: setup-dev lint types contracts
-	.venv/bin/pytest -m "not slow"
+	.venv/bin/pytest -m "not slow and not net" -n auto --dist worksteal
+	.venv/bin/pytest -m "net and not slow"
 
-# More examples of each property than at the desk, and the same ones on each run.
+# More examples of each property than at the desk, and the same ones on each run. What opens sockets
+# or starts processes counts them, and has the machine for itself.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
-	.venv/bin/pytest
+	.venv/bin/pytest -m "not net" -n auto --dist worksteal
+	.venv/bin/pytest -m net
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
 	else echo "make test: left out: make demo ARGS=--once"; fi
 

@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -28,6 +29,21 @@ def shares(pytestconfig: pytest.Config) -> Callable[[str], Counter[str]]:
     """What is counted under a title; the last lines of the tests' output tell the shares."""
     counted = pytestconfig.stash.setdefault(SHARES, {})
     return lambda title: counted.setdefault(title, Counter())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that runs a part of the tests hands over what was counted in it."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        counted = session.config.stash.get(SHARES, {})
+        output["shares"] = {title: dict(counts) for title, counts in counted.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    counted = node.config.stash.setdefault(SHARES, {})
+    # One that was killed hands over nothing.
+    for title, counts in getattr(node, "workeroutput", {}).get("shares", {}).items():
+        counted.setdefault(title, Counter()).update(counts)
 
 
 def pytest_terminal_summary(
