@@ -1,6 +1,6 @@
 """What the API needs of the process that it runs in."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from haptera.core.bus import Bus
@@ -24,8 +24,8 @@ class Backend(Protocol):
 
     def revision(self) -> int: ...
 
-    def entities(self, selectors: Collection[Selector]) -> list[EntityView]:
-        """Those that all of these mean, by name."""
+    def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
+        """Those that all of these mean, by name; each is looked at when it is taken."""
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         """Whether this entity is there, and meant."""

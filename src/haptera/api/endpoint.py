@@ -46,13 +46,15 @@ class Caller:
 class Contract:
     """What is told of an endpoint to programs: the shapes of what it takes and gives.
 
-    Without a shape it takes no body, or gives what is not JSON, of the media type. `queries` are
+    Without a shape it takes no body, or gives what is not JSON, of the media type. A list that is
+    given as lines too, to whom asks for them, has `lines`, the shape of each. `queries` are
     all that its query may have, `headers` those that it heeds besides the token; `problems` the
     statuses with which it may refuse, besides those with which all endpoints may.
     """
 
     gives: Any = None
     takes: Any = None
+    lines: Any = None
     queries: tuple[Query, ...] = ()
     headers: tuple[str, ...] = ()
     status: HTTPStatus = HTTPStatus.OK

@@ -21,6 +21,7 @@ from haptera.api.endpoint import (
     claim_of,
     flag,
 )
+from haptera.api.lines import Lines, wants_lines
 from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
 from haptera.api.shapes import Entities, LogView, Retried, SummaryView
@@ -51,7 +52,7 @@ class EntityRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=SummaryView)
         yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, contract, narrows=True)
-        contract = Contract(gives=Entities, queries=(KIND, NODES, SELECT))
+        contract = Contract(gives=Entities, queries=(KIND, NODES, SELECT), lines=EntityView)
         yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, contract, narrows=True)
         contract = Contract(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, contract)
@@ -80,7 +81,10 @@ class EntityRoutes:
         return as_json(view)
 
     async def many(self, request: Request, caller: Caller) -> Response:
-        """All entities, or those of a kind, on a node-set, or that a selector means."""
+        """All entities, or those of a kind, on a node-set, or that a selector means.
+
+        As lines, each is as it was when it was sent.
+        """
         kind = request.query_params.get("kind")
         if kind is not None and kind not in KINDS:
             raise HapteraError(
@@ -94,7 +98,9 @@ class EntityRoutes:
             _by_name(selectors)
             selectors.append(caller.within)
         found = self.backend.entities(selectors)
-        return as_json(Entities(self.backend.epoch, self.backend.revision(), found))
+        if wants_lines(request):
+            return Lines(found)
+        return as_json(Entities(self.backend.epoch, self.backend.revision(), list(found)))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""

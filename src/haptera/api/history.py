@@ -20,6 +20,7 @@ from haptera.api.endpoint import (
     dry_run,
     number,
 )
+from haptera.api.lines import listing
 from haptera.api.problems import ProblemError
 from haptera.api.query import AT, BEFORE, DRY_RUN, LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY
 from haptera.api.shapes import Applied, Audit, Happenings, Past
@@ -29,7 +30,7 @@ from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.past import Page
+from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import ALL, parse_selector
 from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.tokens import Scope
@@ -41,49 +42,51 @@ class HistoryRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE))
+        contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed)
         yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract)
-        contract = Contract(gives=Happenings, queries=(SELECT, LIMIT))
+        contract = Contract(gives=Happenings, queries=(SELECT, LIMIT), lines=Happened)
         yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract)
-        contract = Contract(gives=Past, queries=(AT, SELECT))
+        contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView)
         yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract)
-        contract = Contract(gives=Audit, queries=(LIMIT,))
+        contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
         contract = Contract(gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN))
         path = "/v1/revert/{revision}"
         yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
 
     async def history(self, request: Request, _caller: Caller) -> Response:
-        """What was changed of what is selected, latest first; `before` is the next page."""
+        """What was changed of what is selected, latest first; `before` is the next page.
+
+        As lines, the header Link names the next page.
+        """
         chosen = _chosen(request)
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         before = number(request, "before", None, least=1)
         page = await asyncio.to_thread(
             self.backend.past, chosen, before=before, count_max=limit or LIMIT_DEFAULT
         )
-        return as_json(page)
+        return listing(request, page, page.changes, _next(request, page))
 
     async def happenings(self, request: Request, _caller: Caller) -> Response:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         chosen = _chosen(request)
-        return as_json(
-            Happenings(
-                await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
-            )
-        )
+        found = await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
+        return listing(request, Happenings(found), found)
 
     async def past(self, request: Request, _caller: Caller) -> Response:
         """How what is selected was at a time, in seconds since 1970."""
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
         assert at_s is not None, "it is required"
         chosen = _chosen(request)
-        return as_json(Past(at_s, await self.backend.at(chosen, at_s)))
+        found = await self.backend.at(chosen, at_s)
+        return listing(request, Past(at_s, found), found)
 
     async def audit(self, request: Request, _caller: Caller) -> Response:
         """What was asked for of all that changes anything, by whom, latest first."""
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        return as_json(Audit(await asyncio.to_thread(self.backend.deeds, limit or LIMIT_DEFAULT)))
+        found = await asyncio.to_thread(self.backend.deeds, limit or LIMIT_DEFAULT)
+        return listing(request, Audit(found), found)
 
     async def revert(self, request: Request, caller: Caller) -> Response:
         """Undo the write that made a revision, unless something was changed since."""
@@ -117,6 +120,14 @@ def _chosen(request: Request) -> Callable[[EntityId], bool]:
         what = f"{selector}: the past is selected by names"
         raise HapteraError(what, do="name them; haptera get -o name SELECTOR prints names")
     return selector.could_mean
+
+
+def _next(request: Request, page: Page) -> dict[str, str] | None:
+    """Where the next page is, as a header (RFC 8288)."""
+    if page.before is None:
+        return None
+    url = request.url.include_query_params(before=page.before)
+    return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
 
 
 def _is(text: str) -> bool:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 import haptera
 from haptera.api.endpoint import Caller, Contract, Endpoint
+from haptera.api.lines import MEDIA_TYPE
 from haptera.api.shapes import ProblemView
 
 PATH: Final = "/v1/openapi.json"
@@ -43,8 +44,9 @@ def openapi_endpoint(served: Iterable[Endpoint]) -> Endpoint:
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """All of these, in the order of their paths."""
     ordered = sorted(endpoints, key=lambda one: (one.path, one.method))
-    told = [(one.contract.gives, one.contract.takes) for one in ordered]
-    shapes = [ProblemView, *(shape for pair in told for shape in pair if shape is not None)]
+    contracts = [one.contract for one in ordered]
+    told = [shape for one in contracts for shape in (one.gives, one.takes, one.lines)]
+    shapes = [ProblemView, *(shape for shape in told if shape is not None)]
     schemas, components = msgspec.json.schema_components(shapes, ref_template=_REF)
     by_shape = dict(zip(map(str, shapes), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -110,6 +112,11 @@ def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
         content = {one.contract.media_type: {"schema": {"type": "string"}}}
     else:
         content = {"application/json": {"schema": by_shape[str(one.contract.gives)]}}
+    if one.contract.lines is not None:
+        content[MEDIA_TYPE] = {
+            "schema": {"type": "string", "description": "One item a line."},
+            "x-line": by_shape[str(one.contract.lines)],
+        }
     good = {"description": one.contract.status.phrase, "content": content}
     problems = {
         *_ALWAYS,

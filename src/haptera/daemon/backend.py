@@ -85,10 +85,10 @@ class EngineBackend:
     def revision(self) -> int:
         return self._engine.table.revision
 
-    def entities(self, selectors: Collection[Selector]) -> list[EntityView]:
-        now = now_ns()
-        rows = meant(self._engine.table, selectors, now)
-        return [view(row, now) for row in sorted(rows, key=lambda row: str(row.id))]
+    def entities(self, selectors: Collection[Selector]) -> Iterable[EntityView]:
+        table = self._engine.table
+        rows = sorted(meant(table, selectors, now_ns()), key=lambda row: str(row.id))
+        return (view(row, now_ns()) for row in rows if table.get(row.id) is row)
 
     def means(self, selector: Selector, entity: EntityId) -> bool:
         return means(self._engine.table, selector, entity, now_ns())
