@@ -12,6 +12,7 @@ import haptera
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
+from haptera.api.bulk import BulkRoutes
 from haptera.api.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
@@ -78,6 +79,7 @@ def endpoints(
     """All routes with their scopes."""
     yield Endpoint("GET", "/v1/health", None, _health, Contract(gives=Health))
     yield from EntityRoutes(backend, cluster).endpoints()
+    yield from BulkRoutes(backend).endpoints()
     yield from SiteRoutes(backend, sites).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()

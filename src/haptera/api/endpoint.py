@@ -48,8 +48,9 @@ class Contract:
 
     Without a shape it takes no body, or gives what is not JSON, of the media type. A list that is
     given as lines too, to whom asks for them, has `lines`, the shape of each. `queries` are
-    all that its query may have, `headers` those that it heeds besides the token; `problems` the
-    statuses with which it may refuse, besides those with which all endpoints may.
+    all that its query may have, `headers` those that it heeds besides the token; `also` other
+    statuses with which it gives the same, `problems` those with which it may refuse, besides those
+    with which all endpoints may.
     """
 
     gives: Any = None
@@ -58,6 +59,7 @@ class Contract:
     queries: tuple[Query, ...] = ()
     headers: tuple[str, ...] = ()
     status: HTTPStatus = HTTPStatus.OK
+    also: tuple[HTTPStatus, ...] = ()
     problems: tuple[HTTPStatus, ...] = ()
     media_type: str = "application/json"
 

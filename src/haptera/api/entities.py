@@ -1,7 +1,7 @@
 """Routes about entities: how they are, what is desired of them, trying again."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
@@ -22,16 +22,16 @@ from haptera.api.endpoint import (
     flag,
 )
 from haptera.api.lines import Lines, wants_lines
+from haptera.api.patching import Patcher, missing, tag_of
 from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
-from haptera.api.shapes import Entities, LogView, Retried, SummaryView
-from haptera.core.owned import desire
+from haptera.api.shapes import Entities, EntityPatch, LogView, Retried, SummaryView
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.model.selector import Selector, parse_selector
 from haptera.model.views import EntityDetail, EntityView
@@ -69,6 +69,9 @@ class EntityRoutes:
         )
         path = "/v1/entities/{entity}/desired"
         yield Endpoint("PATCH", path, Scope.WRITE, self.desire, contract)
+        contract = replace(contract, takes=dict[str, str | None])
+        path = "/v1/entities/{entity}/attributes"
+        yield Endpoint("PATCH", path, Scope.WRITE, self.describe, contract)
         contract = Contract(
             gives=Retried, queries=(WHY,), status=HTTPStatus.ACCEPTED, problems=(NOT_FOUND,)
         )
@@ -110,14 +113,14 @@ class EntityRoutes:
             view = await self.backend.detail(entity) or view
         if flag(request, "explain"):
             view = msgspec.structs.replace(view, explained=self.backend.explained(entity))
-        return as_json(view, headers={"ETag": self._tag(view)})
+        return self._told(view)
 
     async def graph(self, request: Request, _caller: Caller) -> Response:
         """All that can be known of its class and what leads where, with its chain marked."""
         entity = _entity_of(request)
         told = await self.backend.graph(entity)
         if told is None:
-            raise _missing(entity)
+            raise missing(entity)
         return as_json(told)
 
     async def log(self, request: Request, _caller: Caller) -> Response:
@@ -135,31 +138,15 @@ class EntityRoutes:
 
     async def desire(self, request: Request, caller: Caller) -> Response:
         """A merge patch of desired values: a value sets, null unsets."""
-        entity = _entity_of(request)
-        self._view(entity)
         patch = await read_body(request, dict[str, str | int | None])
-        matched, claim = request.headers.get("if-match"), claim_of(request)
+        named = str(_entity_of(request))
+        return await self._patch(request, caller, EntityPatch(named, desired=patch))
 
-        async def make() -> tuple[Change, ...]:
-            view = self._view(entity)
-            if matched not in (None, "*", self._tag(view)):
-                raise ProblemError(
-                    HTTPStatus.PRECONDITION_FAILED,
-                    f"{entity} changed: it is {self._tag(view)} now",
-                    where="the header If-Match",
-                    do="read it again, then decide anew",
-                )
-            kind = KINDS[entity.kind]
-            owner = f"user:{caller.name}"
-            try:
-                return tuple(desire(kind, entity, view.desired, patch, owner, claim))
-            except ConflictError as error:
-                do = f"{error.do}, or take it (--take, take=1)"
-                raise ConflictError(error.what, do=do) from None
-
-        await write(self.backend, make, author(request, caller))
-        view = self._view(entity)
-        return as_json(view, headers={"ETag": self._tag(view)})
+    async def describe(self, request: Request, caller: Caller) -> Response:
+        """A merge patch of attributes: a text sets, null takes away."""
+        patch = await read_body(request, dict[str, str | None])
+        named = str(_entity_of(request))
+        return await self._patch(request, caller, EntityPatch(named, attributes=patch))
 
     async def retry(self, request: Request, caller: Caller) -> Response:
         """Try what is stuck again, now."""
@@ -169,22 +156,25 @@ class EntityRoutes:
         self.backend.ask(entity)
         return as_json(Retried(str(entity)), status=HTTPStatus.ACCEPTED)
 
+    async def _patch(self, request: Request, caller: Caller, patch: EntityPatch) -> Response:
+        by = author(request, caller)
+        patcher = Patcher(self.backend, by.who, claim_of(request))
+        patch = msgspec.structs.replace(patch, if_match=request.headers.get("if-match"))
+
+        async def make() -> tuple[Change, ...]:
+            return patcher.changes(patch)
+
+        await write(self.backend, make, by)
+        return self._told(self._view(parse_entity(patch.entity)))
+
     def _view(self, entity: EntityId) -> EntityView:
         view = self.backend.entity(entity)
         if view is None:
-            raise _missing(entity)
+            raise missing(entity)
         return view
 
-    def _tag(self, view: EntityView) -> str:
-        return f'"{self.backend.epoch}.{view.revision}"'
-
-
-def _missing(entity: EntityId) -> ProblemError:
-    return ProblemError(
-        HTTPStatus.NOT_FOUND,
-        f"there is no {entity}",
-        do="see which there are: haptera status, or GET /v1/entities",
-    )
+    def _told(self, view: EntityView) -> Response:
+        return as_json(view, headers={"ETag": tag_of(self.backend, view.revision)})
 
 
 def _by_name(selectors: Iterable[Selector]) -> None:

@@ -85,10 +85,13 @@ def _operation(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
     if one.dry_scope is not None:
         operation["x-scope-of-dry-run"] = one.dry_scope.value
     if one.contract.takes is not None:
+        patched = ["application/merge-patch+json"] if one.method == "PATCH" else []
         schema = _closed(by_shape[str(one.contract.takes)])
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": schema}},
+            "content": {
+                one_type: {"schema": schema} for one_type in ("application/json", *patched)
+            },
         }
     return operation
 
@@ -117,7 +120,7 @@ def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
             "schema": {"type": "string", "description": "One item a line."},
             "x-line": by_shape[str(one.contract.lines)],
         }
-    good = {"description": one.contract.status.phrase, "content": content}
+    good = (one.contract.status, *one.contract.also)
     problems = {
         *_ALWAYS,
         *one.contract.problems,
@@ -126,7 +129,9 @@ def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
     }
     refused = {"schema": by_shape[str(ProblemView)]}
     return {
-        str(one.contract.status.value): good,
+        **{
+            str(status.value): {"description": status.phrase, "content": content} for status in good
+        },
         **{
             str(status.value): {"description": status.phrase, "content": {_PROBLEM: refused}}
             for status in sorted(problems)

@@ -77,8 +77,18 @@ def status_of(error: HapteraError) -> HTTPStatus:
 
 
 def problem(error: HapteraError, status: HTTPStatus, headers: Mapping[str, str] | None) -> Response:
+    """An answer that tells of an error."""
+    return Response(
+        msgspec.json.encode(problem_view(error, status)),
+        status_code=status.value,
+        media_type="application/problem+json",
+        headers=headers,
+    )
+
+
+def problem_view(error: HapteraError, status: HTTPStatus) -> ProblemView:
     errors = error.errors if isinstance(error, InputError) else (error,)
-    view = ProblemView(
+    return ProblemView(
         title=status.phrase,
         status=status.value,
         detail=str(error),
@@ -86,10 +96,4 @@ def problem(error: HapteraError, status: HTTPStatus, headers: Mapping[str, str] 
         where=error.where,
         do=error.do,
         errors=tuple(Told(one.what, one.where, one.do) for one in errors),
-    )
-    return Response(
-        msgspec.json.encode(view),
-        status_code=status.value,
-        media_type="application/problem+json",
-        headers=headers,
     )

@@ -11,6 +11,8 @@ from haptera.runtime.tokens import Scope
 
 # A token holds for two years at most.
 TOKEN_FOR_S_MAX: Final = 2 * 366 * 86_400
+# How many entities one request patches.
+PATCHES_MAX: Final = 10_000
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -81,6 +83,25 @@ class Applied(msgspec.Struct, frozen=True):
     revision: int
     changes: list[ChangeView]
     entities: list[EntityView]
+
+
+class EntityPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A merge patch of one entity: a value sets, null unsets, what is not named stays.
+
+    With `if_match`, the ETag of an earlier answer, only if it is still so.
+    """
+
+    entity: str
+    desired: dict[str, str | int | None] = {}
+    attributes: dict[str, str | None] = {}
+    if_match: str | None = None
+
+
+class BulkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Patches of many entities, each by itself, or all of them or none."""
+
+    patches: Annotated[list[EntityPatch], msgspec.Meta(min_length=1, max_length=PATCHES_MAX)]
+    all_or_nothing: bool = False
 
 
 class DifferenceView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -191,6 +212,35 @@ class Retried(msgspec.Struct, frozen=True):
     entity: str
 
 
+class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A problem document: `errors` holds all that is wrong, the first again in the members."""
+
+    title: str
+    status: int
+    detail: str
+    what: str
+    where: str | None = None
+    do: str | None = None
+    errors: tuple[Told, ...] = ()
+
+
+class Patched(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of one patch: its status, the ETag of its entity after it, or its problem."""
+
+    entity: str
+    status: int
+    etag: str | None = None
+    problem: ProblemView | None = None
+
+
+class Bulk(msgspec.Struct, frozen=True):
+    """What came of patches, in their order; for a dry run also the `entities` not as desired."""
+
+    revision: int
+    results: list[Patched]
+    entities: list[EntityView]
+
+
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is to be frozen and why; without `for_s`, until somebody thaws it."""
 
@@ -232,15 +282,3 @@ class Thawed(msgspec.Struct, frozen=True):
     thawed: list[ThawView]
     free: list[str]
     freezes: list[FreezeView]
-
-
-class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A problem document: `errors` holds all that is wrong, the first again in the members."""
-
-    title: str
-    status: int
-    detail: str
-    what: str
-    where: str | None = None
-    do: str | None = None
-    errors: tuple[Told, ...] = ()

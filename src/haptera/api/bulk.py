@@ -1,0 +1,150 @@
+"""The route of bulk: one request patches many entities, and each is answered for by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
+from haptera.api.patching import Patcher
+from haptera.api.problems import problem, problem_view, status_of
+from haptera.api.query import DRY_RUN, TAKE, WHY
+from haptera.api.shapes import Bulk, BulkBody, EntityPatch, Patched
+from haptera.model.changes import Author, Cause, Change
+from haptera.model.errors import HapteraError, InputError
+from haptera.model.views import EntityView
+from haptera.runtime.tokens import Scope
+from haptera.runtime.writing import WriteError, write
+
+# As many patches as there may be, with room for what each changes.
+BULK_BODY_BYTES_MAX: Final = 8 << 20
+# After so many the loop has its turn.
+PATCHES_AT_ONCE: Final = 200
+# How many errors are told where nothing is done for them.
+ERRORS_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRoutes:
+    backend: Backend
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        contract = Contract(
+            takes=BulkBody,
+            gives=Bulk,
+            queries=(DRY_RUN, TAKE, WHY),
+            also=(HTTPStatus.MULTI_STATUS,),
+            problems=(HTTPStatus.NOT_FOUND, *UNWRITTEN),
+        )
+        path, dry = "/v1/bulk", Scope.READ
+        yield Endpoint("POST", path, Scope.WRITE, self.bulk, contract, dry_scope=dry, narrows=True)
+
+    async def bulk(self, request: Request, caller: Caller) -> Response:
+        """Patch many entities; 200 says that all was done, 207 that some was not.
+
+        With `all_or_nothing`, nothing is done where something cannot be: that is a problem then.
+        """
+        body = await read_body(request, BulkBody, BULK_BODY_BYTES_MAX)
+        by = author(request, caller)
+        patcher = Patcher(self.backend, by.who, claim_of(request), caller.within)
+        batch = _Batch(self.backend, patcher, body.patches)
+        try:
+            await batch.settle(None if dry_run(request) else by, whole=body.all_or_nothing)
+        except InputError as error:
+            return problem(error, _shared_status(batch.problems.values()), None)
+        status = HTTPStatus.MULTI_STATUS if batch.problems else HTTPStatus.OK
+        told = Bulk(self.backend.revision(), list(batch.results()), batch.views)
+        return as_json(told, status=status)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Patches, and what came of them: `problems` by their numbers, `views` as a dry run tells."""
+
+    backend: Backend
+    patcher: Patcher
+    patches: Sequence[EntityPatch]
+    problems: dict[int, HapteraError] = field(default_factory=dict)
+    views: list[EntityView] = field(default_factory=list)
+
+    async def settle(self, author: Author | None, *, whole: bool) -> None:
+        """Do what can be done, in as few writes as that takes; without an author, say what would.
+
+        Raises:
+            InputError: not all of it can be done, and it was to be the `whole` or nothing.
+        """
+        first: dict[str, int] = {}
+        for number, patch in enumerate(self.patches):
+            if first.setdefault(patch.entity, number) != number:
+                what = f"{patch.entity} is patched twice"
+                self.problems[number] = HapteraError(what, do="put both patches into one")
+        await self._settle(sorted(first.values()), author, whole=whole)
+        if whole and self.problems:
+            raise InputError(list(self._told()))
+
+    async def _settle(self, numbers: Sequence[int], author: Author | None, *, whole: bool) -> None:
+        """As `settle`, for some; where all of them together are refused, in halves."""
+        found: dict[int, HapteraError] = {}
+
+        async def make() -> tuple[Change, ...]:
+            found.clear()
+            changes = [change async for change in self._changes(numbers, found)]
+            return () if whole and (found or self.problems) else tuple(changes)
+
+        try:
+            if author is not None:
+                await write(self.backend, make, author)
+            elif changes := await make():
+                self.views += filter(self.patcher.may, await self.backend.preview(changes))
+        except WriteError as error:
+            if whole:
+                raise
+            left = [number for number in numbers if number not in found]
+            if error.cause is Cause.INVALID and len(left) > 1:
+                for half in (left[: len(left) // 2], left[len(left) // 2 :]):
+                    await self._settle(half, author, whole=False)
+            else:
+                self.problems |= dict.fromkeys(left, error)
+        self.problems |= found
+
+    async def _changes(
+        self, numbers: Sequence[int], found: dict[int, HapteraError]
+    ) -> AsyncIterator[Change]:
+        """What these change now; those that cannot be are `found`."""
+        for done, number in enumerate(numbers, 1):
+            try:
+                changes = self.patcher.changes(self.patches[number])
+            except HapteraError as error:
+                found[number] = error
+            else:
+                for change in changes:
+                    yield change
+            if done % PATCHES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def results(self) -> Iterator[Patched]:
+        for number, patch in enumerate(self.patches):
+            error = self.problems.get(number)
+            if error is not None:
+                view = problem_view(error, status_of(error))
+                yield Patched(patch.entity, view.status, problem=view)
+            else:
+                yield Patched(
+                    patch.entity, HTTPStatus.OK.value, etag=self.patcher.tag(patch.entity)
+                )
+
+    def _told(self) -> Iterator[HapteraError]:
+        for number, error in sorted(self.problems.items())[:ERRORS_MAX]:
+            yield HapteraError(error.what, where=f"patches[{number}]", do=error.do)
+
+
+def _shared_status(errors: Iterable[HapteraError]) -> HTTPStatus:
+    """The status of all of these, if it is one."""
+    statuses = {status_of(error) for error in errors}
+    return statuses.pop() if len(statuses) == 1 else HTTPStatus.CONFLICT

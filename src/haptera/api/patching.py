@@ -1,0 +1,105 @@
+"""Merge patches (RFC 7396) of entities: what they change, of what is there now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from haptera.api.backend import Backend
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import EntityPatch
+from haptera.core.owned import Claim, declare, desire
+from haptera.kinds import KINDS
+from haptera.model.changes import Change, StoredEntity
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.errors import ConflictError
+from haptera.model.selector import Selector
+from haptera.model.views import EntityView
+
+
+@dataclass(frozen=True, slots=True)
+class Patcher:
+    """Patches for one caller: as whom, whether they take what is another's, within what."""
+
+    backend: Backend
+    owner: str
+    claim: Claim
+    within: Selector | None = None
+
+    def changes(self, patch: EntityPatch) -> tuple[Change, ...]:
+        """What a patch changes now; what is so already is no change.
+
+        Raises:
+            HapteraError: it is for another version, or cannot be; nothing of it counts.
+        """
+        held = self._held(patch.entity)
+        tag = tag_of(self.backend, held.revision)
+        if not _matches(patch.if_match, tag):
+            raise ProblemError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"{patch.entity} changed: it is {tag} now",
+                where="the header If-Match, or if_match",
+                do="read it again, then decide anew",
+            )
+        try:
+            return (*self._attributes(held, patch), *self._desired(held, patch))
+        except ConflictError as error:
+            raise ConflictError(error.what, do=f"{error.do}, or take it (--take, take=1)") from None
+
+    def tag(self, text: str) -> str | None:
+        """The ETag of an entity as it is now; None where it is gone."""
+        entity = parse_entity(text)
+        there = self.backend.declared(entity) or self.backend.entity(entity)
+        return None if there is None else tag_of(self.backend, there.revision)
+
+    def may(self, view: EntityView) -> bool:
+        """Whether the caller may see an entity."""
+        return self.within is None or self.within.could_mean(parse_entity(view.entity))
+
+    def _attributes(self, held: StoredEntity, patch: EntityPatch) -> Iterator[Change]:
+        if not patch.attributes:
+            return
+        merged: dict[str, str | None] = {**held.attributes, **patch.attributes}
+        wanted = {name: text for name, text in merged.items() if text is not None}
+        before = None if self.claim is Claim.TAKE else held.owner or None
+        yield from declare(KINDS, held.entity, held.attributes, wanted, (before, self.owner))
+
+    def _desired(self, held: StoredEntity, patch: EntityPatch) -> Iterator[Change]:
+        kind = KINDS[held.entity.kind]
+        yield from desire(kind, held.entity, held.desired, patch.desired, self.owner, self.claim)
+
+    def _held(self, text: str) -> StoredEntity:
+        """What is stored of an entity; nothing is of one that is there without being declared."""
+        entity = parse_entity(text)
+        if self.within is not None and not self.within.could_mean(entity):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"the token is limited to {self.within}, and {entity} is not of it",
+                do="use a token that is not limited so",
+            )
+        stored = self.backend.declared(entity)
+        if stored is not None:
+            return stored
+        view = self.backend.entity(entity)
+        if view is None:
+            raise missing(entity)
+        return StoredEntity(entity, {}, "", {}, view.revision)
+
+
+def tag_of(backend: Backend, revision: int) -> str:
+    """The ETag of an entity that was changed last by this revision."""
+    return f'"{backend.epoch}.{revision}"'
+
+
+def missing(entity: EntityId) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.NOT_FOUND,
+        f"there is no {entity}",
+        do="see which there are: haptera status, or GET /v1/entities",
+    )
+
+
+def _matches(wanted: str | None, tag: str) -> bool:
+    """Whether a list of tags, as If-Match has it, has this one."""
+    if wanted is None:
+        return True
+    return any(one.strip() in ("*", tag) for one in wanted.split(","))
