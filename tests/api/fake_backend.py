@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import secrets
+import sqlite3
 from collections import Counter
 
 import msgspec
@@ -33,6 +34,8 @@ from haptera.model.views import (
     Summary,
     detail_of,
 )
+from haptera.runtime import keyed
+from haptera.runtime.schema_sql import KEYED
 from haptera.runtime.tokens import ApiToken, Bearer, MintedToken, Scope
 from tests.model.view_subject import ViewSubject
 
@@ -68,6 +71,8 @@ class FakeBackend:
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
         self._revision = 0
+        self._keyed = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._keyed.executescript(KEYED)
 
     def revision(self):
         return self._revision
@@ -143,6 +148,15 @@ class FakeBackend:
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
         return other.entities([])
+
+    async def begin_keyed(self, key, sha256):
+        return keyed.begin(self._keyed, key, sha256, 1000.0)
+
+    async def end_keyed(self, key, answer):
+        if answer is None:
+            keyed.forget(self._keyed, key)
+        else:
+            keyed.finish(self._keyed, key, answer)
 
     def brake(self):
         return self.braked

@@ -18,6 +18,7 @@ from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
 from haptera.api.guard import Guard
 from haptera.api.history import HistoryRoutes
+from haptera.api.idempotency import Idempotency
 from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
 from haptera.api.openapi import openapi_endpoint
@@ -46,7 +47,7 @@ def make_app(
     What `tallies` counts and `meters` measured is told to Prometheus.
     """
     streams = StreamRoute(backend, cluster)
-    meters = meters or Meters()
+    meters, keys = meters or Meters(), Idempotency(backend)
     meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
     served = [
         *endpoints(backend, streams, sites, cluster, wall_s),
@@ -54,7 +55,7 @@ def make_app(
     ]
     app = Starlette(
         routes=[
-            ScopedRoute(endpoint, backend.check_token, meters)
+            ScopedRoute(keys.heeded(endpoint), backend.check_token, meters)
             for endpoint in (*served, openapi_endpoint(served))
         ],
         middleware=[Middleware(Guard, hosts=hosts)],

@@ -13,6 +13,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
+from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
 
 
@@ -92,6 +93,20 @@ class Backend(Protocol):
 
     def note(self, who: str, what: str) -> None:
         """Write down that somebody asked for something that changes nothing desired."""
+
+    async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
+        """Keep an idempotency key durably, and None; or what is known of it already.
+
+        Raises:
+            HapteraError: it cannot be stored; nothing may be done by it.
+        """
+
+    async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:
+        """Keep what a request with a key was answered; None: forget that there was one.
+
+        Raises:
+            HapteraError: it cannot be stored.
+        """
 
     def brake(self) -> BrakeView: ...
 

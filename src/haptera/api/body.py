@@ -24,7 +24,7 @@ async def read_body(
     Raises:
         ProblemError: it is too long, too slow, no JSON, or of another shape.
     """
-    body = await _read(request, size_bytes_max)
+    body = await read_bytes(request, size_bytes_max)
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -45,7 +45,12 @@ def as_json(
     )
 
 
-async def _read(request: Request, size_bytes_max: int) -> bytes:
+async def read_bytes(request: Request, size_bytes_max: int) -> bytes:
+    """The request's body.
+
+    Raises:
+        ProblemError: it is too long, or too slow.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_WITHIN_S):

@@ -21,7 +21,7 @@ class BrakeRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=BrakeView)
         yield Endpoint("GET", "/v1/brake", Scope.READ, self.get, contract)
-        contract = Contract(gives=BrakeView, queries=(WHY,))
+        contract = Contract(gives=BrakeView, queries=(WHY,), keyed=True)
         yield Endpoint("DELETE", "/v1/brake", Scope.WRITE, self.release, contract)
 
     async def get(self, _request: Request, _caller: Caller) -> Response:

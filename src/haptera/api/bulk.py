@@ -41,6 +41,7 @@ class BulkRoutes:
             queries=(DRY_RUN, TAKE, WHY),
             also=(HTTPStatus.MULTI_STATUS,),
             problems=(HTTPStatus.NOT_FOUND, *UNWRITTEN),
+            keyed=True,
         )
         path, dry = "/v1/bulk", Scope.READ
         yield Endpoint("POST", path, Scope.WRITE, self.bulk, contract, dry_scope=dry, narrows=True)

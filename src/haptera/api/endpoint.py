@@ -23,6 +23,7 @@ from haptera.runtime.tokens import Bearer, Scope
 
 CheckToken = Callable[[str], Bearer | None]
 
+KEY_HEADER: Final = "Idempotency-Key"
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND
 # With what a change may be refused that is sound in itself.
 UNWRITTEN: Final = (
@@ -50,7 +51,7 @@ class Contract:
     given as lines too, to whom asks for them, has `lines`, the shape of each. `queries` are
     all that its query may have, `headers` those that it heeds besides the token; `also` other
     statuses with which it gives the same, `problems` those with which it may refuse, besides those
-    with which all endpoints may.
+    with which all endpoints may. One that is `keyed` heeds an idempotency key.
     """
 
     gives: Any = None
@@ -62,6 +63,7 @@ class Contract:
     also: tuple[HTTPStatus, ...] = ()
     problems: tuple[HTTPStatus, ...] = ()
     media_type: str = "application/json"
+    keyed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class EntityRoutes:
             gives=EntityView,
             queries=(TAKE, WHY),
             headers=("If-Match",),
+            keyed=True,
             problems=(NOT_FOUND, *UNWRITTEN),
         )
         path = "/v1/entities/{entity}/desired"
@@ -73,7 +74,11 @@ class EntityRoutes:
         path = "/v1/entities/{entity}/attributes"
         yield Endpoint("PATCH", path, Scope.WRITE, self.describe, contract)
         contract = Contract(
-            gives=Retried, queries=(WHY,), status=HTTPStatus.ACCEPTED, problems=(NOT_FOUND,)
+            gives=Retried,
+            queries=(WHY,),
+            status=HTTPStatus.ACCEPTED,
+            problems=(NOT_FOUND,),
+            keyed=True,
         )
         yield Endpoint("POST", "/v1/entities/{entity}/retry", Scope.WRITE, self.retry, contract)
 

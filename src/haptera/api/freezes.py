@@ -56,9 +56,11 @@ class FreezeRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=Frozen)
         yield Endpoint("GET", "/v1/freezes", Scope.READ, self.all, contract)
-        contract = Contract(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN)
+        contract = Contract(takes=FreezeBody, gives=FreezeView, problems=UNWRITTEN, keyed=True)
         yield Endpoint("POST", "/v1/freezes", Scope.WRITE, self.freeze, contract)
-        contract = Contract(gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        contract = Contract(
+            gives=Thawed, queries=(THAWED, WHY), problems=(NOT_FOUND, *UNWRITTEN), keyed=True
+        )
         yield Endpoint("DELETE", "/v1/freezes", Scope.WRITE, self.thaw, contract)
 
     async def all(self, _request: Request, _caller: Caller) -> Response:

@@ -50,7 +50,9 @@ class HistoryRoutes:
         yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract)
         contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
-        contract = Contract(gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN))
+        contract = Contract(
+            gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN), keyed=True
+        )
         path = "/v1/revert/{revision}"
         yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
 

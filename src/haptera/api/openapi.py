@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import haptera
-from haptera.api.endpoint import Caller, Contract, Endpoint
+from haptera.api.endpoint import KEY_HEADER, Caller, Contract, Endpoint
 from haptera.api.lines import MEDIA_TYPE
 from haptera.api.shapes import ProblemView
 
@@ -27,6 +27,13 @@ _NAMES: Final = {
 }
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)
 _WITH_SCOPE: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_WITH_KEY: Final = (
+    HTTPStatus.CONFLICT,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INSUFFICIENT_STORAGE,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+)
 _WITH_BODY: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
@@ -108,6 +115,10 @@ def _parameters(one: Endpoint) -> Iterator[dict[str, Any]]:
         what = "Only if it is still so: the ETag of an earlier answer, or *."
         said = {"name": "If-Match", "in": "header", "required": False, "description": what}
         yield {**said, "schema": {"type": "string"}}
+    if one.contract.keyed:
+        what = "A key made for this request: sent again with it, it is not done again."
+        said = {"name": KEY_HEADER, "in": "header", "required": False, "description": what}
+        yield {**said, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
 
 
 def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +137,7 @@ def _responses(one: Endpoint, by_shape: dict[str, Any]) -> dict[str, Any]:
         *one.contract.problems,
         *(_WITH_SCOPE if one.scope is not None else ()),
         *(_WITH_BODY if one.contract.takes is not None else ()),
+        *(_WITH_KEY if one.contract.keyed else ()),
     }
     refused = {"schema": by_shape[str(ProblemView)]}
     return {

@@ -68,7 +68,11 @@ class SiteRoutes:
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(
-            takes=SiteBody, gives=Applied, queries=(DRY_RUN, TAKE, WHY), problems=UNWRITTEN
+            takes=SiteBody,
+            gives=Applied,
+            queries=(DRY_RUN, TAKE, WHY),
+            problems=UNWRITTEN,
+            keyed=True,
         )
         path = "/v1/apply"
         yield Endpoint("POST", path, Scope.WRITE, self.apply, contract, dry_scope=Scope.READ)

@@ -32,7 +32,7 @@ class TokenRoutes:
         yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, contract)
         contract = Contract(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
         yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, contract)
-        contract = Contract(gives=TokenView, problems=(NOT_FOUND,))
+        contract = Contract(gives=TokenView, problems=(NOT_FOUND,), keyed=True)
         yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, contract)
 
     async def all(self, _request: Request, _caller: Caller) -> Response:

@@ -28,6 +28,7 @@ from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
+from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.recorded import Chosen, Known, known_at, last_happenings
 from haptera.runtime.requests import (
     Answer,
@@ -40,7 +41,8 @@ from haptera.runtime.requests import (
 )
 from haptera.runtime.store import Store, kept
 from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
-from haptera.runtime.writing import refused
+from haptera.runtime.writer import Failure
+from haptera.runtime.writing import WriteError, refused
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0
@@ -257,6 +259,15 @@ class EngineBackend:
         row, written = revoked
         kept(await asyncio.wrap_future(written))
         return row
+
+    async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
+        found = await asyncio.wrap_future(self._store.begin_keyed(key, sha256))
+        if isinstance(found, Failure):
+            raise WriteError(Cause.STORAGE, found.text, do="see to the disk, then try again")
+        return found
+
+    async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:
+        kept(await asyncio.wrap_future(self._store.end_keyed(key, answer)))
 
     def answered(self, answer: Reply | Show) -> None:
         """The engine answers what was proposed or considered."""

@@ -9,7 +9,7 @@ from typing import Final
 from haptera.model.errors import HapteraError
 from haptera.runtime.private import sync
 
-VERSION: Final = 4
+VERSION: Final = 5
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -119,6 +119,17 @@ CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is
 );
 CREATE INDEX history_of_entity ON history (entity, id);
 """
+KEYED: Final = """
+CREATE TABLE keyed (  -- requests with an idempotency key, of the last day
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    who TEXT NOT NULL,
+    key TEXT NOT NULL,
+    sha256 BLOB NOT NULL,  -- of the whole request
+    at_s REAL NOT NULL,
+    answer BLOB,  -- NULL: it is not known
+    UNIQUE (who, key)
+);
+"""
 # What makes a file of each earlier version one of the next.
 _MIGRATIONS: Final = {
     1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
@@ -126,6 +137,7 @@ _MIGRATIONS: Final = {
     "ALTER TABLE history ADD COLUMN written INTEGER;" + _WRITES,
     3: "ALTER TABLE tokens ADD COLUMN made_s REAL NOT NULL DEFAULT 0;"
     "ALTER TABLE tokens ADD COLUMN within TEXT;",
+    4: KEYED,
 }
 
 
@@ -161,7 +173,7 @@ def _make(path: Path) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.executescript(
-            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES
+            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES + KEYED
         )
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))

@@ -14,7 +14,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.past import Changed, Deed, Page
-from haptera.runtime import changes_sql, sessions_sql
+from haptera.runtime import changes_sql, keyed, sessions_sql
 from haptera.runtime.changes_sql import Applied
 from haptera.runtime.history_sql import (
     read_changes,
@@ -22,6 +22,7 @@ from haptera.runtime.history_sql import (
     read_deeds,
     read_write,
 )
+from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.lock import Lock, take
 from haptera.runtime.private import private_directory
 from haptera.runtime.schema_sql import open_database
@@ -206,6 +207,16 @@ class Store:
         if not token.fits(None if row is None else row.sha256) or row is None:
             return None
         return None if self._wall_s() >= row.expires_s else row.bearer
+
+    def begin_keyed(self, key: RequestKey, sha256: bytes) -> Future[Held | Failure | None]:
+        """Have an idempotency key kept, or be told what is known of it."""
+        return self._ask(partial(keyed.begin, key=key, sha256=sha256, wall_s=self._wall_s()))
+
+    def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> Future[Failure | None]:
+        """Have the answer to a request with a key kept; None: have the key forgotten."""
+        if answer is None:
+            return self._ask(partial(keyed.forget, key=key))
+        return self._ask(partial(keyed.finish, key=key, answer=answer))
 
     def _submitted(self, write: Write, result: Applied | Failure) -> None:
         """In the writer's thread: tokens are there before anybody hears of their intents."""

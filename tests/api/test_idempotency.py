@@ -1,0 +1,193 @@
+"""Idempotency keys over REST: what was asked with one is done once, and answered alike."""
+
+import asyncio
+
+import pytest
+
+from haptera.api.app import endpoints, make_app
+from haptera.api.stream import StreamRoute
+from haptera.config import Sites
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import node_id
+from haptera.runtime.keyed import ANSWER_BYTES_MAX
+from haptera.runtime.tokens import Scope
+from tests.api.asking import Answer, _ask, ask
+from tests.api.fake_backend import FakeBackend
+
+N1, N2 = node_id("n1"), node_id("n2")
+DESIRED = "/v1/entities/node:n1/desired"
+ON, OFF = {"power": "on"}, {"power": "off"}
+
+
+def cluster():
+    backend = FakeBackend()
+    backend.write(Declare(N1, {}, "site"), Declare(N2, {}, "site"))
+    return backend, make_app(backend, Sites("quick"), cluster="quick")
+
+
+def keyed(app, key, body=ON, *, method="PATCH", path=DESIRED, token="write-token", **headers):
+    headers = {"idempotency-key": key, **headers}
+    return ask(app, method, path, token=token, body=body, headers=headers)
+
+
+def same(one: Answer, other: Answer):
+    """Whether an answer is the other again, and says so."""
+    replayed = {
+        name: text for name, text in other.headers.items() if name != "idempotency-replayed"
+    }
+    return (
+        (one.status, one.body, one.headers) == (other.status, other.body, replayed)
+        and "idempotency-replayed" not in one.headers
+        and other.headers.get("idempotency-replayed") == "true"
+    )
+
+
+def told(answer):
+    return answer.status, answer.json["what"]
+
+
+def test_what_was_done_with_a_key_is_not_done_again():
+    backend, app = cluster()
+    first = keyed(app, "k1")
+    backend.write(SetDesired(N1, "power", "off", "user:bob"))
+    assert same(first, keyed(app, "k1"))
+    assert same(first, keyed(app, '"k1"'))  # as the standard quotes it
+    assert backend.store[N1].desired["power"].value == "off"
+    assert keyed(app, "k2").json["desired"]["power"]["value"] == "on"
+
+
+def test_another_request_with_the_same_key_is_refused():
+    backend, app = cluster()
+    assert keyed(app, "k").status == 200
+    others = [
+        keyed(app, "k", OFF),
+        keyed(app, "k", path="/v1/entities/node:n2/desired"),
+        keyed(app, "k", path=f"{DESIRED}?take=1"),
+        keyed(app, "k", **{"if-match": "*"}),
+    ]
+    assert [told(one) for one in others] == [(422, "this key was sent with another request")] * 4
+    assert backend.revision() == 3
+
+
+def test_each_principal_has_keys_of_its_own():
+    _, app = cluster()
+    assert keyed(app, "k").status == 200
+    other = keyed(app, "k", path=f"{DESIRED}?take=1", token="admin-token")
+    assert other.json["desired"]["power"]["owner"] == "user:ada"
+
+
+def test_a_key_is_looked_at_only_for_whom_the_scope_allows():
+    backend, app = cluster()
+    assert keyed(app, "k", token="read-token").status == 403
+    assert keyed(app, "k", token="wrong").status == 401
+    assert keyed(app, "k").status == 200
+    assert keyed(app, "k", token="wrong").status == 401
+    assert backend.revision() == 3
+
+
+def test_a_refused_request_may_be_made_again_with_its_key():
+    backend, app = cluster()
+    assert keyed(app, "k", path="/v1/entities/node:n3/desired").status == 404
+    assert keyed(app, "k", {"powr": "on"}).status == 400
+    backend.write(SetDesired(N1, "power", "off", "user:eve"))
+    assert keyed(app, "k").status == 409
+    backend.write(SetDesired(N1, "power", "off", "user:bob"))
+    assert keyed(app, "k").status == 200
+
+
+def test_what_failed_is_not_known_to_be_undone():
+    backend, app = cluster()
+    backend.refusals = ["state.db: disk is full"]
+    assert keyed(app, "k").status == 507
+    unknown = "this request was begun before, and it is not known what came of it"
+    assert told(keyed(app, "k")) == (409, unknown)
+    assert told(keyed(app, "k", OFF)) == (422, "this key was sent with another request")
+    assert keyed(app, "k2").status == 200
+
+
+def test_while_a_request_is_under_way_its_key_is_a_conflict():
+    backend, app = cluster()
+    asked = []
+
+    async def twice():
+        loop = asyncio.get_running_loop()
+        headers = {"host": "127.0.0.1:4270", "idempotency-key": "k"}
+
+        def meanwhile():
+            again = _ask(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
+            asked.append(loop.create_task(again))
+
+        backend.meanwhile = meanwhile
+        slow = backend.propose
+
+        async def propose(*arguments):
+            answer = await slow(*arguments)
+            await asked[0]
+            return answer
+
+        backend.propose = propose
+        return await _ask(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
+
+    first = asyncio.run(twice())
+    assert first.status == 200
+    assert told(asked[0].result()) == (409, "the request with this key is under way")
+    assert same(first, keyed(app, "k", b'{"power":"on"}'))
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "x" * 129, "é", "a,b", '""'])
+def test_what_is_no_key_is_refused(key):
+    backend, app = cluster()
+    answer = keyed(app, key.encode().decode("latin-1"))
+    assert (answer.status, answer.json["where"]) == (400, "the header Idempotency-Key")
+    assert backend.revision() == 2
+
+
+def test_a_dry_run_needs_no_key_and_keeps_none():
+    backend, app = cluster()
+    body = {"patches": [{"entity": "node:n1", "desired": ON}]}
+    dry = keyed(app, "k", body, method="POST", path="/v1/bulk?dry_run=1")
+    assert (dry.status, backend.revision()) == (200, 2)
+    done = keyed(app, "k", body, method="POST", path="/v1/bulk")
+    assert (done.status, backend.revision()) == (200, 3)
+
+
+def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
+    class Wordy(FakeBackend):
+        def entity(self, entity):
+            self.say(entity, why=str(list(range(100_000))))
+            return super().entity(entity)
+
+    backend = Wordy()
+    backend.write(Declare(N1, {}, "site"))
+    app = make_app(backend, Sites("quick"), cluster="quick")
+    first = keyed(app, "k")
+    assert (first.status, len(first.body) > ANSWER_BYTES_MAX) == (200, True)
+    what = "this request was done; its answer was too long to be kept"
+    assert told(keyed(app, "k")) == (409, what)
+
+
+def test_all_that_writes_heeds_a_key_or_refuses_it():
+    """A token's text is told once, so that no answer with one is kept."""
+    backend, app = cluster()
+    served = endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
+    writes = {
+        (one.method, one.path): one.contract.keyed
+        for one in served
+        if one.scope not in (None, Scope.READ) and one.method != "GET"
+    }
+    assert len(writes) > 8
+    assert [place for place, heeds in writes.items() if not heeds] == [("POST", "/v1/tokens")]
+    body = {"name": "eve", "scope": "read", "for_s": 60}
+    refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
+    assert (told(refused), backend.minted) == ((400, "this is not done once only"), {})
+
+
+def test_a_narrower_token_of_the_same_name_is_not_told_the_answer_to_a_wider_one():
+    _, app = cluster()
+    texts = []
+    for within in (None, "n1"):
+        body = {"name": "bob", "scope": "write", "for_s": 60, "within": within}
+        answer = ask(app, "POST", "/v1/tokens", token="admin-token", body=body)
+        texts.append(answer.json["text"])
+    asked = [keyed(app, "k", token=text).status for text in texts]
+    assert asked == [200, 422]
