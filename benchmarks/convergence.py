@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.api.shapes import Applied, SiteBody, SiteFile
-from haptera.cli.client import Client, find_client
+from haptera.api.shapes import SiteBody, SiteFile
 from haptera.cli.lab import AGENT, HELLO_MS, PARENT
+from haptera.client import Client, calls, find
 from haptera.config.site import Site, parse_site
 from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster, parse_bmc
 from haptera.lab.settings import lab_nodes
@@ -144,13 +144,11 @@ def nodes_of(site: Site) -> tuple[LabNode, ...]:
 async def ready(places: Places) -> Client:
     while not places.client.exists():  # noqa: ASYNC110  a file tells nobody that it was written
         await asyncio.sleep(POLL_S)
-    return find_client(places.client, places.directory)[0]
+    return Client(find(places.client).access)
 
 
 def apply(client: Client, text: str, constants: dict[str, str]) -> None:
-    client.ask(
-        "POST", "/v1/apply", Applied, body=SiteBody([SiteFile("site.yaml", text)], constants)
-    )
+    client.ask(calls.apply(SiteBody([SiteFile("site.yaml", text)], constants)))
 
 
 async def power_on(node: LabNode) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 
 from haptera.api.app import make_app
@@ -15,13 +16,16 @@ WITHIN_S = 20
 class Serving:
     """`do` runs a function in the server's loop, where the backend lives."""
 
-    def __init__(self, backend, port, loop):
+    def __init__(self, backend, streams, port, loop):
         self.backend = backend
+        self.streams = streams
         self.port = port
         self._loop = loop
 
     @property
     def url(self):
+        if isinstance(self.port, str):
+            return f"unix:{self.port}"
         return f"http://127.0.0.1:{self.port}"
 
     def do(self, function, *arguments, **named):
@@ -32,18 +36,19 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, port=0):
-    """Serve a fake backend that holds these changes."""
-    listener = listen("127.0.0.1", port)
-    port = listener.getsockname()[1]
+def serving(*changes, port=0, path=None):
+    """Serve a fake backend that holds these changes, on a port or on a Unix socket's path."""
+    listener = listen("127.0.0.1", port) if path is None else listening_at(path)
+    port = listener.getsockname()[1] if path is None else str(path)
     ready, started = threading.Event(), []
 
     async def run():
         backend = FakeBackend()
         if changes:
             backend.write(*changes)
-        server = Server(make_app(backend, Sites("quick"), cluster="quick"), listener)
-        started.append((Serving(backend, port, asyncio.get_running_loop()), server))
+        app = make_app(backend, Sites("quick"), cluster="quick")
+        server, loop = Server(app, listener), asyncio.get_running_loop()
+        started.append((Serving(backend, app.state.streams, port, loop), server))
         ready.set()
         await server.run()
 
@@ -58,3 +63,10 @@ def serving(*changes, port=0):
         thread.join(WITHIN_S)
         listener.close()
         assert not thread.is_alive(), "the server did not end"
+
+
+def listening_at(path):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    return listener

@@ -7,10 +7,9 @@ import io
 import pytest
 
 from haptera.cli.cells import Board, Cell
-from haptera.cli.client import Client
 from haptera.cli.live import show
-from haptera.cli.stream import Broken, follow
 from haptera.cli.words import printable
+from haptera.client import Access
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
@@ -80,7 +79,7 @@ def test_without_a_terminal_the_counts_and_what_is_stuck_are_lines():
 
         async def run():
             async with asyncio.timeout(WITHIN_S):
-                showing = asyncio.ensure_future(show(Client(one.url, "read-token")))
+                showing = asyncio.ensure_future(show(Access(one.url, "read-token")))
                 await until(out, "1 converged")
                 await asyncio.to_thread(
                     one.do, one.backend.say, N1, condition=Condition.STUCK, why="a refusal"
@@ -101,28 +100,7 @@ async def until(out, text):
 @pytest.mark.net
 def test_a_wrong_token_ends_the_view_with_the_servers_words():
     with serving() as one, pytest.raises(HapteraError, match="no valid token"):
-        asyncio.run(show(Client(one.url, "wrong")))
-
-
-@pytest.mark.net
-def test_a_stream_outlives_its_server_and_begins_anew_with_the_next():
-    async def next_event(events):
-        while isinstance(news := await anext(events), Broken):
-            pass
-        return news.fresh, [view.entity for view in news.event.entities]
-
-    async def run():
-        async with asyncio.timeout(WITHIN_S):
-            with serving(Declare(N1, {}, "site")) as one:
-                events = follow(Client(one.url, "read-token"))
-                first = await next_event(events)
-            assert isinstance(await anext(events), Broken)
-            with serving(Declare(N2, {}, "site"), port=one.port):
-                second = await next_event(events)
-                await events.aclose()
-        return first, second
-
-    assert asyncio.run(run()) == ((True, ["node:r1n1"]), (True, ["node:r1n2"]))
+        asyncio.run(show(Access(one.url, "wrong")))
 
 
 def test_words_from_afar_cannot_steer_the_terminal():

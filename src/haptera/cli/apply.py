@@ -1,18 +1,17 @@
 """`haptera apply` and `haptera plan`: a site file made so, or what would come of it."""
 
 from collections import Counter
-from collections.abc import Mapping
 
 import click
 
 from haptera.api.shapes import Applied
-from haptera.cli.client import Client
 from haptera.cli.groups import Group, planned
-from haptera.cli.main import the_client
+from haptera.cli.main import client_of, the_access
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.problems import answer_problems
 from haptera.cli.sites import files_argument, site_body
 from haptera.cli.words import chain_lines, printable
+from haptera.client import calls
 from haptera.core.problem_line import answer_line, explained_line
 
 
@@ -35,12 +34,10 @@ def apply(
 
     FILE is a path, a folder of files, or - for standard input; several are one site.
     """
-    query = {"take": "1"} if take else {}
-    if dry_run:
-        query["dry_run"] = "1"
-    elif why is not None:
-        query["why"] = why
-    answer = _send(the_client(ctx), files, query)
+    access = the_access(ctx)
+    body = site_body(files, access.constants)
+    call = calls.apply(body, dry_run=dry_run, take=take, why=None if dry_run else why)
+    answer = client_of(ctx, access).ask(call)
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return
@@ -80,7 +77,9 @@ def plan(
 
 
 def _plan_site(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
-    answer = _send(the_client(ctx), files, {"dry_run": "1"})
+    access = the_access(ctx)
+    body = site_body(files, access.constants)
+    answer = client_of(ctx, access).ask(calls.apply(body, dry_run=True))
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return 0
@@ -96,11 +95,6 @@ def print_planned(answer: Applied) -> None:
         _print_group(group)
     if not groups:
         click.echo("nothing would run: all is as it would be desired")
-
-
-def _send(client: Client, files: tuple[str, ...], query: Mapping[str, str]) -> Applied:
-    body = site_body(files, client.constants)
-    return client.ask("POST", "/v1/apply", Applied, query=query, body=body)
 
 
 def counted(answer: Applied) -> str:

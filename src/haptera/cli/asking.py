@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import click
 
-from haptera.api.shapes import Entities, Past, Retried
-from haptera.cli.client import Client
+from haptera.api.shapes import Entities, Past
 from haptera.cli.groups import SETTLED, grouped, in_front
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
 from haptera.cli.words import COLOURS, printable, values
+from haptera.client import Client, calls
 from haptera.kinds import KINDS
 from haptera.model.choice import Pattern
 from haptera.model.desirable import nearest
@@ -62,7 +62,7 @@ def retry(ctx: click.Context, selection: str) -> None:
     found = selected(client, selection).entities
     tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
     for entity in tried:
-        client.ask("POST", f"/v1/entities/{entity}/retry", Retried)
+        client.ask(calls.retry(entity))
     if tried:
         verb = "is" if len(tried) == 1 else "are"
         click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
@@ -88,10 +88,10 @@ def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
         then = past(client, f"{what}:*" if what in KINDS else what, at)
         _print_past(then, what, output)
     elif what in KINDS:
-        found = client.get("/v1/entities", Entities, {"kind": what}).entities
+        found = client.ask(calls.entities(kind=what)).entities
         _print_views(found, found, output)
     elif _ENTITY.fullmatch(what) is not None:
-        view = client.get(f"/v1/entities/{what}", EntityView)
+        view = client.ask(calls.entity(what))
         _print_views([view], view, output)
     else:
         found = selected(client, what).entities
@@ -106,9 +106,9 @@ def selected(client: Client, selector: str | None) -> Entities:
         HapteraError: one is not, or nothing is meant: a check of what is not there must not pass.
     """
     if selector is None:
-        return client.get("/v1/entities", Entities)
+        return client.ask(calls.entities())
     named = parse_selector(selector).choice
-    answer = client.get("/v1/entities", Entities, {"select": selector})
+    answer = client.ask(calls.entities(selector))
     nodes = named.nodes if isinstance(named, Pattern) and named.kind is None else None
     if nodes is not None and nodes.plain:
         there = {view.node for view in answer.entities}
@@ -123,8 +123,7 @@ def selected(client: Client, selector: str | None) -> Entities:
 
 def past(client: Client, selector: str | None, at: str) -> Past:
     """How what a selector means, or all, was at a time."""
-    query = {"at": str(parse_when(at, clock.wall_s()))}
-    return client.get("/v1/past", Past, query | ({} if selector is None else {"select": selector}))
+    return client.ask(calls.past(parse_when(at, clock.wall_s()), selector))
 
 
 def _print_past(answer: Past, what: str, output: str) -> None:

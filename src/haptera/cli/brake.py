@@ -4,7 +4,7 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
-from haptera.model.views import BrakeView
+from haptera.client import calls
 from haptera.model.walltime import duration
 
 
@@ -18,7 +18,7 @@ def brake(ctx: click.Context, release: bool, output: str) -> None:
     It goes on by itself where many nodes fall silent at once, and off when that is over.
     """
     client = the_client(ctx)
-    view = client.ask("DELETE" if release else "GET", "/v1/brake", BrakeView)
+    view = client.ask(calls.release_brake() if release else calls.brake())
     if Format(output) is not Format.TABLE:
         print_data(view, output)
     elif view.why is None:

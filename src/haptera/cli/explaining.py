@@ -6,7 +6,6 @@ import click
 
 from haptera.api.shapes import LogView
 from haptera.cli.asking import selected
-from haptera.cli.client import Client
 from haptera.cli.groups import SETTLED, grouped
 from haptera.cli.main import the_client
 from haptera.cli.printing import (
@@ -27,6 +26,7 @@ from haptera.cli.words import (
     told,
     tried_lines,
 )
+from haptera.client import Client, calls
 from haptera.model.views import EntityDetail, EntityView
 
 _LINES: Final = 50
@@ -95,7 +95,7 @@ def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
 
     ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE.
     """
-    answer = the_client(ctx).get(f"/v1/entities/{entity}/log", LogView)
+    answer = the_client(ctx).ask(calls.log(entity))
     last = LogView(answer.entity, answer.lines[-lines:])
     if Format(output) is not Format.TABLE:
         print_data(last, output)
@@ -128,4 +128,4 @@ def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
 
 
 def _detail(client: Client, entity: str) -> EntityDetail:
-    return client.get(f"/v1/entities/{entity}", EntityDetail, {"agent": "1", "explain": "1"})
+    return client.ask(calls.detail(entity))

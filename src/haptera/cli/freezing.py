@@ -2,10 +2,11 @@
 
 import click
 
-from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed
+from haptera.api.shapes import FreezeView
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
+from haptera.client import calls
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 
@@ -32,7 +33,7 @@ def freeze(
     if selector is None:
         if reason is not None:
             raise click.UsageError("a reason, but no SELECTOR: name what to freeze")
-        frozen = client.get("/v1/freezes", Frozen)
+        frozen = client.ask(calls.freezes())
         if Format(output) is Format.TABLE:
             _print_freezes(frozen.freezes)
         else:
@@ -40,8 +41,8 @@ def freeze(
         return
     if reason is None:
         raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
-    body = FreezeBody(selector, reason, None if duration == EVER else _seconds(duration))
-    view = client.ask("POST", "/v1/freezes", FreezeView, body=body)
+    for_s = None if duration == EVER else _seconds(duration)
+    view = client.ask(calls.freeze(selector, reason, for_s=for_s))
     if Format(output) is Format.TABLE:
         click.echo(f"frozen: {_sentence(view)}")
     else:
@@ -56,7 +57,7 @@ def freeze(
 @click.pass_context
 def thaw(ctx: click.Context, selector: str, output: str) -> None:
     """Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen."""
-    answer = the_client(ctx).ask("DELETE", "/v1/freezes", Thawed, query={"selector": selector})
+    answer = the_client(ctx).ask(calls.thaw(selector))
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return

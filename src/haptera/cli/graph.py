@@ -13,6 +13,7 @@ from haptera.cli.drawing.dot import dot
 from haptera.cli.drawing.svg import svg
 from haptera.cli.main import the_client
 from haptera.cli.problems import opened, problems
+from haptera.client import calls
 from haptera.core.drawing import drawing
 from haptera.core.graph import graphs_of
 from haptera.core.knowledge import compile_class
@@ -92,7 +93,7 @@ def graph(
 def _of_entity(ctx: click.Context, entity: str, kind: str | None) -> DrawingView:
     if kind is not None and parse_entity(entity).kind != kind:
         raise click.UsageError(f"{entity} is no {kind}")
-    return the_client(ctx).get(f"/v1/entities/{entity}/graph", DrawingView)
+    return the_client(ctx).ask(calls.graph(entity))
 
 
 def _of_problem(file: str) -> DrawingView:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from haptera.api.shapes import Difference, DifferenceView, Exported
+from haptera.api.shapes import DifferenceView
 from haptera.cli.asking import past
-from haptera.cli.client import Client, UnreachableError
-from haptera.cli.main import REFUSED, the_client
+from haptera.cli.main import REFUSED, client_of, the_access, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_error
 from haptera.cli.sites import site_body
 from haptera.cli.words import printable
+from haptera.client import Client, UnreachableError, calls
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold, natural
@@ -57,9 +57,9 @@ def diff(
     if times:
         return _diff_times(the_client(ctx), times, select, output)
     try:
-        client = the_client(ctx)
-        body = site_body(files, client.constants)
-        answer = client.ask("POST", "/v1/diff", Difference, body=body)
+        access = the_access(ctx)
+        body = site_body(files, access.constants)
+        answer = client_of(ctx, access).ask(calls.diff(body))
     except UnreachableError:
         raise
     except HapteraError as error:
@@ -127,8 +127,7 @@ def export(ctx: click.Context, owner: str | None, output: str) -> None:
       haptera export > site.yaml
       haptera export --owner site
     """
-    query = None if owner is None else {"owner": owner}
-    answer = the_client(ctx).get("/v1/export", Exported, query)
+    answer = the_client(ctx).ask(calls.export(owner))
     if Format(output) is Format.TABLE:
         click.echo(answer.text, nl=False)
     else:

@@ -10,11 +10,11 @@ from typing import Any, Final
 import click
 import msgspec
 
-from haptera.api.shapes import Applied, SiteBody
+from haptera.api.shapes import SiteBody
 from haptera.cli import live
-from haptera.cli.client import Client, find_client
 from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.words import printable
+from haptera.client import Access, Client, calls, find
 from haptera.config.site import Site, load_site
 from haptera.config.sources import constants_of, folder_of, gather
 from haptera.daemon.cluster import check_cluster
@@ -90,10 +90,10 @@ async def _run(config: LabConfig, site: Path, *, once: bool) -> int:
 
 
 async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bool) -> int:
-    client = await _ready(config, before)
-    await asyncio.to_thread(_apply, client, site)
-    click.echo(f"status page: {client.page}")
-    return await (_check(config, site) if once else _show(client))
+    access = await _ready(config, before)
+    await asyncio.to_thread(_apply, access, site)
+    click.echo(f"status page: {access.page}")
+    return await (_check(config, site) if once else _show(access))
 
 
 async def _until(
@@ -116,8 +116,8 @@ async def _until(
         raise
 
 
-async def _ready(config: LabConfig, before: bytes | None) -> Client:
-    """The client of the lab's own parent, once that has made the file for it.
+async def _ready(config: LabConfig, before: bytes | None) -> Access:
+    """How to ask the lab's own parent, once that has made the file for it.
 
     The file from `before` names a parent that is gone.
 
@@ -130,7 +130,7 @@ async def _ready(config: LabConfig, before: bytes | None) -> Client:
         async with asyncio.timeout(READY_WITHIN_S):
             while len(started) <= STARTS_MAX:
                 if _content(places.client) != before:
-                    return find_client(places.client, config.directory)[0]
+                    return find(places.client).access
                 started.add(_content(places.parent / "parent.pid"))
                 await asyncio.sleep(ASK_EVERY_S)
     log = places.parent / "serve.log"
@@ -149,13 +149,14 @@ def _content(file: Path) -> bytes | None:
         return None
 
 
-def _apply(client: Client, site: Path) -> None:
-    body = SiteBody([*gather([site])], dict(client.constants))
-    client.ask("POST", "/v1/apply", Applied, body=body)
+def _apply(access: Access, site: Path) -> None:
+    body = SiteBody([*gather([site])], access.constants)
+    with Client(access) as client:
+        client.ask(calls.apply(body))
 
 
-async def _show(client: Client) -> int:
-    await live.show(client)
+async def _show(access: Access) -> int:
+    await live.show(access)
     return 0
 
 

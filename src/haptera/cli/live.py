@@ -8,11 +8,10 @@ import click
 
 from haptera.api.shapes import Event
 from haptera.cli.cells import Board, Cell
-from haptera.cli.client import Client
 from haptera.cli.groups import in_front
 from haptera.cli.printing import is_terminal
-from haptera.cli.stream import Broken, follow
 from haptera.cli.words import sentence
+from haptera.client import Access, AsyncClient, Broken, calls
 from haptera.model.views import Condition, EntityView
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _SIGNS: Final = {  # told apart without colours too
 }
 
 
-async def show(client: Client) -> None:
+async def show(access: Access) -> None:
     """Show the cluster until cancelled; redrawn ten times a second at most.
 
     Raises:
@@ -48,7 +47,7 @@ async def show(client: Client) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_draw(screen) if is_terminal() else _tell(screen))
-            tasks.create_task(_take(client, screen))
+            tasks.create_task(_take(access, screen))
     except ExceptionGroup as group:
         raise group.exceptions[0] from None  # the other task was cancelled for it
 
@@ -92,8 +91,8 @@ class _Screen:
         return asyncio.get_running_loop().time()
 
 
-async def _take(client: Client, screen: _Screen) -> None:
-    async with aclosing(follow(client)) as stream:
+async def _take(access: Access, screen: _Screen) -> None:
+    async with aclosing(AsyncClient(access).follow(calls.events())) as stream:
         async for news in stream:
             if isinstance(news, Broken):
                 screen.broken = news.error.what

@@ -9,9 +9,10 @@ from typing import Final
 import click
 
 import haptera
-from haptera.cli.client import Client, UnreachableError, find_client
 from haptera.cli.lazy import Lazy
 from haptera.cli.printing import print_error
+from haptera.client import Access, Client, UnreachableError, find
+from haptera.client.protocol import ANSWER_WITHIN_S
 from haptera.model.errors import HapteraError
 
 OK: Final = 0
@@ -78,10 +79,25 @@ def the_client(ctx: click.Context) -> Client:
     Raises:
         HapteraError: there is no client file, or it is none.
     """
-    client, warning = find_client(ctx.obj, Path.cwd())
-    if warning is not None:
-        click.secho(f"warning: {warning}", err=True, fg="yellow")
-    return client
+    return client_of(ctx, the_access(ctx))
+
+
+def the_access(ctx: click.Context) -> Access:
+    """Whom this call asks, and as whom.
+
+    Raises:
+        HapteraError: there is no client file, or it is none.
+    """
+    found = find(ctx.obj)
+    if found.warning is not None:
+        click.secho(f"warning: {found.warning}", err=True, fg="yellow")
+    return found.access
+
+
+def client_of(ctx: click.Context, access: Access) -> Client:
+    """A client that tells a person where an answer takes long; closed when the call ends."""
+    text = f"waiting for {access.url}, for up to {ANSWER_WITHIN_S:.0f} s"
+    return ctx.with_resource(Client(access, waiting=lambda: click.echo(text, err=True)))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

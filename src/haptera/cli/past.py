@@ -5,14 +5,14 @@ from typing import Final, assert_never
 
 import click
 
-from haptera.api.shapes import Applied, Audit, Happenings
 from haptera.cli.apply import counted, print_planned
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
+from haptera.client import calls
 from haptera.model.entity import parse_entity
 from haptera.model.nodeset import fold
-from haptera.model.past import Changed, Deed, Happened, Page, Sort
+from haptera.model.past import Changed, Deed, Happened, Sort
 from haptera.model.walltime import utc_text, utc_text_s
 
 _SHOWN: Final = 100
@@ -43,13 +43,12 @@ def history(
     if audit:
         if selector is not None:
             raise click.UsageError("--audit is about everything: leave SELECTOR out")
-        deeds = client.get("/v1/audit", Audit, {"limit": str(limit)})
+        deeds = client.ask(calls.audit(limit=limit))
         _print_rows(deeds, [_deed(one) for one in reversed(deeds.deeds)], output)
         return
-    query = {"limit": str(limit), **({} if selector is None else {"select": selector})}
-    page = client.get("/v1/history", Page, query)
+    page = client.ask(calls.history(selector, limit=limit))
     if everything:
-        happened = client.get("/v1/happenings", Happenings, query).happened
+        happened = client.ask(calls.happenings(selector, limit=limit)).happened
         _print_rows([page, happened], _all_lines(page.changes, happened)[-limit:], output)
         return
     _print_rows(page, _lines(reversed(page.changes)), output)
@@ -72,8 +71,8 @@ def revert(
     Each value becomes what it was before, and belongs to whom it did. What would run is shown
     first.
     """
-    client, path = the_client(ctx), f"/v1/revert/{revision}"
-    planned = client.ask("POST", path, Applied, query={"dry_run": "1"})
+    client = the_client(ctx)
+    planned = client.ask(calls.revert(revision, dry_run=True))
     if dry_run and Format(output) is not Format.TABLE:
         print_data(planned, output)
         return
@@ -83,7 +82,7 @@ def revert(
         return
     if not yes:
         click.confirm("\nrevert it?", abort=True, err=True)
-    answer = client.ask("POST", path, Applied, query=None if why is None else {"why": why})
+    answer = client.ask(calls.revert(revision, why=why))
     if Format(output) is Format.TABLE:
         click.echo(f"{counted(answer)} written (revision {answer.revision})")
     else:

@@ -1,12 +1,11 @@
 """`haptera set` and `unset`: one entity's desired values, in one's own name."""
 
-from collections.abc import Mapping
-
 import click
 
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.words import details, sentence
+from haptera.client import Call, calls
 from haptera.model.errors import HapteraError
 from haptera.model.views import EntityView
 
@@ -39,7 +38,7 @@ def set_values(
       haptera set node:n1 power=off -m "new fans"
       haptera set service:web@n1 port=8081 run=running --take
     """
-    _patch(ctx, entity, dict(map(_pair, values)), _query(take, why), output)
+    _write(ctx, calls.desire(entity, dict(map(_pair, values)), take=take, why=why), output)
 
 
 @click.command("unset")
@@ -66,18 +65,11 @@ def unset_values(
       haptera unset node:n1 power
       haptera unset service:web@n1 port run -m "as all others"
     """
-    _patch(ctx, entity, dict.fromkeys(names), _query(take, why), output)
+    _write(ctx, calls.desire(entity, dict.fromkeys(names), take=take, why=why), output)
 
 
-def _patch(
-    ctx: click.Context,
-    entity: str,
-    patch: Mapping[str, str | None],
-    query: Mapping[str, str],
-    output: str,
-) -> None:
-    path = f"/v1/entities/{entity}/desired"
-    view = the_client(ctx).ask("PATCH", path, EntityView, query=query, body=patch)
+def _write(ctx: click.Context, call: Call[EntityView], output: str) -> None:
+    view = the_client(ctx).ask(call)
     if Format(output) is not Format.TABLE:
         print_data(view, output)
         return
@@ -91,7 +83,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and sign):
         raise HapteraError(f"{text!r} is no value", do="write NAME=VALUE")
     return name, value
-
-
-def _query(take: bool, why: str | None) -> dict[str, str]:
-    return ({"take": "1"} if take else {}) | ({} if why is None else {"why": why})

@@ -2,10 +2,10 @@
 
 import click
 
-from haptera.api.shapes import TokenBody, TokenMade, Tokens, TokenView
-from haptera.cli.client import ClientFile
+from haptera.api.shapes import TokenView
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.client import Access, calls
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.runtime.tokens import Scope
 
@@ -50,10 +50,10 @@ def make(
       haptera token make eve --scope write --within "rack1n*" --client-file > eve.json
     """
     client = the_client(ctx)
-    body = TokenBody(name, Scope(scope), parse_duration_ms(duration) // _MS_PER_S, within)
-    made = client.ask("POST", "/v1/tokens", TokenMade, body=body)
+    for_s = parse_duration_ms(duration) // _MS_PER_S
+    made = client.ask(calls.make_token(name, Scope(scope), for_s=for_s, within=within))
     if client_file:
-        print_data(ClientFile(client.url, made.text), Format.JSON)
+        print_data(Access(client.access.url, made.text), Format.JSON)
     elif Format(output) is Format.TABLE:
         click.echo(made.text)
         click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
@@ -72,7 +72,7 @@ def list_(ctx: click.Context, output: str) -> None:
       haptera token list
       haptera token list -o json
     """
-    answer = the_client(ctx).get("/v1/tokens", Tokens)
+    answer = the_client(ctx).ask(calls.tokens())
     if Format(output) is not Format.TABLE:
         print_data(answer.tokens, output)
         return
@@ -95,7 +95,7 @@ def revoke(ctx: click.Context, ids: tuple[str, ...]) -> None:
     """
     client = the_client(ctx)
     for one in ids:
-        view = client.ask("DELETE", f"/v1/tokens/{one}", TokenView)
+        view = client.ask(calls.revoke_token(one))
         click.echo(f"{view.id} of {view.name} is revoked")
 
 

@@ -1,17 +1,16 @@
 """`haptera watch`: each change as it comes, until Ctrl-C."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import aclosing
 
 import click
 import msgspec
 
-from haptera.cli.client import Client
-from haptera.cli.main import the_client
+from haptera.api.shapes import Event
+from haptera.cli.main import the_access
 from haptera.cli.printing import Format, print_error
-from haptera.cli.stream import Broken, follow
 from haptera.cli.words import COLOURS, printable, values
+from haptera.client import Access, AsyncClient, Broken, Call, calls
 from haptera.model.news import News
 from haptera.model.selector import parse_selector
 from haptera.model.views import EntityView
@@ -40,20 +39,19 @@ def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], outp
     A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
     What comes to be selected is told, and what no longer is has left.
     """
-    client = the_client(ctx)
-    query = {} if selector is None else {"select": parse_selector(selector).text}
-    if types:
-        query["types"] = ",".join(types)
+    access = the_access(ctx)
+    select = None if selector is None else parse_selector(selector).text
+    call = calls.events(select, types=[News(one) for one in types] or None)
     try:
-        asyncio.run(_watch(client, query, Format(output)))
+        asyncio.run(_watch(access, call, Format(output)))
     except KeyboardInterrupt:
         return
 
 
-async def _watch(client: Client, query: Mapping[str, str], output: Format) -> None:
+async def _watch(access: Access, call: Call[Event], output: Format) -> None:
     lines: dict[str, str] = {}
     told: str | None = None
-    async with aclosing(follow(client, query)) as stream:
+    async with aclosing(AsyncClient(access).follow(call)) as stream:
         async for news in stream:
             if isinstance(news, Broken):
                 # Tried again and again, told once.

@@ -1,0 +1,89 @@
+"""Where the API is and by which token it is asked: what a client file holds, and finding one."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.client.address import parse_address
+from haptera.client.errors import UnreachableError
+from haptera.model.errors import HapteraError
+
+CLIENT_FILE: Final = Path(".haptera") / "client.json"
+VARIABLE: Final = "HAPTERA_CLIENT"
+PLACES_SEARCHED_MAX: Final = 64
+
+
+class Access(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whom to ask, and as whom; a client file holds one as JSON.
+
+    `constants` are handed in with each site file; `page` is the address of the status page, with
+    a read-only token. A Unix socket (`unix:/PATH`) may need no token.
+    """
+
+    url: str
+    token: str | None = None
+    constants: dict[str, str] = {}
+    page: str | None = None
+
+    def __repr__(self) -> str:
+        """Without what would let a reader of logs in."""
+        return f"Access({self.url!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a client file holds, where it is, and what is doubtful about it."""
+
+    access: Access
+    path: Path
+    warning: str | None
+
+
+def find(given: Path | None = None, *, start: Path | None = None) -> Found:
+    """The client file given, named by $HAPTERA_CLIENT, or nearest above `start` (or here).
+
+    Raises:
+        HapteraError: there is no such file, or it is none.
+    """
+    path = given or _named() or _nearest(start or Path.cwd())
+    try:
+        text, mode = path.read_bytes(), path.stat().st_mode
+    except OSError as error:
+        raise UnreachableError(
+            f"no client file: {error.strerror}", where=str(path), do="name one with --client"
+        ) from None
+    try:
+        access = msgspec.json.decode(text, type=Access)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HapteraError(
+            f"is no client file: {error}",
+            where=str(path),
+            do='write {"url": "http://…", "token": "…"}',
+        ) from None
+    try:
+        parse_address(access.url)
+    except HapteraError as error:
+        raise HapteraError(error.what, where=str(path), do=error.do) from None
+    open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
+    warning = f"{path} can be read by others; chmod 600 it" if open_to_others else None
+    return Found(access, path, warning)
+
+
+def _named() -> Path | None:
+    text = os.environ.get(VARIABLE)
+    return Path(text) if text else None
+
+
+def _nearest(start: Path) -> Path:
+    for folder in [start, *start.parents][:PLACES_SEARCHED_MAX]:
+        if (path := folder / CLIENT_FILE).exists():
+            return path
+    raise UnreachableError(
+        f"no {CLIENT_FILE} here or in a folder above",
+        where=str(start),
+        do=f"start a lab with `haptera lab`, or name a file with --client or ${VARIABLE}",
+    )

@@ -1,0 +1,71 @@
+"""Where an API is: a host and a port, with or without TLS, or a Unix socket on this machine."""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from haptera.model.errors import HapteraError
+
+_PORTS: Final = {"http": 80, "https": 443}
+_UNIX: Final = "unix"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host reached over the network."""
+
+    name: str
+    port: int
+    secure: bool
+
+    @property
+    def header(self) -> str:
+        """What a request says whom it asks.
+
+        >>> Host("::1", 4270, secure=False).header
+        '[::1]:4270'
+        """
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return f"{name}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """A socket in the file system: who may ask is told by who opens it."""
+
+    path: str
+
+    @property
+    def header(self) -> str:
+        return "localhost"
+
+
+Address = Host | UnixSocket
+
+
+def parse_address(url: str) -> Address:
+    """The address that a URL names.
+
+    >>> parse_address("http://127.0.0.1:4270")
+    Host(name='127.0.0.1', port=4270, secure=False)
+    >>> parse_address("unix:/run/haptera/api.sock")
+    UnixSocket(path='/run/haptera/api.sock')
+
+    Raises:
+        HapteraError: it names none.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise HapteraError(f"{url!r} is no URL: {error}", do=_HOW) from None
+    if parts.scheme == _UNIX and parts.path.startswith("/") and not parts.netloc:
+        return UnixSocket(unquote(parts.path))
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise HapteraError(f"{url!r} is no URL", do=_HOW)
+    if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+        raise HapteraError(f"{url!r} names more than a host and a port", do=_HOW)
+    return Host(parts.hostname, port or _PORTS[parts.scheme], parts.scheme == "https")
+
+
+_HOW: Final = "write http://HOST:PORT, https://HOST:PORT or unix:/PATH"

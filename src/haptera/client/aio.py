@@ -1,0 +1,176 @@
+"""The client for programs on asyncio: many calls at a time."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Final, Self, TypeVar, assert_never
+
+from haptera.api.shapes import Event
+from haptera.client.access import Access
+from haptera.client.address import Address, UnixSocket, parse_address
+from haptera.client.call import Call, Given
+from haptera.client.protocol import (
+    KEPT_MAX,
+    Arrived,
+    Asking,
+    Broken,
+    Done,
+    Open,
+    Operation,
+    Pause,
+    Receive,
+    Send,
+    Waiting,
+    asking,
+    following,
+)
+
+_RECEIVED_BYTES_MAX: Final = 1 << 18
+
+Shape = TypeVar("Shape")
+Outcome = TypeVar("Outcome")
+
+
+class AsyncClient:
+    """Asks the API where, and as whom, `access` says; many calls may be under way.
+
+    `waiting` is called where an answer takes long.
+    """
+
+    def __init__(self, access: Access, waiting: Callable[[], None] | None = None) -> None:
+        self.access = access
+        self._waiting = waiting
+        self._address = parse_address(access.url)
+        self._kept: list[_Wire] = []
+
+    async def ask(self, call: Call[Shape]) -> Shape:
+        """Make a call; its answer.
+
+        Raises:
+            UnreachableError: nobody answers there.
+            RefusedError: the server refuses, and says why.
+        """
+        return (await self.tagged(call)).value
+
+    async def tagged(self, call: Call[Shape]) -> Given[Shape]:
+        """Make a call; its answer, with the tag of its version.
+
+        Raises:
+            UnreachableError, RefusedError: as of `ask`.
+        """
+        kept = self._kept.pop() if call.repeatable and self._kept else None
+        wire, keeps = kept or self._wire(), False
+        try:
+            done = await _done(wire, asking(call, self.access, kept=kept is not None))
+            keeps = done.keeps and len(self._kept) < KEPT_MAX
+        finally:
+            if keeps:
+                self._kept.append(wire)
+            else:
+                wire.close()
+        return done.given
+
+    async def follow(self, call: Call[Event]) -> AsyncGenerator[Arrived | Broken, None]:
+        """What changes, as it does, over breaks, until nobody listens.
+
+        Raises:
+            RefusedError: the server refuses, and says why.
+        """
+        wire, operations = self._wire(), following(call, self.access)
+        try:
+            operation = next(operations)
+            while True:
+                if isinstance(operation, Arrived | Broken):
+                    yield operation
+                    operation = next(operations)
+                else:
+                    operation = await _advance(wire, operations, operation)
+        finally:
+            wire.close()
+
+    def close(self) -> None:
+        while self._kept:
+            self._kept.pop().close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def _wire(self) -> "_Wire":
+        return _Wire(self._address, self._waiting)
+
+
+class _Wire:
+    """One connection at a time."""
+
+    def __init__(self, address: Address, waiting: Callable[[], None] | None) -> None:
+        self._address = address
+        self._waiting = waiting
+        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def do(self, operation: Operation) -> bytes:
+        """Do an operation; what was received, if it is that.
+
+        Raises:
+            OSError: it could not be done.
+        """
+        match operation:
+            case Open(within_s):
+                self.close()
+                async with asyncio.timeout(within_s):
+                    self._ends = await _connected(self._address)
+            case Send(data, within_s):
+                _, writer = self._open()
+                writer.write(data)
+                async with asyncio.timeout(within_s):
+                    await writer.drain()
+            case Receive(within_s):
+                reader, _ = self._open()
+                async with asyncio.timeout(within_s):
+                    return await reader.read(_RECEIVED_BYTES_MAX)
+            case Pause(for_s):
+                await asyncio.sleep(for_s)
+            case Waiting():
+                if self._waiting is not None:
+                    self._waiting()
+            case _:
+                assert_never(operation)
+        return b""
+
+    def close(self) -> None:
+        if self._ends is not None:
+            self._ends[1].close()
+            self._ends = None
+
+    def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        assert self._ends is not None, "it was opened first"
+        return self._ends
+
+
+async def _done(wire: _Wire, operations: Asking[Shape]) -> Done[Shape]:
+    operation = next(operations)
+    while not isinstance(operation, Done):
+        operation = await _advance(wire, operations, operation)
+    return operation
+
+
+async def _advance(
+    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None], operation: Operation
+) -> Operation | Outcome:
+    """Do an operation; the next one."""
+    try:
+        received = await wire.do(operation)
+    except OSError as error:
+        return operations.throw(error)
+    return operations.send(received)
+
+
+async def _connected(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(address, UnixSocket):
+        return await asyncio.open_unix_connection(address.path, limit=_RECEIVED_BYTES_MAX)
+    context = ssl.create_default_context() if address.secure else None
+    return await asyncio.open_connection(
+        address.name, address.port, limit=_RECEIVED_BYTES_MAX, ssl=context
+    )

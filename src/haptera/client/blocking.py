@@ -1,0 +1,184 @@
+"""The client for programs that wait: a socket at a time."""
+
+import select
+import socket
+from collections.abc import Callable, Generator, Iterator
+from typing import Final, Self, TypeVar, assert_never
+
+from haptera.api.shapes import Event
+from haptera.client.access import Access
+from haptera.client.address import Address, UnixSocket, parse_address
+from haptera.client.call import Call, Given
+from haptera.client.protocol import (
+    KEPT_MAX,
+    Arrived,
+    Asking,
+    Broken,
+    Done,
+    Open,
+    Operation,
+    Pause,
+    Receive,
+    Send,
+    Waiting,
+    asking,
+    following,
+)
+
+_RECEIVED_BYTES_MAX: Final = 1 << 18
+
+Shape = TypeVar("Shape")
+Outcome = TypeVar("Outcome")
+
+
+class Client:
+    """Asks the API where, and as whom, `access` says; several threads may use one.
+
+    `waiting` is called where an answer takes long.
+    """
+
+    def __init__(self, access: Access, waiting: Callable[[], None] | None = None) -> None:
+        self.access = access
+        self._waiting = waiting
+        self._address = parse_address(access.url)
+        self._kept: list[_Wire] = []
+
+    def ask(self, call: Call[Shape]) -> Shape:
+        """Make a call; its answer.
+
+        Raises:
+            UnreachableError: nobody answers there.
+            RefusedError: the server refuses, and says why.
+        """
+        return self.tagged(call).value
+
+    def tagged(self, call: Call[Shape]) -> Given[Shape]:
+        """Make a call; its answer, with the tag of its version.
+
+        Raises:
+            UnreachableError, RefusedError: as of `ask`.
+        """
+        kept = self._kept.pop() if call.repeatable and self._kept else None
+        wire, keeps = kept or self._wire(), False
+        try:
+            done = _done(wire, asking(call, self.access, kept=kept is not None))
+            keeps = done.keeps and len(self._kept) < KEPT_MAX
+        finally:
+            if keeps:
+                self._kept.append(wire)
+            else:
+                wire.close()
+        return done.given
+
+    def follow(self, call: Call[Event]) -> Iterator[Arrived | Broken]:
+        """What changes, as it does, over breaks, until nobody listens.
+
+        Raises:
+            RefusedError: the server refuses, and says why.
+        """
+        wire, operations = self._wire(), following(call, self.access)
+        try:
+            operation = next(operations)
+            while True:
+                if isinstance(operation, Arrived | Broken):
+                    yield operation
+                    operation = next(operations)
+                else:
+                    operation = _advance(wire, operations, operation)
+        finally:
+            wire.close()
+
+    def close(self) -> None:
+        while self._kept:
+            self._kept.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wire(self) -> "_Wire":
+        return _Wire(self._address, self._waiting)
+
+
+class _Wire:
+    """One connection at a time."""
+
+    def __init__(self, address: Address, waiting: Callable[[], None] | None) -> None:
+        self._address = address
+        self._waiting = waiting
+        self._socket: socket.socket | None = None
+
+    def do(self, operation: Operation) -> bytes:
+        """Do an operation; what was received, if it is that.
+
+        Raises:
+            OSError: it could not be done.
+        """
+        match operation:
+            case Open(within_s):
+                self.close()
+                self._socket = _connected(self._address, within_s)
+            case Send(data, within_s):
+                self._open(within_s).sendall(data)
+            case Receive(within_s):
+                return self._open(within_s).recv(_RECEIVED_BYTES_MAX)
+            case Pause(for_s):
+                select.select((), (), (), for_s)
+            case Waiting():
+                if self._waiting is not None:
+                    self._waiting()
+            case _:
+                assert_never(operation)
+        return b""
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _open(self, within_s: float) -> socket.socket:
+        assert self._socket is not None, "it was opened first"
+        self._socket.settimeout(within_s)
+        return self._socket
+
+
+def _done(wire: _Wire, operations: Asking[Shape]) -> Done[Shape]:
+    operation = next(operations)
+    while not isinstance(operation, Done):
+        operation = _advance(wire, operations, operation)
+    return operation
+
+
+def _advance(
+    wire: _Wire, operations: Generator[Operation | Outcome, bytes, None], operation: Operation
+) -> Operation | Outcome:
+    """Do an operation; the next one."""
+    try:
+        received = wire.do(operation)
+    except OSError as error:
+        return operations.throw(error)
+    return operations.send(received)
+
+
+def _connected(address: Address, within_s: float) -> socket.socket:
+    if isinstance(address, UnixSocket):
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(within_s)
+            connection.connect(address.path)
+        except OSError:
+            connection.close()
+            raise
+        return connection
+    plain = socket.create_connection((address.name, address.port), within_s)
+    if not address.secure:
+        return plain
+    import ssl  # only here: it takes as long as all of a client else
+
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=address.name)
+    except OSError:
+        plain.close()
+        raise

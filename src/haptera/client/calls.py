@@ -1,0 +1,208 @@
+"""All calls of the API, each said once: a client of either sort sends them.
+
+What is left out (None) is not sent. A `why` is kept in the history; with `take`, values are taken
+over from those to whom they belong; with `dry_run`, nothing is changed.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from haptera.api.shapes import (
+    Applied,
+    Audit,
+    Difference,
+    Entities,
+    Event,
+    Exported,
+    FreezeBody,
+    FreezeView,
+    Frozen,
+    Happenings,
+    Health,
+    LogView,
+    Past,
+    Retried,
+    SiteBody,
+    SummaryView,
+    Thawed,
+    TokenBody,
+    TokenMade,
+    Tokens,
+    TokenView,
+)
+from haptera.client.call import Call, path
+from haptera.model.graph import DrawingView
+from haptera.model.news import News
+from haptera.model.past import Page
+from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.runtime.tokens import Scope
+
+
+def health() -> Call[Health]:
+    """That the parent runs, and its version; needs no token."""
+    return Call("GET", path("health"), Health)
+
+
+def summary() -> Call[SummaryView]:
+    """How many entities of each kind stand in each condition."""
+    return Call("GET", path("summary"), SummaryView)
+
+
+def entities(select: str | None = None, *, kind: str | None = None) -> Call[Entities]:
+    """All entities, or those that a selector means, or of a kind."""
+    return Call("GET", path("entities"), Entities, _query(select=select, kind=kind))
+
+
+def entity(name: str) -> Call[EntityView]:
+    """One entity, as `node:n1` or `service:web@n1`."""
+    return Call("GET", path("entities", name), EntityView)
+
+
+def detail(name: str) -> Call[EntityDetail]:
+    """One entity, why its chain is as it is, and how its node's agent sees it: takes a moment."""
+    return Call("GET", path("entities", name), EntityDetail, {"agent": "1", "explain": "1"})
+
+
+def graph(name: str) -> Call[DrawingView]:
+    """All that can be known of an entity's class and what leads where, its chain marked."""
+    return Call("GET", path("entities", name, "graph"), DrawingView)
+
+
+def log(name: str) -> Call[LogView]:
+    """The last lines that a module or a service has written."""
+    return Call("GET", path("entities", name, "log"), LogView)
+
+
+def desire(
+    name: str,
+    values: Mapping[str, str | int | None],
+    *,
+    take: bool = False,
+    why: str | None = None,
+    if_match: str | None = None,
+) -> Call[EntityView]:
+    """Desire values of an entity, in one's own name; None desires nothing any more.
+
+    With `if_match`, the tag of an earlier answer, only if nothing of it changed since.
+    """
+    headers = {} if if_match is None else {"If-Match": if_match}
+    query = _query(take=take, why=why)
+    return Call(
+        "PATCH", path("entities", name, "desired"), EntityView, query, dict(values), headers
+    )
+
+
+def retry(name: str, *, why: str | None = None) -> Call[Retried]:
+    """Try an entity again at once."""
+    return Call("POST", path("entities", name, "retry"), Retried, _query(why=why))
+
+
+def apply(
+    site: SiteBody, *, dry_run: bool = False, take: bool = False, why: str | None = None
+) -> Call[Applied]:
+    """Make a site what the cluster should be."""
+    return Call("POST", path("apply"), Applied, _query(dry_run=dry_run, take=take, why=why), site)
+
+
+def diff(site: SiteBody) -> Call[Difference]:
+    """In what a site and what is in force differ."""
+    return Call("POST", path("diff"), Difference, body=site)
+
+
+def export(owner: str | None = None) -> Call[Exported]:
+    """What is in force as a site file, or what one owner has of it."""
+    return Call("GET", path("export"), Exported, _query(owner=owner))
+
+
+def freezes() -> Call[Frozen]:
+    """All freezes."""
+    return Call("GET", path("freezes"), Frozen)
+
+
+def freeze(selector: str, reason: str, *, for_s: int | None = None) -> Call[FreezeView]:
+    """Begin no step on what a selector names; without `for_s`, until somebody thaws it."""
+    return Call("POST", path("freezes"), FreezeView, body=FreezeBody(selector, reason, for_s))
+
+
+def thaw(selector: str, *, why: str | None = None) -> Call[Thawed]:
+    """Let go on what a selector names."""
+    return Call("DELETE", path("freezes"), Thawed, _query(selector=selector, why=why))
+
+
+def brake() -> Call[BrakeView]:
+    """Why the brake is on, and for how long."""
+    return Call("GET", path("brake"), BrakeView)
+
+
+def release_brake(*, why: str | None = None) -> Call[BrakeView]:
+    """Let disruptive steps go on; the answer is how the brake stood before."""
+    return Call("DELETE", path("brake"), BrakeView, _query(why=why))
+
+
+def history(
+    select: str | None = None, *, limit: int | None = None, before: int | None = None
+) -> Call[Page]:
+    """What was changed of what is desired, latest first; `before` is an earlier page's."""
+    return Call("GET", path("history"), Page, _query(select=select, limit=limit, before=before))
+
+
+def happenings(select: str | None = None, *, limit: int | None = None) -> Call[Happenings]:
+    """What was seen, where it stood, what was tried, latest first."""
+    return Call("GET", path("happenings"), Happenings, _query(select=select, limit=limit))
+
+
+def past(at_s: int, select: str | None = None) -> Call[Past]:
+    """How entities were at a time, in seconds since 1970."""
+    return Call("GET", path("past"), Past, _query(at=at_s, select=select))
+
+
+def audit(*, limit: int | None = None) -> Call[Audit]:
+    """What was asked for of all that changes anything, by whom, latest first."""
+    return Call("GET", path("audit"), Audit, _query(limit=limit))
+
+
+def revert(revision: int, *, dry_run: bool = False, why: str | None = None) -> Call[Applied]:
+    """Undo the write that made a revision."""
+    query = _query(dry_run=dry_run, why=why)
+    return Call("POST", path("revert", str(revision)), Applied, query)
+
+
+def tokens() -> Call[Tokens]:
+    """All tokens that hold."""
+    return Call("GET", path("tokens"), Tokens)
+
+
+def make_token(
+    name: str, scope: Scope, *, for_s: int, within: str | None = None
+) -> Call[TokenMade]:
+    """Make a token for a user."""
+    body = TokenBody(name, scope, for_s, within)
+    return Call("POST", path("tokens"), TokenMade, body=body)
+
+
+def revoke_token(key: str) -> Call[TokenView]:
+    """Take a token back, by its id."""
+    return Call("DELETE", path("tokens", key), TokenView)
+
+
+def events(
+    select: str | None = None,
+    *,
+    types: Iterable[News] | None = None,
+    kinds: Iterable[str] | None = None,
+) -> Call[Event]:
+    """What changes, as it does: to be followed, not asked."""
+    query = _query(
+        types=None if types is None else ",".join(types),
+        kinds=None if kinds is None else ",".join(kinds),
+        select=select,
+    )
+    return Call("GET", path("events"), Event, query)
+
+
+def _query(**named: str | int | None) -> dict[str, str]:
+    """What of these is said, as the API reads it."""
+    return {
+        name: str(int(value) if isinstance(value, bool) else value)
+        for name, value in named.items()
+        if value is not None and value is not False
+    }

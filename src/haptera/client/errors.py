@@ -1,0 +1,55 @@
+"""What may go wrong with a call: nobody answers, or the answer is a problem."""
+
+import os
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from haptera.api.shapes import ProblemView
+from haptera.model.errors import HapteraError, InputError
+
+
+class UnreachableError(HapteraError):
+    """There is nobody to ask."""
+
+
+class RefusedError(InputError):
+    """The server's problem document, `status` with it: all that is wrong, where, and what to do."""
+
+    def __init__(self, status: int, errors: Sequence[HapteraError]) -> None:
+        super().__init__(errors)
+        self.status = status
+
+
+def unreachable(url: str, error: Exception) -> UnreachableError:
+    """The failure of a socket in words."""
+    return UnreachableError(
+        f"cannot reach the parent: {_words(error)}",
+        where=url,
+        do="see that it runs, and that the client file names its address",
+    )
+
+
+def refused(answer: bytes, url: str, status: int) -> HapteraError:
+    """The server's problem document as the error that it was there."""
+    try:
+        view = msgspec.json.decode(answer, type=ProblemView)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        what = f"answered {status} without a reason"
+        return RefusedError(status, [HapteraError(what, where=url, do="see its log")])
+    if status == HTTPStatus.UNAUTHORIZED:
+        advice = "use the client file that this parent wrote last, .haptera/client.json"
+        return RefusedError(status, [HapteraError(view.what, where=url, do=advice)])
+    errors = [HapteraError(one.what, where=one.where, do=one.do) for one in view.errors]
+    own = HapteraError(view.what, where=view.where, do=view.do)
+    return RefusedError(status, errors or [own])
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return "no answer in time"
+    # By its number: what asyncio puts in words names the address once more.
+    number = error.errno if isinstance(error, OSError) else None
+    words = os.strerror(number) if number is not None and number > 0 else str(error)
+    return words or type(error).__name__

@@ -1,0 +1,237 @@
+"""How a call is made, without a socket: which operation comes next, and what comes of them all.
+
+A client of either sort does the operations that `asking` and `following` yield, and sends back
+the bytes that it received, or throws in what failed.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, Generic, NoReturn, TypeAlias, TypeVar
+
+import msgspec
+
+from haptera.api.shapes import Event
+from haptera.client.access import Access
+from haptera.client.address import parse_address
+from haptera.client.call import Call, Given
+from haptera.client.errors import refused, unreachable
+from haptera.client.http1 import Answer, request
+from haptera.client.sse import Events
+from haptera.model.errors import HapteraError
+
+CONNECT_WITHIN_S: Final = 10.0
+# Between two pieces of an answer, and until the first.
+ANSWER_WITHIN_S: Final = 60.0
+TELL_WAITING_AFTER_S: Final = 3.0
+ANSWER_BYTES_MAX: Final = 512 * 1_048_576
+# The server says that it is there every 15 s.
+SILENCE_S: Final = 45.0
+BACK_OFF_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+# Connections that one client keeps for its next calls.
+KEPT_MAX: Final = 4
+
+Shape = TypeVar("Shape")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Connect, in place of any connection that there was."""
+
+    within_s: float = CONNECT_WITHIN_S
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    data: bytes
+    within_s: float = ANSWER_WITHIN_S
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Send in what comes; nothing where the connection ended."""
+
+    within_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The answer takes long: say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Shape]):
+    """All is done; `keeps` says that the connection may serve the next call."""
+
+    given: Given[Shape]
+    keeps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """News; with `fresh`, all that was known before is to be forgotten."""
+
+    fresh: bool
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The stream broke and is tried again."""
+
+    error: HapteraError
+
+
+Operation: TypeAlias = Open | Send | Receive | Pause | Waiting
+Asking: TypeAlias = Generator[Operation | Done[Shape], bytes, None]
+Following: TypeAlias = Generator[Operation | Arrived | Broken, bytes, None]
+_Exchange: TypeAlias = Generator[Operation, bytes, tuple[Answer, bytes]]
+
+
+def asking(call: Call[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
+    """One call; `kept` says that there is a connection already, of an earlier one.
+
+    Raises:
+        UnreachableError: nobody answers there.
+        RefusedError: the answer is a problem, in the server's words.
+        HapteraError: it is of another shape.
+    """
+    data = _request(call, access)
+    try:
+        answer, body = yield from _exchange(data, kept=kept)
+    except (OSError, EOFError, ValueError) as error:
+        raise unreachable(access.url, error) from None
+    assert answer.status is not None, "it has ended"
+    if not 200 <= answer.status < 300:
+        raise refused(body, access.url, answer.status)
+    given = Given(_decoded(body, call.gives, access.url), answer.headers.get("etag"))
+    yield Done(given, answer.keeps)
+
+
+def following(call: Call[Event], access: Access) -> Following:
+    """What the server tells, as it comes; after a break, what was missed.
+
+    Raises:
+        RefusedError: the server refuses (a wrong token, say).
+    """
+    place = _Place()
+    while True:
+        try:
+            yield from _stream(call, access, place)
+        except _GoneError:
+            place.id = None
+            continue
+        except (OSError, EOFError, ValueError) as error:
+            yield Broken(unreachable(access.url, error))
+        yield Pause(BACK_OFF_S[min(place.breaks, len(BACK_OFF_S) - 1)])
+        place.breaks += 1
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a stream was read, and how often it broke since anything came."""
+
+    id: str | None = None
+    breaks: int = 0
+
+
+class _GoneError(Exception):
+    """The place in the stream is no longer known there."""
+
+
+def _exchange(data: bytes, *, kept: bool) -> _Exchange:
+    if kept:
+        try:
+            return (yield from _answered(data))
+        except (ConnectionError, EOFError):
+            pass  # It was closed meanwhile; only what may be sent again is sent over a kept one.
+    yield Open()
+    return (yield from _answered(data))
+
+
+def _answered(data: bytes) -> _Exchange:
+    yield Send(data)
+    answer, body = Answer(), bytearray()
+    received = yield from _first()
+    while True:
+        body += answer.feed(received)
+        if len(body) > ANSWER_BYTES_MAX:
+            raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
+        if answer.ended:
+            return answer, bytes(body)
+        received = yield Receive(ANSWER_WITHIN_S)
+
+
+def _first() -> Generator[Operation, bytes, bytes]:
+    """The first bytes; whoever waits long is told."""
+    try:
+        return (yield Receive(TELL_WAITING_AFTER_S))
+    except TimeoutError:
+        yield Waiting()
+    return (yield Receive(ANSWER_WITHIN_S - TELL_WAITING_AFTER_S))
+
+
+def _stream(call: Call[Event], access: Access, place: _Place) -> Following:
+    headers = {"Accept": "text/event-stream"}
+    if place.id is not None:
+        headers["Last-Event-ID"] = place.id
+    yield Open()
+    yield Send(_request(call, access, headers))
+    answer, events = Answer(), Events()
+    body = answer.feed((yield Receive(CONNECT_WITHIN_S)))
+    while answer.status is None:
+        body = answer.feed((yield Receive(CONNECT_WITHIN_S)))
+    if answer.status != HTTPStatus.OK:
+        yield from _refuse(answer, body, access, place)
+    while True:
+        for sent in events.feed(body):
+            event = _decoded(sent.data, call.gives, access.url)
+            place.breaks = 0
+            yield Arrived(sent.name == "snapshot", event)
+            place.id = sent.place or place.id
+        if answer.ended:
+            raise EOFError("the stream ended")
+        body = answer.feed((yield Receive(SILENCE_S)))
+
+
+def _refuse(
+    answer: Answer, body: bytes, access: Access, place: _Place
+) -> Generator[Operation, bytes, NoReturn]:
+    if answer.status == HTTPStatus.GONE and place.id is not None:
+        raise _GoneError
+    while not answer.ended:
+        body += answer.feed((yield Receive(CONNECT_WITHIN_S)))
+        if len(body) > ANSWER_BYTES_MAX:
+            break
+    raise refused(body, access.url, answer.status or 0)
+
+
+def _request(call: Call[Shape], access: Access, more: dict[str, str] | None = None) -> bytes:
+    headers = {"Host": parse_address(access.url).header, **call.headers, **(more or {})}
+    if access.token is not None:
+        headers["Authorization"] = f"Bearer {access.token}"
+    body = None
+    if call.body is not None:
+        headers["Content-Type"] = "application/json"
+        body = msgspec.json.encode(call.body)
+    try:
+        return request(call.method, call.target, headers, body)
+    except ValueError as error:
+        what = f"cannot be sent: {error}"
+        raise HapteraError(what, where=access.url, do="mend the token or the header") from None
+
+
+def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:
+    try:
+        return msgspec.json.decode(answer, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HapteraError(
+            f"an answer of another shape: {error}",
+            where=url,
+            do="use the same version here as there",
+        ) from None

@@ -1,0 +1,105 @@
+"""Each call beside the API's own description of the endpoint that answers it."""
+
+import re
+from http import HTTPStatus
+
+import msgspec
+import pytest
+
+from haptera.api.app import endpoints
+from haptera.api.shapes import SiteBody, SiteFile
+from haptera.api.stream import StreamRoute
+from haptera.client import calls
+from haptera.config import Sites
+from haptera.model.news import News
+from haptera.runtime.tokens import Scope
+from tests.api.fake_backend import FakeBackend
+
+SITE = SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"})
+# Each call with all that it takes.
+CALLS = [
+    calls.health(),
+    calls.summary(),
+    calls.entities("rack1n[1-4]", kind="node"),
+    calls.entity("node:n1"),
+    calls.detail("node:n1"),
+    calls.graph("node:n1"),
+    calls.log("service:web@n1"),
+    calls.desire("node:n1", {"power": "on"}, take=True, why="fans", if_match='"7.1"'),
+    calls.retry("node:n1", why="new fans"),
+    calls.apply(SITE, dry_run=True, take=True, why="first"),
+    calls.diff(SITE),
+    calls.export("site"),
+    calls.freezes(),
+    calls.freeze("rack1*", "new fans", for_s=60),
+    calls.thaw("rack1*", why="done"),
+    calls.brake(),
+    calls.release_brake(why="known"),
+    calls.history("rack1*", limit=5, before=9),
+    calls.happenings("rack1*", limit=5),
+    calls.past(1_700_000_000, "rack1*"),
+    calls.audit(limit=5),
+    calls.revert(7, dry_run=True, why="wrong"),
+    calls.tokens(),
+    calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),
+    calls.revoke_token("6f1d"),
+    calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),
+]
+
+
+def served():
+    """Each endpoint that gives or takes JSON, or streams, by its method and path."""
+    backend = FakeBackend()
+    every = endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
+    media = ("application/json", "text/event-stream")
+    return {(one.method, one.path): one for one in every if one.contract.media_type in media}
+
+
+def answering(call):
+    """The endpoint that answers a call."""
+    found = [
+        one
+        for (method, path), one in served().items()
+        if method == call.method and re.fullmatch(re.sub(r"{\w+}", "[^/]+", path), call.path)
+    ]
+    assert len(found) == 1, f"{call.method} {call.path} is answered by {len(found)} endpoints"
+    return found[0]
+
+
+def test_whatever_the_api_answers_there_is_a_call_for():
+    said = {(one.method, one.path) for one in map(answering, CALLS)}
+    assert said == served().keys(), "say the call in haptera/client/calls.py, and add it above"
+
+
+def test_all_calls_are_held_beside_the_api():
+    named = {name for name, one in vars(calls).items() if callable(one) and is_call(one)}
+    assert len(CALLS) == len(named)
+
+
+def is_call(one):
+    return getattr(one, "__module__", None) == calls.__name__ and not one.__name__.startswith("_")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
+def test_a_call_sends_and_expects_what_its_endpoint_takes_and_gives(call):
+    contract = answering(call).contract
+    assert set(call.query) <= {one.name for one in contract.queries}
+    assert {one.name for one in contract.queries if one.required} <= set(call.query)
+    assert set(call.headers) <= set(contract.headers)
+    assert (call.body is None) == (contract.takes is None)
+    if contract.takes is not None:
+        msgspec.json.decode(msgspec.json.encode(call.body), type=contract.takes)
+    if contract.gives is not None:
+        # A view may be asked for without what was not asked for with it.
+        assert issubclass(contract.gives, call.gives)
+        assert contract.status in (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
+
+
+def test_only_what_changes_nothing_is_repeatable():
+    assert {one.method for one in CALLS if one.repeatable} == {"GET"}
+
+
+def test_a_name_cannot_leave_its_place_in_the_path():
+    assert calls.entity("node:n1/../../tokens?x#y").target == (
+        "/v1/entities/node:n1%2F..%2F..%2Ftokens%3Fx%23y"
+    )
