@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.api.app import endpoints
-from haptera.api.shapes import SiteBody, SiteFile
+from haptera.api.shapes import EntityPatch, SiteBody, SiteFile
 from haptera.api.stream import StreamRoute
 from haptera.client import calls
 from haptera.config import Sites
@@ -26,6 +26,14 @@ CALLS = [
     calls.graph("node:n1"),
     calls.log("service:web@n1"),
     calls.desire("node:n1", {"power": "on"}, take=True, why="fans", if_match='"7.1"'),
+    calls.describe("node:n1", {"rack": "1"}, take=True, why="moved", if_match='"7.1"'),
+    calls.patch(
+        [EntityPatch("node:n1", {"power": "on"})],
+        all_or_nothing=True,
+        dry_run=True,
+        take=True,
+        why="on",
+    ),
     calls.retry("node:n1", why="new fans"),
     calls.apply(SITE, dry_run=True, take=True, why="first"),
     calls.diff(SITE),

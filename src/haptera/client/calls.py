@@ -9,8 +9,11 @@ from collections.abc import Iterable, Mapping
 from haptera.api.shapes import (
     Applied,
     Audit,
+    Bulk,
+    BulkBody,
     Difference,
     Entities,
+    EntityPatch,
     Event,
     Exported,
     FreezeBody,
@@ -84,11 +87,34 @@ def desire(
 
     With `if_match`, the tag of an earlier answer, only if nothing of it changed since.
     """
-    headers = {} if if_match is None else {"If-Match": if_match}
-    query = _query(take=take, why=why)
-    return Call(
-        "PATCH", path("entities", name, "desired"), EntityView, query, dict(values), headers
-    )
+    where, query = path("entities", name, "desired"), _query(take=take, why=why)
+    return Call("PATCH", where, EntityView, query, dict(values), _if_match(if_match))
+
+
+def describe(
+    name: str,
+    attributes: Mapping[str, str | None],
+    *,
+    take: bool = False,
+    why: str | None = None,
+    if_match: str | None = None,
+) -> Call[EntityView]:
+    """Give an entity attributes, `if_match` as of `desire`; None takes one away."""
+    where, query = path("entities", name, "attributes"), _query(take=take, why=why)
+    return Call("PATCH", where, EntityView, query, dict(attributes), _if_match(if_match))
+
+
+def patch(
+    patches: Iterable[EntityPatch],
+    *,
+    all_or_nothing: bool = False,
+    dry_run: bool = False,
+    take: bool = False,
+    why: str | None = None,
+) -> Call[Bulk]:
+    """Patch many entities in one write, each answered for by itself, or all or nothing."""
+    query = _query(dry_run=dry_run, take=take, why=why)
+    return Call("POST", path("bulk"), Bulk, query, BulkBody([*patches], all_or_nothing))
 
 
 def retry(name: str, *, why: str | None = None) -> Call[Retried]:
@@ -197,6 +223,10 @@ def events(
         select=select,
     )
     return Call("GET", path("events"), Event, query)
+
+
+def _if_match(tag: str | None) -> dict[str, str]:
+    return {} if tag is None else {"If-Match": tag}
 
 
 def _query(**named: str | int | None) -> dict[str, str]:
