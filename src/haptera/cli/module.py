@@ -6,7 +6,10 @@ import click
 
 from haptera.cli.lazy import Lazy
 
-_COMMANDS: Final = {"lint": "haptera.cli.linting:lint_modules"}
+_COMMANDS: Final = {
+    "lint": "haptera.cli.linting:lint_modules",
+    "check": "haptera.cli.checking:check",
+}
 
 
 @click.group(cls=Lazy, places=_COMMANDS)

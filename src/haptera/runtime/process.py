@@ -141,18 +141,7 @@ class ModuleProcesses:
             }
             return "haptera.runtime.fork_targets:controller_process", arguments
         place = self._places[start.module]
-        arguments = {
-            "name": start.module,
-            "memory_bytes_max": self._limits.memory_bytes_max,
-        }
-        if isinstance(place, ModulePlace) and place.command:
-            arguments |= {"command": place.command, "folder": place.folder}
-            return "haptera.runtime.fork_targets:command_process", arguments
-        if isinstance(place, ModulePlace):
-            arguments |= {"place": place.place, "folder": place.folder}
-        else:
-            arguments |= {"place": place, "folder": None}
-        return "haptera.runtime.fork_targets:module_process", arguments
+        return module_target(start.module, place, self._limits.memory_bytes_max)
 
     def _forked(self, process: "_Process", forked: asyncio.Future[Child]) -> None:
         if (error := forked.exception()) is not None:
@@ -305,6 +294,21 @@ class _Process:
         if self._pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+
+def module_target(
+    name: str, place: str | ModulePlace, memory_bytes_max: int
+) -> tuple[str, dict[str, Any]]:
+    """What a zygote forks for a module at this place, and with which arguments."""
+    arguments: dict[str, Any] = {"name": name, "memory_bytes_max": memory_bytes_max}
+    if isinstance(place, ModulePlace) and place.command:
+        arguments |= {"command": place.command, "folder": place.folder}
+        return "haptera.runtime.fork_targets:command_process", arguments
+    if isinstance(place, ModulePlace):
+        arguments |= {"place": place.place, "folder": place.folder}
+    else:
+        arguments |= {"place": place, "folder": None}
+    return "haptera.runtime.fork_targets:module_process", arguments
 
 
 def log_of(log_dir: Path, module: str) -> Path:

@@ -1,0 +1,182 @@
+"""What `haptera module check` finds: nothing in honest modules, each fault in wrong ones."""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.model.parts import Context
+from haptera.runtime.places import ModulePlace
+from haptera.testing.conformance import CHECKS, Report, Subject, Verdict, check_module
+from tests.liars.modules import WAYS
+
+pytestmark = [pytest.mark.net, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+PERL = ROOT / "examples" / "lamp_in_perl" / "lamp.pl"
+# The fault, the check that finds it, and what that saw.
+FAULTS = {
+    "eager": ("waits-for-begin", "it said `ready` before it was told to begin"),
+    "two-faced": ("begins", "it declares another module than it is: {'op': 'ready'"),
+    "absurd": (
+        "can-be-planned-with",
+        "lamp.look: it serves kind 'toaster', which nobody declares [malformed]",
+    ),
+    "fickle": ("declares-again", "another process of it declares something else"),
+    "silent": ("answers-pings", "no `pong` within 1 s of a `ping`"),
+    "hasty": ("takes-frames-cut-anywhere", "it ended: status 1: half a frame"),
+    "narrow": ("takes-a-full-frame", "it ended: status 1: too much at once"),
+    "strict": ("skips-unknown-keys", "it ended: status 1: a key that I do not know"),
+    "alone": ("two-at-once", "it ended: status 1: OSError: [Errno 98] Address already in use"),
+    "obliging": ("refuses-unknown-parts", "to a part that it does not have it said "),
+    "late": ("refuses-late-looks", "look was begun though its deadline had passed"),
+    "unsure": ("refuses-late-looks", "look, too late, failed without `refused`: 'too late'"),
+    "few": ("serves-side-by-side", "no answer within 1 s"),
+    "insistent": ("forgets-what-is-cancelled", "nobody asked for {'op': 'answered', 'id': 1"),
+    "picky": ("skips-unknown-cancels", "it ended: status 1: I know no such call"),
+    "dim": ("look look", "it found 'dim', which is not among its outcomes"),
+    "old": ("look look", "`at_ns` is 1, and the look was asked for at "),
+    "wordless": ("look look", "a look was answered `ended`"),
+    "twice": ("look look", "nobody asked for {'op': 'answered', 'id': 1, 'value': 'off'"),
+    "staring": ("watch look", "nobody asked for {'op': 'sighted', 'id': 1, 'value': 'off'"),
+    "lazy": ("takes-steps", "after switch_on power is 'off', not 'on'"),
+    "half-held": ("holds-and-releases", "asked to hold it said Failed("),
+    "stuck": ("holds-and-releases", "asked to release it said Failed("),
+    "immortal": ("ends-with-its-link", "it went on for 2 s after its link was closed"),
+    "anyhow": ("ends-on-another-beginning", "it went on for 2 s after a first frame that was"),
+    "patient-at-rubbish": ("ends-on-rubbish", "it went on for 2 s after what is no MessagePack"),
+    "patient": (
+        "ends-on-a-frame-too-large",
+        "it went on for 2 s after a frame that says it is over 1 MiB",
+    ),
+    "lenient": ("ends-on-an-unknown-op", "it went on for 2 s after an `op` that there is not"),
+    "chatty": ("keeps-secrets", "a secret that it was told is in what it printed"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
+def test_each_fault_is_found_by_its_check(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    name, seen = FAULTS[fault]
+    report = check_module(faulty(fault), only=[name])
+
+    failed = {one.name: one.seen for one in report.checks if one.verdict is Verdict.FAILED}
+    assert list(failed) == [name]
+    assert failed[name][: len(seen)] == seen
+
+
+@pytest.mark.slow
+def test_a_lamp_without_faults_passes_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    report = check_module(faulty("none"))
+
+    assert wrong(report) == {}
+    assert {one.name for one in report.checks} == {*CHECKS, "look look", "watch look"}
+
+
+# What is seen of the modules that do a parent harm (tests/liars) when their steps are taken.
+STEPS = {
+    "raises": "switch_on failed: 'on fire'$",
+    "hangs": "no answer within 1 s",
+    "blocks": "no `pong` within 1 s of a `ping`",
+    "exits": "it ended: status 7",
+    "killed": "it ended: killed by SIGKILL",
+    "rubbish": "it sent what is no frame",
+    "raises_looking": "it failed: 'on fire'",
+    "hangs_looking": "no answer within 1 s",
+    "melts": "it failed: .*look_power found 'melting', which is not among its outcomes",
+    "melts_rudely": "(nobody asked for .*'op': 'answered'|it found 'melting')",
+    "repeats": "nobody asked for .*'op': 'answered'",
+    "meddles": "nobody asked for .*'text': 'meddled'",
+    "floods": "nobody asked for .*'op': 'sighted'",
+    "gigabyte": "it sent what is no frame",
+    "leaks": "switch_on failed: .*Too many open files",
+}
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "honest"])
+@pytest.mark.slow
+def test_each_liar_is_caught(way: str) -> None:
+    report = check_module(liar(way), only=["takes-steps"])
+
+    (steps,) = [one for one in report.checks if one.name == "takes-steps"]
+    assert steps.verdict is Verdict.FAILED
+    assert re.match(STEPS[way], steps.seen), steps.seen
+
+
+@pytest.mark.slow
+def test_the_honest_one_passes_and_is_switched_once() -> None:
+    report = check_module(liar("honest"))
+
+    assert wrong(report) == {}
+    told = {one.name: one.seen for one in report.checks}
+    assert told["takes-steps"] == "taken, and their outcomes found: switch_on"
+
+
+@pytest.mark.slow
+def test_a_module_in_perl_passes_and_acts_only_where_it_is_asked_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which("perl") is None:
+        pytest.skip("there is no perl here: apt install perl")
+    words = ["module", "check", "--setting", f"folder={tmp_path}", "perl", str(PERL)]
+
+    assert run([*words[:2], "-o", "json", *words[2:]]) == OK
+    told = json.loads(capsys.readouterr().out)
+    skipped = [one["name"] for one in told["checks"] if one["verdict"] == "skipped"]
+    assert (told["module"], told["failed"], skipped) == (
+        "lamp",
+        0,
+        ["refuses-late-steps", "takes-steps"],
+    )
+    assert list(tmp_path.iterdir()) == []
+
+    assert run([*words[:2], "--act", "--strict", *words[2:]]) == OK
+    told = capsys.readouterr().out
+    assert told.splitlines()[-1] == f"lamp: {len(CHECKS)} passed"
+    assert (tmp_path / "n01").read_text() in ("on", "off")
+
+
+def test_a_command_that_is_not_there_fails_the_first_check_and_nothing_more_is_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["module", "check", "no-such-program"]) == REFUSED
+    seen, _, counted = capsys.readouterr().out.splitlines()
+    assert seen.startswith("failed  begins: it ended: status 1: ")
+    assert "no-such-program: cannot be run: No such file or directory" in seen
+    assert counted == "no module: 1 failed"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--setting", "port", "perl"], "'port' gives nothing a value: write NAME=VALUE"),
+        (["no/such.py"], "there is no file no/such.py"),
+        (["--only", "begin", "perl"], "there is no check 'begin': did you mean begins?"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["module", "check", *words]) == USAGE
+    assert said in capsys.readouterr().err
+
+
+def faulty(fault: str) -> Subject:
+    command = (sys.executable, "-m", "tests.testing.faulty", fault)
+    place = ModulePlace("lamp", Context.SELF, str(ROOT), command=command)
+    return Subject(place, acts=True, patience_s=5.0 if fault != "silent" else 1.0)
+
+
+def liar(way: str) -> Subject:
+    place = ModulePlace(way, Context.PARENT, str(ROOT), place=f"tests.liars.modules:{way}")
+    return Subject(place, acts=True, patience_s=5.0 if way != "blocks" else 1.0)
+
+
+def wrong(report: Report) -> dict[str, str]:
+    return {one.name: one.seen for one in report.checks if one.verdict is not Verdict.PASSED}
