@@ -1,5 +1,6 @@
 """What of a site can never be is told once of all that it is about, where the site says it."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 from haptera.api.shapes import SiteFile
 from haptera.config.lint import lint_site
 from haptera.config.site import load_site, parse_site
-from haptera.model.finding import Rule
+from haptera.model.finding import Level, Rule
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.runtime.described import described
 
 ROOT = Path(__file__).resolve().parents[2]
 # Rule, what it is told of, and where: line and column.
@@ -38,7 +40,12 @@ desired:
 @pytest.mark.parametrize("site", sorted((ROOT / "examples").glob("*/site.yaml")), ids=str)
 def test_nothing_is_found_in_the_examples(site: Path) -> None:
     constants = {"x": "1", "python": "python", "site": str(site.parent)}
-    assert lint_site(load_site(site, constants)) == ()
+    read = load_site(site, constants)
+    if any(shutil.which(one.command[0]) is None for one in read.own if one.command):
+        pytest.skip(f"{site} names a command that is not here")
+    found = lint_site(read, described(read.own))
+    # A note on a module (a lamp never hangs) is at no place of the site's.
+    assert [one for one in found if one.place or one.finding.level is not Level.NOTE] == []
 
 
 def test_entities_that_are_alike_are_told_of_once_and_others_apart() -> None:
