@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import socket
 import threading
 
 from haptera.api.app import make_app
-from haptera.api.server import Server, listen
+from haptera.api.callers import ENTRY
+from haptera.api.server import Server, listen, listen_unix
 from haptera.config import Sites
 from tests.api.fake_backend import FakeBackend
 
@@ -36,9 +36,9 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, port=0, path=None):
+def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY):
     """Serve a fake backend that holds these changes, on a port or on a Unix socket's path."""
-    listener = listen("127.0.0.1", port) if path is None else listening_at(path)
+    listener = listen("127.0.0.1", port) if path is None else listen_unix(path, mode)
     port = listener.getsockname()[1] if path is None else str(path)
     ready, started = threading.Event(), []
 
@@ -46,7 +46,7 @@ def serving(*changes, port=0, path=None):
         backend = FakeBackend()
         if changes:
             backend.write(*changes)
-        app = make_app(backend, Sites("quick"), cluster="quick")
+        app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
         server, loop = Server(app, listener), asyncio.get_running_loop()
         started.append((Serving(backend, app.state.streams, port, loop), server))
         ready.set()
@@ -63,10 +63,3 @@ def serving(*changes, port=0, path=None):
         thread.join(WITHIN_S)
         listener.close()
         assert not thread.is_alive(), "the server did not end"
-
-
-def listening_at(path):
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
-    return listener

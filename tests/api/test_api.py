@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from haptera.api.app import endpoints, make_app
+from haptera.api.callers import Entry
 from haptera.api.endpoint import check_scopes
 from haptera.api.stream import StreamRoute
 from haptera.config import Sites
@@ -166,7 +167,7 @@ def test_a_request_for_a_name_that_is_not_ours_is_not_answered():
         assert ask(app, "GET", "/v1/health", host=host).status == 421
     for host in ("127.0.0.1:4270", "[::1]:4270", "LOCALHOST"):
         assert ask(app, "GET", "/v1/health", host=host).status == 200
-    named = make_app(FakeBackend(), Sites("quick"), cluster="quick", hosts=["head.site"])
+    named = make_app(FakeBackend(), Sites("quick"), cluster="quick", entry=Entry(["head.site"]))
     assert ask(named, "GET", "/v1/health", host="head.site:4270").status == 200
 
 

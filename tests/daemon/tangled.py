@@ -9,7 +9,8 @@ from typing import cast
 
 import msgspec
 
-from haptera.daemon.parent import Settings, run
+from haptera.daemon.parent import run
+from haptera.daemon.settings import Settings
 from haptera.kinds import KINDS
 from tests.core.tangle import KIND
 

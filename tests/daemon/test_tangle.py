@@ -22,8 +22,8 @@ from haptera.core.searches import PLANNED
 from haptera.core.sought import answer, search_for, sought
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.daemon.agent import parse_invitation
-from haptera.daemon.parent import Settings
 from haptera.daemon.parts import HELLO_PORT
+from haptera.daemon.settings import Settings
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Write

@@ -16,8 +16,8 @@ import pytest
 
 from haptera.core.sync.delta import mark_digest
 from haptera.daemon.agent import parse_invitation
-from haptera.daemon.parent import API_PORT
 from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.settings import API_PORT
 from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from haptera.api.stream import STREAMS_MAX
-from haptera.daemon.parent import API_PORT
+from haptera.daemon.settings import API_PORT
 from tests.cli.rig import client_of
 from tests.faults.rig import PARENT_HOST, WEB, Child, Parent
 from tests.faults.seen import WITHIN_S, desire, view

@@ -1,6 +1,6 @@
 """The API as one application: its routes with their scopes, and its middleware."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,6 +13,7 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
 from haptera.api.bulk import BulkRoutes
+from haptera.api.callers import ENTRY, Callers, Entry
 from haptera.api.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
@@ -37,17 +38,18 @@ def make_app(
     sites: Sites,
     *,
     cluster: str,
-    hosts: Collection[str] = (),
     tallies: Tallies | None = None,
     meters: Meters | None = None,
+    entry: Entry = ENTRY,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Starlette:
-    """The application; `hosts` are the names, besides addresses, under which it may be asked.
+    """The application, asked as `entry` says.
 
     What `tallies` counts and `meters` measured is told to Prometheus.
     """
     streams = StreamRoute(backend, cluster)
     meters, keys = meters or Meters(), Idempotency(backend)
+    callers = Callers(backend.check_token, entry.check_peer)
     meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
     served = [
         *endpoints(backend, streams, sites, cluster, wall_s),
@@ -55,10 +57,10 @@ def make_app(
     ]
     app = Starlette(
         routes=[
-            ScopedRoute(keys.heeded(endpoint), backend.check_token, meters)
+            ScopedRoute(keys.heeded(endpoint), callers, meters)
             for endpoint in (*served, openapi_endpoint(served))
         ],
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, hosts=entry.hosts)],
         exception_handlers={
             HapteraError: on_haptera_error,
             HTTPException: on_http_error,

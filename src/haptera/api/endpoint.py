@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as Connection
 
+from haptera.api.callers import Callers
 from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
 from haptera.api.query import WHY_CHARS_MAX, Query
@@ -19,9 +20,7 @@ from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
 from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.clock import now_ns
-from haptera.runtime.tokens import Bearer, Scope
-
-CheckToken = Callable[[str], Bearer | None]
+from haptera.runtime.tokens import Scope
 
 KEY_HEADER: Final = "Idempotency-Key"
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND
@@ -87,10 +86,10 @@ class Endpoint:
 class ScopedRoute(Route):
     """A route that is answered only to whom its endpoint's scope allows, and is measured."""
 
-    def __init__(self, endpoint: Endpoint, check_token: CheckToken, meters: Meters) -> None:
+    def __init__(self, endpoint: Endpoint, callers: Callers, meters: Meters) -> None:
         async def guarded(request: Request) -> Response:
             _check_query(request, endpoint.contract.queries)
-            return await endpoint.answer(request, _admit(request, endpoint, check_token))
+            return await endpoint.answer(request, _admit(request, endpoint, callers))
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
         self._meters = meters
@@ -181,22 +180,13 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
         )
 
 
-def _admit(request: Request, endpoint: Endpoint, check_token: CheckToken) -> Caller:
+def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
     scope = endpoint.scope
     if endpoint.dry_scope is not None and dry_run(request):
         scope = endpoint.dry_scope
     if scope is None:
         return Caller(None)
-    scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    known = check_token(text.strip()) if scheme.lower() == "bearer" else None
-    if known is None:
-        raise ProblemError(
-            HTTPStatus.UNAUTHORIZED,
-            "no valid token" if scheme else "no token",
-            where="the header Authorization",
-            do="send `Authorization: Bearer TOKEN`",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
+    known = callers.of(request)
     if _RANK[known.scope] < _RANK[scope]:
         raise ProblemError(
             HTTPStatus.FORBIDDEN,

@@ -2,15 +2,21 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
 from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from haptera.api.callers import PEER
 from haptera.model.errors import HapteraError
+from haptera.runtime.peers import unix_peer
 
 BACKLOG: Final = 256
 CONNECTIONS_MAX: Final = 512
@@ -19,15 +25,15 @@ _KEEP_ALIVE_S: Final = 15
 
 
 class Server:
-    """Serves an app on a listening socket: `run()` until `stop()`."""
+    """Serves an app on listening sockets: `run()` until `stop()`."""
 
-    def __init__(self, app: Starlette, listener: socket.socket) -> None:
+    def __init__(self, app: Starlette, *listeners: socket.socket) -> None:
         self._app = app
-        self._listener = listener
+        self._listeners = listeners
         self._server = _Quiet(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=_Telling,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -43,7 +49,7 @@ class Server:
 
     async def run(self) -> None:
         """Serve; a cancelled run has let go of its connections too."""
-        serving = asyncio.ensure_future(self._server.serve(sockets=[self._listener]))
+        serving = asyncio.ensure_future(self._server.serve(sockets=list(self._listeners)))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
@@ -54,6 +60,16 @@ class Server:
     def stop(self) -> None:
         self._app.state.streams.close()
         self._server.should_exit = True
+
+
+class _Telling(H11Protocol):
+    """Has each request say who is at the other end, as far as the connection itself tells."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        end = transport.get_extra_info("socket")
+        if end is not None and end.family == socket.AF_UNIX:
+            self.app_state = {**self.app_state, PEER: unix_peer(end)}
 
 
 class _Quiet(uvicorn.Server):
@@ -100,3 +116,53 @@ def listen(address: str, port: int) -> socket.socket:
             do="choose another address with --listen, or end what listens there",
         ) from None
     return listener
+
+
+def listen_unix(path: Path, mode: int) -> socket.socket:
+    """A listening socket in the file system, which those may open whom the mode lets.
+
+    One that a process left behind when it was killed is replaced.
+
+    Raises:
+        HapteraError: somebody serves there, or it cannot be made.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _clear(path)
+        with _short(path) as name:
+            listener.bind(name)
+        path.chmod(mode)  # Before anybody can connect.
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise HapteraError(
+            f"cannot listen: {error.strerror or error}",
+            where=str(path),
+            do="choose another path with --socket, or end what listens there",
+        ) from None
+    return listener
+
+
+def _clear(path: Path) -> None:
+    """Remove a socket at which nobody listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            with _short(path) as name:
+                probe.connect(name)
+        except FileNotFoundError:
+            return
+        except ConnectionRefusedError:
+            if path.is_socket():
+                path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """A name for a path that is longer than a socket's address may be, 107 bytes."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -32,11 +32,26 @@ _dir_option = click.option(
     show_default=True,
     help="The loopback address to serve on.",
 )
-def serve(directory: Path, site: Path | None, listen: str) -> int:
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    show_default=".haptera/api.sock",
+    help="Where to serve on a Unix socket too, for root, the own user, and whom --let-in names.",
+)
+@click.option(
+    "--let-in",
+    multiple=True,
+    metavar="RULE",
+    help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
+)
+def serve(
+    directory: Path, site: Path | None, listen: str, socket: Path | None, let_in: tuple[str, ...]
+) -> int:
     """Run a parent: the engine, its store and its API."""
     from haptera.daemon import parent
 
-    parent.serve(directory, site, listen)
+    parent.serve(directory, site, listen, socket=socket, let_in=let_in)
     return 0
 
 

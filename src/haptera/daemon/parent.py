@@ -17,7 +17,7 @@ import msgspec
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.api.server import Server, check_loopback, listen
+from haptera.api.server import Server, check_loopback
 from haptera.config.site import load_site
 from haptera.config.sites import Sites
 from haptera.config.sources import constants_of, gather
@@ -28,10 +28,12 @@ from haptera.core.side import Side
 from haptera.daemon.backend import EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
+from haptera.daemon.doors import Doors
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.record import Record
+from haptera.daemon.settings import Settings
 from haptera.model.changes import Author, Stored
 from haptera.model.effects import (
     Call,
@@ -56,14 +58,13 @@ from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
-from haptera.runtime.controllers import ControllerPlace, Controllers
+from haptera.runtime.controllers import Controllers
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrol_server import EnrolServer, Offer
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.own_modules import describe
 from haptera.runtime.pki import open_authority
-from haptera.runtime.places import ModulePlace
 from haptera.runtime.private import private_directory
 from haptera.runtime.process import PRELOAD, ModuleProcesses
 from haptera.runtime.recorder import Recorder
@@ -78,36 +79,19 @@ from haptera.sdk import Boot
 from haptera.wire.seal import Role, Session
 
 HISTORY_FOLDER: Final = "history"
-API_PORT: Final = 4270
-HELLO_MS: Final = 5_000
 BOOT_ID_BITS: Final = 63
 
 _log = logging.getLogger(__name__)
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """One parent: where its files are, where it is reached, what it is called, what it runs.
-
-    The API is served on `address`, which must be of this machine only. A first start takes
-    `cluster` as the cluster's UUID, or makes one; `client` is the file that lets a CLI in. A
-    `site` file is applied at the start.
-    """
-
-    directory: str
-    address: str
-    client: str
-    name: str
-    cluster: str | None = None
-    modules: tuple[str, ...] = ("jobs", "labnode", "service")
-    controllers: tuple[ControllerPlace, ...] = ()
-    own: tuple[ModulePlace, ...] = ()
-    hello_ms: int = HELLO_MS
-    api_port: int = API_PORT
-    constants: dict[str, str] = {}
-    site: str | None = None
-
-
-def serve(directory: Path, site: Path | None, address: str) -> None:
+def serve(
+    directory: Path,
+    site: Path | None,
+    address: str,
+    *,
+    socket: Path | None = None,
+    let_in: tuple[str, ...] = (),
+) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
     Raises:
@@ -126,6 +110,8 @@ def serve(directory: Path, site: Path | None, address: str) -> None:
             controllers=cluster.controllers,
             own=cluster.own,
             site=None if site is None else str(site),
+            socket=None if socket is None else str(socket),
+            let_in=let_in,
         )
     )
 
@@ -217,7 +203,7 @@ class _Parent:
         )
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._tls = listen_for_tls(settings.address, HELLO_PORT)
-        self._api = listen(settings.address, settings.api_port)
+        self._doors = Doors.open(settings)
         others = [one.manifest for one in self._own]
         others += [one.manifest() for one in settings.controllers]
         self._catalog = catalog_of(settings.modules, others)
@@ -270,15 +256,16 @@ class _Parent:
             cluster=settings.name,
             tallies=Tallies(self._udp.counts, enrolment.counts, requests),
             meters=self._meters,
+            entry=self._doors.entry,
         )
-        url = f"http://{settings.address}:{settings.api_port}"
+        url = self._doors.url
         write_client(Path(settings.client), url, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls)),
                 tasks.create_task(self._channel.exchange.run()),
-                tasks.create_task(Server(app, self._api).run()),
+                tasks.create_task(Server(app, *self._doors.listeners).run()),
             ]
             _log.info("serves the API at %s; client file: %s", url, settings.client)
             wrong = await self._apply_site()
@@ -330,6 +317,7 @@ class _Parent:
         return None if reply.refusal is None else HapteraError(reply.refusal, where=str(site))
 
     def _close(self) -> None:
+        self._doors.close()
         self._starter.close()
         self._processes.close()
         self._searcher.close()

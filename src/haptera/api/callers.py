@@ -1,0 +1,82 @@
+"""Who asks: by a token, or, without one, by what the connection itself says of them."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+
+from haptera.api.problems import ProblemError
+from haptera.runtime.peers import UnixPeer
+from haptera.runtime.tokens import Bearer
+
+# Where the server keeps with each request who is at the other end of its connection.
+PEER: Final = "peer"
+
+Peer = UnixPeer
+CheckToken = Callable[[str], Bearer | None]
+CheckPeer = Callable[[Peer], Bearer | None]
+
+
+def nobody(_peer: Peer) -> None:
+    """No connection lets anybody in by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Under which names, besides addresses, the API may be asked; who may without a token."""
+
+    hosts: Collection[str] = ()
+    check_peer: CheckPeer = nobody
+
+
+ENTRY: Final = Entry()
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Whom tokens and connections let in; nobody else is."""
+
+    check_token: CheckToken
+    check_peer: CheckPeer
+
+    def of(self, request: Request) -> Bearer:
+        """Who asks; a token counts before the connection, also where it allows less.
+
+        Raises:
+            ProblemError: nobody whom something lets in.
+        """
+        header = request.headers.get("authorization")
+        peer = request.scope.get("state", {}).get(PEER)
+        if header is None and peer is not None:
+            return self._peer(request, peer)
+        scheme, _, text = (header or "").partition(" ")
+        known = self.check_token(text.strip()) if scheme.lower() == "bearer" else None
+        if known is None:
+            raise ProblemError(
+                HTTPStatus.UNAUTHORIZED,
+                "no valid token" if scheme else "no token",
+                where="the header Authorization",
+                do="send `Authorization: Bearer TOKEN`",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return known
+
+    def _peer(self, request: Request, peer: Peer) -> Bearer:
+        # A page elsewhere can have a browser ask here, which shows who it is without being told to.
+        if "origin" in request.headers:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                "a page asks, and sends no token",
+                where="the header Origin",
+                do="send `Authorization: Bearer TOKEN`",
+            )
+        known = self.check_peer(peer)
+        if known is None:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"{peer} is not let in by name",
+                do=f"send a token; or have the parent serve with --let-in {peer}=read",
+            )
+        return known
