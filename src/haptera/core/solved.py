@@ -1,10 +1,11 @@
 """A factor worked out ahead: the next move from each state that can be, by one pass backwards."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import islice
 
 from haptera.core.distances import UNREACHED, distances
 from haptera.core.scope import Row, Scope
-from haptera.core.stages import End
+from haptera.core.stages import End, leads
 from haptera.core.word import Field, is_grounded, strip
 
 
@@ -13,30 +14,24 @@ def solve(scope: Scope, states_max: int) -> Mapping[int, Row | End] | None:
     states = knowable(scope, states_max)
     if states is None:
         return None
-    around = {
-        state: [
-            (strip(state & row[1] | row[2], row[4]), row)
-            for row in scope.rows
-            if not state & row[0]
-        ]
-        for state in states
-    }
+    ways = [(row, _stripped(leads(states, row), row)) for row in scope.rows]
     before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
-    for state, afters in around.items():
-        for after, row in afters:
+    for row, pairs in ways:
+        for state, after in pairs:
             assert after in before, "strip has left what cannot be known"
             before[after].append((state, row[3]))
     costs = distances((one for one in states if one & scope.wanted == scope.wanted), before)
-    return {state: _first(around[state], costs, costs.get(state)) for state in states}
+    nexts: dict[int, Row | End]
+    nexts = {state: End.MET if state in costs else End.WALLED for state in states}
+    for row, pairs in reversed(ways):  # The first in order has the last word.
+        for state, after in pairs:
+            if costs.get(after, UNREACHED) + row[3] == costs.get(state):
+                nexts[state] = row
+    return nexts
 
 
-def _first(
-    around: Iterable[tuple[int, Row]], costs: Mapping[int, int], cost: int | None
-) -> Row | End:
-    for after, row in around:
-        if costs.get(after, UNREACHED) + row[3] == cost:
-            return row
-    return End.WALLED if cost is None else End.MET
+def _stripped(pairs: list[tuple[int, int]], row: Row) -> list[tuple[int, int]]:
+    return [(state, strip(after, row[4])) for state, after in pairs] if row[4] else pairs
 
 
 def knowable(scope: Scope, states_max: int) -> list[int] | None:
@@ -46,13 +41,14 @@ def knowable(scope: Scope, states_max: int) -> list[int] | None:
     states = [0]
     always = (name for name in fields if name not in grounds)
     for name in (*always, *grounds):
-        one, field = grounds.get(name), fields[name]
-        states = [
+        one, bits = grounds.get(name), _bits(fields[name], scope.within)
+        more = (
             state | bit
             for state in states
-            for bit in _bits(field, scope.within)
+            for bit in bits
             if one is None or not bit & one.known or is_grounded(state, one, bit)
-        ]
+        )
+        states = list(islice(more, states_max + 1))
         if len(states) > states_max:
             return None
     return states

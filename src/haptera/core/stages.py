@@ -8,7 +8,7 @@ moves take nothing from the others, and once all are done the goal is met. Then 
 that can be made is the first of a cheapest route, and any other is not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import reduce
@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 from operator import or_
 
-from haptera.core.distances import UNREACHED, distances
+from haptera.core.distances import UNREACHED, Before, distances
 from haptera.core.scope import Row, Scope, joined
 from haptera.core.word import Field, Grounds, is_grounded
 
@@ -35,6 +35,8 @@ class End(IntEnum):
 
 # Moves with their places in the order of all.
 Numbered = tuple[tuple[int, Row], ...]
+# Such a move, with the states that it leads on from if others are as it asks, and where to.
+Way = tuple[int, Row, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,35 +125,33 @@ class _Draft:
 
     def _cheapest(self) -> Iterator[tuple[int, Numbered]]:
         states = [sum(bits) for bits in product(*(field.bits for field in self._fields))]
-        before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
-        for state in states:
-            for after, cost in self._around(state):
-                before[after].append((state, cost))
+        ways = [(number, row, leads(states, row)) for number, row in self._rows]
         sure = {state for state in states if not state & self._missing}
-        costs = distances(sure, before)
+        costs = distances(sure, self._before(states, ways))
+        least: dict[int, list[tuple[int, Row, int]]] = {state: [] for state in costs}
+        for number, row, pairs in ways:
+            for state, after in pairs:
+                if costs.get(after, UNREACHED) + row[3] == costs.get(state):
+                    least[state].append((number, row, after))
         yield from ((state, ()) for state in states if state not in costs)
         # The nearest first: a move is sure only if what comes after it is.
         for state in sorted(costs.keys() - sure, key=lambda one: (costs[one], one)):
-            least = tuple(
-                (number, row)
-                for number, row in self._open(state)
-                if costs.get(_after(state, row), UNREACHED) + row[3] == costs[state]
-            )
-            afters = [(row, _after(state, row)) for _, row in least]
-            if afters and all(after in sure and self._lasts(row, after) for row, after in afters):
+            some = least[state]
+            if some and all(after in sure and self._lasts(row, after) for _, row, after in some):
                 sure.add(state)
-                yield state, least
+                yield state, tuple((number, row) for number, row, _ in some)
 
-    def _around(self, state: int) -> Iterator[tuple[int, int]]:
-        """Where moves lead if others are as they ask; what can be stripped is, for nothing."""
-        for _, row in self._open(state):
-            yield _after(state, row), row[3]
+    def _before(self, states: Iterable[int], ways: Iterable[Way]) -> Before:
+        """From where one comes to each; what can be stripped is, for nothing."""
+        before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
+        for _, row, pairs in ways:
+            for state, after in pairs:
+                before[after].append((state, row[3]))
         for one, loose in self._grounds:
-            if held := state & loose:
-                yield state ^ held | held << one.width, 0
-
-    def _open(self, state: int) -> Iterator[tuple[int, Row]]:
-        return (one for one in self._rows if not state & one[1][0] & self._whole)
+            for state in before:
+                if held := state & loose:
+                    before[state ^ held | held << one.width].append((state, 0))
+        return before
 
     def _lasts(self, row: Row, after: int) -> bool:
         """Whether a move asks just for stages that are done, and these hold what it brings."""
@@ -168,5 +168,7 @@ class _Draft:
         )
 
 
-def _after(state: int, row: Row) -> int:
-    return state & row[1] | row[2]
+def leads(states: Iterable[int], row: Row) -> list[tuple[int, int]]:
+    """From which of these states a row leads on, each with what it makes of it, not stripped."""
+    forbidden, keep, put, *_ = row
+    return [(state, state & keep | put) for state in states if not state & forbidden]

@@ -125,10 +125,16 @@ def _staged(
 
 
 def _lookup(fields: tuple[Field, ...], levels: Mapping[int, int], other: int = UNKNOWN) -> Lookup:
-    table = np.full([len(field.bits) for field in fields], other, np.int32)
-    for state, level in levels.items():
-        table[tuple(field.bits.index(state & field.whole) for field in fields)] = level
-    return Lookup(fields, table.reshape(-1))
+    places: list[tuple[int, dict[int, int]]] = []
+    count = 1
+    for field in reversed(fields):
+        places.append((field.whole, {bit: place * count for place, bit in enumerate(field.bits)}))
+        count *= len(field.bits)
+    table = np.full(count, other, np.int32)
+    table[[sum([at[state & whole] for whole, at in places]) for state in levels]] = [
+        *levels.values()
+    ]
+    return Lookup(fields, table)
 
 
 def _level(row: Row | End, numbers: Numbers) -> int:
