@@ -23,7 +23,7 @@ class PlainClass:
 
     @cached_property
     def parts(self) -> list[Part]:
-        return [*self.model.looks(), *self.model.steps()]
+        return [*self.model.looks, *self.model.steps]
 
     @cached_property
     def states(self) -> list[State]:
@@ -178,7 +178,7 @@ class PlainLint:
             and any(both(state) for state in one.states if one.can_be(state))
             and not any(
                 both(after) and not both(before)
-                for part in one.model.steps()
+                for part in one.model.steps
                 for before, after in one.taken(part)
             )
         )
@@ -213,7 +213,7 @@ class PlainLint:
             yield from self.splits(one, name)
 
     def ends(self, one: PlainClass, name: str) -> Iterator[Key]:
-        changed = any(name in subjects(step) for step in one.model.steps())
+        changed = any(name in subjects(step) for step in one.model.steps)
         changes = [each for step in self.problem.steps for each in step.changes]
         targets = {each.target for each in changes if each.variable == name}
         values = self.problem.variables[name][1:]
@@ -225,9 +225,9 @@ class PlainLint:
                 yield rule, name, value
 
     def hopes(self, one: PlainClass, name: str) -> Iterator[Key]:
-        looks = [look for look in one.model.looks() if look.at == name]
+        looks = [look for look in one.model.looks if look.at == name]
         found = {value for look in looks for value in look.outcomes}
-        for step in one.model.steps() if looks else ():
+        for step in one.model.steps if looks else ():
             for change in step.changes:
                 if change.variable == name and change.target not in found:
                     hidden = f"{change.target}?"
@@ -239,12 +239,12 @@ class PlainLint:
                             yield Rule.HOPE_REPEATS, step.path, ""
 
     def splits(self, one: PlainClass, name: str) -> Iterator[Key]:
-        looks = [look for look in one.model.looks() if look.at == name]
+        looks = [look for look in one.model.looks if look.at == name]
         for first, other in permutations(looks, 2):
             both = [first.requires, other.requires]
             if any(all(one.model.required(state, some) for some in both) for state in one.states):
                 continue
-            for step in one.model.steps():
+            for step in one.model.steps:
                 for before, after in one.taken(step):
                     if (
                         name not in subjects(step)

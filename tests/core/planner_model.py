@@ -5,6 +5,7 @@ A state maps each variable to "x" (known), "x?" (remembered) or the unknown's ow
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, product
 
 from haptera.core.problem import Problem
@@ -14,6 +15,8 @@ State = dict[str, str]
 Frozen = tuple[tuple[str, str], ...]
 # A state, and the variables whose memory is doubted there.
 Place = tuple[Frozen, frozenset[str]]
+# By which part one comes to which place; a look with what it expects.
+Way = tuple[Part, str | None, Place]
 
 
 @dataclass(frozen=True)
@@ -30,11 +33,19 @@ class Model:
             attributes[one.name] in one.values for one in part.excludes if one.name in attributes
         )
 
-    def looks(self) -> list[Look]:
-        return [look for look in self.problem.looks if self.in_class(look)]
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        return tuple(look for look in self.problem.looks if self.in_class(look))
 
-    def steps(self) -> list[Step]:
-        return [step for step in self.problem.steps if self.in_class(step)]
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.problem.steps if self.in_class(step))
+
+    @cached_property
+    def looks_at(self) -> dict[str, tuple[Look, ...]]:
+        """Those of the class, for each variable that is looked at in any."""
+        names = {look.at for look in self.problem.looks}
+        return {name: tuple(look for look in self.looks if look.at == name) for name in names}
 
     def unknown(self, name: str) -> str:
         return self.problem.variables[name][0]
@@ -58,12 +69,11 @@ class Model:
     # Knowledge
 
     def knowable(self, state: State, name: str, value: str) -> bool:
-        if not any(look.at == name for look in self.problem.looks):
+        if name not in self.looks_at:
             return True
-        looks = [look for look in self.looks() if look.at == name]
-        if any(value in look.outcomes for look in looks):
-            looks = [look for look in looks if value in look.outcomes]
-        return any(self.required(state, look.requires) for look in looks)
+        looks = self.looks_at[name]
+        yielding = [look for look in looks if value in look.outcomes]
+        return any(self.required(state, look.requires) for look in yielding or looks)
 
     def strip(self, state: State) -> State:
         state = dict(state)
@@ -91,7 +101,7 @@ class Model:
         if not self.required(state, look.requires) or self.excluded(state, look.excludes):
             return set()
         memory = status.removesuffix("?")
-        yielded = {outcome for one in self.looks() if one.at == look.at for outcome in one.outcomes}
+        yielded = {outcome for one in self.looks_at[look.at] for outcome in one.outcomes}
         if status == self.unknown(look.at) or look.at in doubted or memory not in yielded:
             return set(look.outcomes)
         return {memory} & set(look.outcomes)
@@ -119,13 +129,23 @@ class Model:
             one.variable: one.target + ("?" if one.expected else "") for one in step.changes
         }
 
-    def after(self, place: Place) -> Iterator[tuple[Part, str | None, Place]]:
+    def after(self, place: Place) -> list[Way]:
+        """All ways on from a place, found once."""
+        if place not in self._ways:
+            self._ways[place] = list(self._after(place))
+        return self._ways[place]
+
+    @cached_property
+    def _ways(self) -> dict[Place, list[Way]]:
+        return {}
+
+    def _after(self, place: Place) -> Iterator[Way]:
         frozen, doubted = place
         state = dict(frozen)
-        for look in self.looks():
+        for look in self.looks:
             for outcome in sorted(self.expectations(state, look, doubted)):
                 yield look, outcome, (freeze(state | {look.at: outcome}), doubted - {look.at})
-        for step in self.steps():
+        for step in self.steps:
             if self.applicable(state, step):
                 names = {one.variable for one in step.changes}
                 yield step, None, (freeze(self.strip(self.changed(state, step))), doubted - names)
@@ -135,8 +155,8 @@ class Model:
     def for_goal(self, goal: Iterable[str]) -> "Model":
         """With only the parts that the goal depends on: none other goes first past a bar."""
         names = set(goal)
-        parts: list[tuple[Part, set[str]]] = [(look, {look.at}) for look in self.looks()]
-        parts += [(step, {one.variable for one in step.changes}) for step in self.steps()]
+        parts: list[tuple[Part, set[str]]] = [(look, {look.at}) for look in self.looks]
+        parts += [(step, {one.variable for one in step.changes}) for step in self.steps]
         for _ in self.problem.variables:
             for part, subjects in parts:
                 if subjects & names:
@@ -207,9 +227,9 @@ class Model:
 
     def led(self, name: str, value: str) -> bool:
         """Whether any look or step of the class leads to a value."""
-        return any(look.at == name and value in look.outcomes for look in self.looks()) or any(
+        return any(look.at == name and value in look.outcomes for look in self.looks) or any(
             (one.variable, one.target, one.expected) == (name, value, False)
-            for step in self.steps()
+            for step in self.steps
             for one in step.changes
         )
 

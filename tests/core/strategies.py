@@ -7,6 +7,7 @@ are laid that an exclude bars, and at times a step is taken away or another goal
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -32,6 +33,16 @@ class Question:
     observed: Mapping[str, str]
     remembered: Mapping[str, str]
     desired: Mapping[str, str]
+
+    @cached_property
+    def model(self) -> Model:
+        """The plain model of the problem; it remembers what it went through."""
+        return Model(self.problem)
+
+    @property
+    def start(self) -> State:
+        """The start in the plain model."""
+        return self.model.start(self.observed, self.remembered)
 
 
 @st.composite

@@ -13,7 +13,7 @@ from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
 from haptera.model.parts import Condition, Look, Part
 from tests.core.planner_model import Model, State
 from tests.core.strategies import UNKNOWN, Question, questions, show_each
-from tests.core.test_planner import ask, from_memory, start_of
+from tests.core.test_planner import ask, from_memory
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -53,7 +53,7 @@ class Relaxed(Model):
 def relaxed(question: Question, hurdles: frozenset[Hurdle]) -> bool:
     """Whether there is a chain without these."""
     model = Relaxed(question.problem, hurdles)
-    return model.cheapest(start_of(question), question.desired) is not None
+    return model.cheapest(question.start, question.desired) is not None
 
 
 @st.composite
@@ -72,7 +72,7 @@ def held_up(draw: DrawFn) -> Question:
 
 def barred(draw: DrawFn, question: Question, part: Part) -> Question:
     """This part excluded by how a variable stands, which is at times one that only looks touch."""
-    problem, given, start = question.problem, "given", start_of(question)
+    problem, given, start = question.problem, "given", question.start
     if given not in problem.variables:
         variables = {**problem.variables, given: (UNKNOWN, "1", "2")}
         look = Look("m", f"look_{given}", "k", given, ("1", "2"))
@@ -99,7 +99,7 @@ def hold_to_model(question: Question, reason: Reason) -> None:
         assert not any(relaxed(question, frozenset((one,))) for one in singles)
     assert all(one.variable in reason.text for one in hurdles)
     if reason.wants:
-        model, start = Model(question.problem), start_of(question)
+        model, start = question.model, question.start
         assert {name for name, _ in reason.wants} == {one.variable for one in hurdles}
         changed = model.strip(start | dict(reason.wants))
         assert model.cheapest(changed, question.desired) is not None

@@ -18,7 +18,7 @@ from haptera.model.parts import Change, Part, Step
 from tests.core.planner_model import Model, Place, State, freeze
 from tests.core.strategies import Question, questions
 from tests.core.test_blocked import Relaxed, held_up
-from tests.core.test_planner import ask, follow, start_of
+from tests.core.test_planner import ask, follow
 
 pytestmark = pytest.mark.timeout(360)
 
@@ -48,8 +48,8 @@ class Without(Model):
 
 @given(questions())
 def test_the_runner_up_is_the_cheapest_chain_without_one_of_the_parts(question: Question) -> None:
-    chain, start = chain_of(question), start_of(question)
-    doubted = Model(question.problem).remembered(start) if chain.doubts else ()
+    chain, start = chain_of(question), question.start
+    doubted = question.model.remembered(start) if chain.doubts else ()
     costs = [
         Without(question.problem, link.part.path).cheapest(start, question.desired, doubted=doubted)
         for link in chain.links
@@ -82,7 +82,7 @@ def test_of_a_goal_that_is_met_there_is_nothing_to_say() -> None:
 def test_a_cheaper_chain_is_one_that_a_variable_left_as_it_is_stands_in_the_way_of(
     question: Question,
 ) -> None:
-    chain, start = chain_of(question), start_of(question)
+    chain, start = chain_of(question), question.start
     assume(not chain.doubts)
     touched = {name for link in chain.links for name in subjects(link.part)}
     hurdles = [Hurdle(name, Role.CONDITION) for name in question.problem.variables]
@@ -99,13 +99,13 @@ def test_a_cheaper_chain_is_one_that_a_variable_left_as_it_is_stands_in_the_way_
 
 def moves(question: Question, name: str) -> bool:
     """Whether any part starts from where a variable stands, and leads to another value."""
-    model, status = Model(question.problem), start_of(question)[name]
+    model, status = question.model, question.start[name]
     free = {name: status}
-    looks = (replace(look, requires=(), excludes=()) for look in model.looks() if look.at == name)
+    looks = (replace(look, requires=(), excludes=()) for look in model.looks if look.at == name)
     found = {one for look in looks for one in model.expectations(free, look, frozenset())}
     made = {
         one.target
-        for step in model.steps()
+        for step in model.steps
         for one in step.changes
         if one.variable == name and model.matches(name, status, one.sources, one.target)
     }
@@ -114,7 +114,7 @@ def moves(question: Question, name: str) -> bool:
 
 @given(held_up())
 def test_what_is_nearest_is_the_most_of_the_goal_at_the_least_cost(question: Question) -> None:
-    costs = Model(question.problem).costs((freeze(start_of(question)), frozenset()))
+    costs = question.model.costs((freeze(question.start), frozenset()))
     goal = question.desired.items()
     _, least = min((-len(goal & set(frozen)), cost) for (frozen, _), cost in costs.items())
     found = nearest(asked(question))
@@ -144,7 +144,7 @@ def is_met(
     question: Question, need: Need, links: Sequence[Link], states: list[State], number: int
 ) -> bool:
     """Whether a variable is as it must be, in one of the states; in the plain model."""
-    model, name, state = Model(question.problem), need.field.name, states[number]
+    model, name, state = question.model, need.field.name, states[number]
     if need.rests is not None:
         there = states[need.place]
         return model.knowable(there | {name: state[name]}, need.rests, there[need.rests])

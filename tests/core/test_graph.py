@@ -18,7 +18,7 @@ from haptera.model.graph import DrawingView, EdgeView, GraphView, StateView, Tak
 from haptera.model.parts import Condition
 from tests.core.planner_model import Model, State, freeze
 from tests.core.strategies import Question, questions
-from tests.core.test_planner import ask, follow, part_of, start_of
+from tests.core.test_planner import ask, follow, part_of
 
 # Shrinking takes up to five minutes; to end it sooner would hide the example.
 pytestmark = pytest.mark.timeout(360)
@@ -98,7 +98,7 @@ def rests_on_a_look(model: Model, graph: GraphView, state: State) -> bool:
 
 def hold_to_model(question: Question, graph: GraphView) -> None:
     """States and edges are what the plain model finds when it looks at everything."""
-    model = Model(question.problem)
+    model = question.model
     states = list(steady(model))
     knowable = {freeze(known(model, graph.variables, state)) for state in states}
     assert sorted(map(freeze, graph.states)) == sorted(knowable)
@@ -131,10 +131,10 @@ def test_states_are_what_strip_leaves_alone_and_edges_what_may_be_taken(
 
 @given(questions(), st.sampled_from(STATES))
 def test_what_is_marked_is_the_planners_chain(question: Question, states_max: int) -> None:
-    told, model, answer = drawn(question, states_max), Model(question.problem), ask(question)
+    told, model, answer = drawn(question, states_max), question.model, ask(question)
     assert told.course is not None
     assert told.course.goal == question.desired
-    states = [start_of(question)]
+    states = [question.start]
     if isinstance(answer, Chain):
         states = follow(question, answer)
         links = [TakenView(part_of(one).path, *expects(one)) for one in answer.links]

@@ -8,7 +8,7 @@ from hypothesis import given
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.problem import Problem
 from haptera.model.parts import Condition, Look
-from tests.core.planner_model import Model, State
+from tests.core.planner_model import State
 from tests.core.strategies import Question, questions
 
 # Shrinking takes up to five minutes; to end it sooner would hide the example.
@@ -31,7 +31,7 @@ def status(domain: Domain, state: int) -> State:
 
 @given(questions())
 def test_a_start_is_stripped_as_in_the_plain_model(question: Question) -> None:
-    domain, model = compile_class(question.problem), Model(question.problem)
+    domain, model = compile_class(question.problem), question.model
     state = domain.start(question.observed, question.remembered)
     assert status(domain, state) == model.start(question.observed, question.remembered)
     assert domain.strip(state) == state
@@ -41,7 +41,7 @@ def test_a_start_is_stripped_as_in_the_plain_model(question: Question) -> None:
 def test_whatever_is_known_of_all_variables_is_stripped_as_in_the_plain_model(
     question: Question,
 ) -> None:
-    domain, model = compile_class(question.problem), Model(question.problem)
+    domain, model = compile_class(question.problem), question.model
     variables = question.problem.variables
     for values in product(*(values[1:] for values in variables.values())):
         observed = dict(zip(variables, values, strict=True))
@@ -52,7 +52,7 @@ def test_whatever_is_known_of_all_variables_is_stripped_as_in_the_plain_model(
 def test_what_is_knowable_and_which_looks_are_open_is_as_in_the_plain_model(
     question: Question,
 ) -> None:
-    domain, model = compile_class(question.problem), Model(question.problem)
+    domain, model = compile_class(question.problem), question.model
     word = domain.start(question.observed, question.remembered)
     state = status(domain, word)
     for name, values in question.problem.variables.items():
@@ -60,7 +60,7 @@ def test_what_is_knowable_and_which_looks_are_open_is_as_in_the_plain_model(
             assert domain.knowable(word, name, value) == model.knowable(state, name, value)
     open_now = {
         look.path
-        for look in model.looks()
+        for look in model.looks
         if model.required(state, look.requires) and not model.excluded(state, look.excludes)
     }
     assert {look.path for look in domain.looks_open(word)} == open_now

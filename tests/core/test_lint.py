@@ -49,7 +49,7 @@ def test_what_a_step_is_advised_to_require_makes_its_result_last(seed: int) -> N
         if finding.rule is Rule.MAY_BE_LOST and advice.startswith("let it require"):
             (example,) = finding.examples
             plain = PlainClass(Model(replace(problem, attributes=dict(example.attributes))))
-            (step,) = (one for one in plain.model.steps() if one.path == example.part)
+            (step,) = (one for one in plain.model.steps if one.path == example.part)
             named = re.findall(r"([a-z.]+)=([123](?: or [123])*)", advice)
             more = tuple(Condition(name, tuple(values.split(" or "))) for name, values in named)
             mended = replace(step, requires=(*step.requires, *more))
@@ -129,7 +129,7 @@ def check_example(problem: Problem, finding: Finding, example: Example) -> None:
     model = Model(replace(problem, attributes=attributes))
     before = state(model, example.known, example.remembered)
     assert model.strip(before) == before
-    step = next((one for one in model.steps() if one.path == example.part), None)
+    step = next((one for one in model.steps if one.path == example.part), None)
     if step is None:
         assert example.part is None
         after = before
@@ -167,8 +167,8 @@ def is_fault(
         case Rule.SPLIT_GROUNDS:
             return place in known - lost
         case Rule.HOPE_REPEATS:
-            finds = {(look.at, outcome) for look in model.looks() for outcome in look.outcomes}
-            looked_at = {look.at for look in model.looks()}
+            finds = {(look.at, outcome) for look in model.looks for outcome in look.outcomes}
+            looked_at = {look.at for look in model.looks}
             return any(one[0] in looked_at and one not in finds for one in brought.items())
         case rule:
             raise AssertionError(f"{rule} shows no step")

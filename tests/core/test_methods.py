@@ -23,7 +23,7 @@ from tests.core.dice import Seeded
 from tests.core.planner_model import Model, freeze, meets
 from tests.core.strategies import Question, questions
 from tests.core.strategies import question as drawn_with
-from tests.core.test_planner import ask, from_memory, start_of
+from tests.core.test_planner import ask, from_memory
 from tests.core.twins import side_by_side
 
 # Shrinking takes up to five minutes; to end it sooner would hide the example.
@@ -82,7 +82,7 @@ def verdict(found: Found) -> object:
 
 
 def model_cost(case: Case) -> int | None:
-    model, start = Model(case.question.problem), start_of(case.question)
+    model, start = case.question.model, case.question.start
     doubted = model.remembered(start) if case.memory is Memory.DOUBTED else ()
     return model.cheapest(start, case.question.desired, doubted=doubted)
 
@@ -111,7 +111,7 @@ def test_a_straight_route_is_the_first_of_the_cheapest(question: Question, memor
 def test_the_bound_never_promises_more_than_there_is(question: Question, memory: Memory) -> None:
     """Held against the true cost of every state within reach, and from each to the next."""
     one = case(question, memory)
-    model, start = Model(question.problem), start_of(question)
+    model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
     estimate, place = Estimate(one.scope), (freeze(start), doubted)
     for frozen, doubts in model.costs(place):

@@ -30,13 +30,9 @@ def ask(question: Question, barred: frozenset[str] = frozenset()) -> Chain | NoC
     return plan(domain, start, question.desired, barred=barred)
 
 
-def start_of(question: Question) -> State:
-    return Model(question.problem).start(question.observed, question.remembered)
-
-
 def follow(question: Question, chain: Chain) -> list[State]:
     """The states of a chain in the plain model, each link of it found to be possible."""
-    model, state = Model(question.problem), start_of(question)
+    model, state = question.model, question.start
     doubted = frozenset(model.remembered(state) if chain.doubts else ())
     states = [state]
     for link in chain.links:
@@ -55,12 +51,12 @@ def follow(question: Question, chain: Chain) -> list[State]:
 
 
 def known(question: Question, state: State) -> State:
-    model = Model(question.problem)
+    model = question.model
     return {name: value for name, value in state.items() if model.is_known(name, value)}
 
 
 def hold_to_model(question: Question, answer: Chain | NoChain) -> None:
-    model, start = Model(question.problem), start_of(question)
+    model, start = question.model, question.start
     if isinstance(answer, NoChain):
         assert model.answer(start, question.desired) == (None, False)
         assert answer.reason.kind == model.reason(start, question.desired)
@@ -102,7 +98,7 @@ def test_parts_that_are_barred_do_not_come_first(question: Question, data: st.Da
     paths = [part.path for part in question.problem.parts]
     barred = frozenset(data.draw(st.sets(st.sampled_from(paths)))) if paths else frozenset()
     answer = ask(question, barred)
-    model, start = Model(question.problem), start_of(question)
+    model, start = question.model, question.start
     cost, doubts = model.for_goal(question.desired).answer(start, question.desired, barred)
     if isinstance(answer, Chain):
         assert (answer.cost, answer.doubts) == (cost, doubts)
@@ -149,7 +145,7 @@ def traits(question: Question) -> set[str]:
     found = {"exclude matters"} if exclude_matters(question) else set()
     if isinstance(answer, NoChain):
         return found | {"no chain", answer.reason.kind.value}
-    model = Model(question.problem)
+    model = question.model
     states = follow(question, answer)
     for state, link in zip(states, answer.links, strict=False):
         if isinstance(link, Do):
@@ -160,13 +156,11 @@ def traits(question: Question) -> set[str]:
 
 
 def exclude_matters(question: Question) -> bool:
-    problem = question.problem
+    problem, start = question.problem, question.start
     without = replace(
         problem,
         looks=tuple(replace(look, excludes=()) for look in problem.looks),
         steps=tuple(replace(step, excludes=()) for step in problem.steps),
     )
-    start = start_of(question)
-    return Model(problem).answer(start, question.desired) != Model(without).answer(
-        start, question.desired
-    )
+    answer = Model(without).answer(start, question.desired)
+    return answer != question.model.answer(start, question.desired)

@@ -19,10 +19,10 @@ from haptera.core.walk import OUTLOOKS_MAX, walk
 from haptera.core.word import strip
 from haptera.model.chain import Chain
 from haptera.model.parts import Change, Condition, Look, Step
-from tests.core.planner_model import Model, freeze
+from tests.core.planner_model import freeze
 from tests.core.strategies import Question, questions, show_each
 from tests.core.test_methods import Case, after, case, model_cost, word
-from tests.core.test_planner import from_memory, start_of
+from tests.core.test_planner import from_memory
 
 # Shrinking takes up to five minutes; to end it sooner would hide the example.
 pytestmark = pytest.mark.timeout(360)
@@ -113,7 +113,7 @@ def test_a_walk_begins_with_nothing_barred(question: Question, data: st.DataObje
 def test_no_way_is_told_only_where_there_is_none(question: Question, memory: Memory) -> None:
     """Held against the plain model in every state within reach."""
     one = case(question, memory)
-    model, start = Model(question.problem), start_of(question)
+    model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
     relaxation = Relaxation(one.scope)
     for frozen, doubts in model.costs((freeze(start), doubted)):
