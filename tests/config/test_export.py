@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from haptera.api.shapes import SiteFile
 from haptera.config import Sites, parse_site
-from haptera.config.export import KEY_CHARS_MAX
+from haptera.config.yaml_text import KEY_CHARS_MAX
 from haptera.core.owned import Claim
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, StoredEntity

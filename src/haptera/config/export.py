@@ -1,27 +1,20 @@
 """What is in force as a site file: applied, it changes nothing; kept in git, it changes little."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.config.changes import NODE, SITE_OWNER
 from haptera.config.rules import BUDGETS, POLICIES, Form
+from haptera.config.yaml_text import alike, braced, folded, quoted, titled, yaml_key, yaml_value
 from haptera.kinds import module, service
 from haptera.model.changes import Desired, StoredEntity
 from haptera.model.entity import EntityId
-from haptera.model.nodeset import fold, natural
+from haptera.model.nodeset import natural
 from haptera.model.walltime import duration_text, parse_duration_ms
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.places import ModulePlace
 
-# YAML takes no key of over 1,024 characters in one line.
-KEY_CHARS_MAX: Final = 800
-
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(?:ms|[smhd])")
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.,:@\[\]-]*")
-_WORDS: Final = {"null", "true", "false"}
-_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _FORMS: Final = {"policies": POLICIES, "budgets": BUDGETS}
 _RULES: Final = {form.kind.name for form in _FORMS.values()}
 _DECLARED: Final = "declared"
@@ -45,21 +38,21 @@ def export(cluster: str, places: Places, current: Iterable[StoredEntity], owner:
     stored = _of_owner({one.entity: one for one in current}, owner)
     entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "desired": {}}
     for (section, title), some in _columns(stored).items():
-        for nodes, facts in _alike(some).items():
-            for text in _folded(nodes):
+        for nodes, facts in alike(some).items():
+            for text in folded(nodes):
                 entries[section].setdefault(f"{title}{text}", []).extend(facts)
     names = sorted({one.name for one in stored if one.kind == service.kind.name and one.node})
     left_out = sorted(str(one) for one in stored if _section_of(one) is None)
     return "\n".join(
         [
             *(f"# cannot stand in a site file: {one}" for one in left_out),
-            f"cluster: {_key(cluster)}",
-            *_section("nodes", _lines(entries["nodes"])),
-            *_section("services", [f"{_key(name)}: {{}}" for name in names]),
-            *_section("desired", _lines(entries["desired"])),
-            *(line for key, form in _FORMS.items() for line in _section(key, _rules(stored, form))),
+            f"cluster: {yaml_key(cluster)}",
+            *titled("nodes", _lines(entries["nodes"])),
+            *titled("services", [f"{yaml_key(name)}: {{}}" for name in names]),
+            *titled("desired", _lines(entries["desired"])),
+            *(line for key, form in _FORMS.items() for line in titled(key, _rules(stored, form))),
             *_modules(places),
-            *_section("controllers", map(_controller, places.controllers)),
+            *titled("controllers", map(_controller, places.controllers)),
             "",
         ]
     )
@@ -116,34 +109,11 @@ def _title(entity: EntityId) -> str:
     return f"{prefix}{entity.name}{'' if entity.node is None else '@'}"
 
 
-def _alike(facts: Mapping[str, Sequence[_Fact]]) -> dict[tuple[str, ...], list[_Fact]]:
-    """The facts that hold on just the same nodes together; some nodes may have none at all."""
-    nodes: dict[_Fact, list[str]] = {}
-    for node, some in facts.items():
-        for fact in some:
-            nodes.setdefault(fact, []).append(node)
-    found: dict[tuple[str, ...], list[_Fact]] = {}
-    for fact, some_nodes in nodes.items():
-        found.setdefault(tuple(sorted(some_nodes)), []).append(fact)
-    if bare := sorted(node for node, some in facts.items() if not some):
-        found.setdefault(tuple(bare), [])
-    return found
-
-
-def _folded(nodes: Sequence[str]) -> list[str]:
-    """The nodes as a node-set, or as several where one would be too long for a key."""
-    text = fold(nodes)
-    if len(text) <= KEY_CHARS_MAX:
-        return [text]
-    ordered, half = sorted(nodes, key=natural), len(nodes) // 2
-    return [*_folded(ordered[:half]), *_folded(ordered[half:])]
-
-
 def _lines(entries: Mapping[str, Sequence[_Fact]]) -> Iterator[str]:
     for key in sorted(entries, key=natural):
         values = [(name, value) for name, value, _ in sorted(entries[key]) if value is not None]
-        pairs = [f"{name}: {_value(_braced(value))}" for name, value in values]
-        yield f"{_key(key)}: {{{', '.join(pairs)}}}{_comment(entries[key])}"
+        pairs = [f"{name}: {yaml_value(braced(value))}" for name, value in values]
+        yield f"{yaml_key(key)}: {{{', '.join(pairs)}}}{_comment(entries[key])}"
 
 
 def _comment(facts: Iterable[_Fact]) -> str:
@@ -159,12 +129,12 @@ def _rules(stored: _Stored, form: Form) -> Iterator[str]:
     rules = [one for entity, one in stored.items() if entity.kind == form.kind.name]
     for one in sorted(rules, key=lambda one: (_rank(one, form), one.entity)):
         pairs = [
-            f"{key}: {_value(duration_text(int(held.value)) if _lasts(read) else held.value)}"
+            f"{key}: {yaml_value(duration_text(int(held.value)) if _lasts(read) else held.value)}"
             for key, (plain, read) in form.keys.items()
             if (held := one.desired.get(plain.name)) is not None
         ]
         facts = [(name, held.value, held.owner) for name, held in one.desired.items()]
-        yield f"{_key(one.entity.name)}: {{{', '.join(pairs)}}}{_comment(facts)}"
+        yield f"{yaml_key(one.entity.name)}: {{{', '.join(pairs)}}}{_comment(facts)}"
 
 
 def _lasts(read: object) -> bool:
@@ -178,60 +148,30 @@ def _rank(rule: StoredEntity, form: Form) -> int:
 
 def _modules(places: Places) -> list[str]:
     if not places.own:
-        return ["", f"modules: [{', '.join(map(_key, places.modules))}]"]
-    bundled = [f"{_key(name)}: {{}}" for name in places.modules]
-    return _section("modules", [*bundled, *map(_module, places.own)])
+        return ["", f"modules: [{', '.join(map(yaml_key, places.modules))}]"]
+    bundled = [f"{yaml_key(name)}: {{}}" for name in places.modules]
+    return titled("modules", [*bundled, *map(_module, places.own)])
 
 
 def _module(one: ModulePlace) -> str:
-    where = f"place: {_value(one.place)}" if one.place else f"exec: {_data([*one.command])}"
-    return f"{_key(one.name)}: {{{where}, context: {one.context}}}"
+    where = f"place: {yaml_value(one.place)}" if one.place else f"exec: {_data([*one.command])}"
+    return f"{yaml_key(one.name)}: {{{where}, context: {one.context}}}"
 
 
 def _controller(place: ControllerPlace) -> str:
     settings = "" if not place.settings else f", settings: {_data(place.settings)}"
-    return f"{_key(place.name)}: {{place: {_value(place.place)}{settings}}}"
-
-
-def _section(key: str, lines: Iterable[str]) -> list[str]:
-    inner = [f"  {line}" for line in lines]
-    return ["", f"{key}:", *inner] if inner else []
-
-
-def _braced(value: str | int) -> str | int:
-    """As a template has it."""
-    return value.replace("{", "{{").replace("}", "}}") if isinstance(value, str) else value
+    return f"{yaml_key(place.name)}: {{place: {yaml_value(place.place)}{settings}}}"
 
 
 def _data(value: object) -> str:
     match value:
         case dict():
-            return f"{{{', '.join(f'{_quoted(key)}: {_data(one)}' for key, one in value.items())}}}"
+            return f"{{{', '.join(f'{quoted(key)}: {_data(one)}' for key, one in value.items())}}}"
         case list():
             return f"[{', '.join(map(_data, value))}]"
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
         case str() | int():
-            return _value(value)
+            return yaml_value(value)
         case _:
             return str(value)
-
-
-def _value(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return value if _PLAIN.fullmatch(value) and value not in _WORDS else _quoted(value)
-
-
-def _key(text: str) -> str:
-    return text if _PLAIN_KEY.fullmatch(text) and text not in _WORDS else _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    return character if character.isprintable() else f"\\U{ord(character):08X}"
