@@ -92,7 +92,10 @@ class Errors:
             InputError: there are some.
         """
         if self._found:
-            raise InputError([error for _, error in sorted(self._found.items())])
+            raise InputError([error for _, error in self])
+
+    def __iter__(self) -> Iterator[tuple[Place, HapteraError]]:
+        return iter(sorted(self._found.items(), key=lambda one: one[0]))
 
 
 def entries_of(tree: Tree, errors: Errors) -> tuple[tuple[Leaf, Tree], ...]:
@@ -115,6 +118,19 @@ def leaf(tree: Tree) -> Leaf:
     if tree.empty:
         raise HapteraError("there is no value", do='write one, or "" for an empty text')
     return tree
+
+
+def leaves(tree: Tree) -> Iterator[tuple[tuple[str, ...], Leaf]]:
+    """Each scalar with the keys that lead to it; those in a list have the list's."""
+    match tree:
+        case Leaf():
+            yield (), tree
+        case Series(items):
+            for item in items:
+                yield from leaves(item)
+        case Branch(entries):
+            for key, inner in entries:
+                yield from (((key.text, *path), one) for path, one in leaves(inner))
 
 
 def plain_data(tree: Tree) -> object:
