@@ -119,7 +119,7 @@ NODES = "cluster: a\nnodes: {'n[1-3]': }\nservices: {web: }\ndesired:\n"
         ("cluster: a\nnodes: 7\n", "2:8", "a mapping is due here"),
         ("cluster: &x a\n", "1:10", "anchors and aliases are not used here"),
         ("cluster: !!str a\n", "1:10", "tags are not used here"),
-        ("cluster: é\x00\n", "1:11", "the character U+0000 cannot be in a site file"),
+        ("cluster: é\x00\n", "1:11", "the character U+0000 cannot be in such a file"),
         ("cluster: a\n---\nb: 1\n", "2:1", "a second document begins here"),
         ('cluster: "\\Uffffffff"\n', "1:13", "while parsing a quoted scalar"),
         ("lab: " + "[" * DEPTH_MAX, f"1:{5 + DEPTH_MAX}", "deeper than"),

@@ -33,10 +33,22 @@ def dimensions(name: str) -> dict[str, str]:
 
     Letters that stand before two of them name neither.
     """
-    found = _NUMBER.findall(name)
-    by_order = {str(at): number for at, (_, number) in enumerate(found, start=1)}
-    letters = [letter for letter, _ in found]
-    return by_order | {one: number for one, number in found if one and letters.count(one) == 1}
+    numbers = [number for _, number in _NUMBER.findall(name)]
+    by_order = {str(at): number for at, number in enumerate(numbers, start=1)}
+    return by_order | dict(zip(holes(name), numbers, strict=True))
+
+
+def holes(name: str) -> list[str]:
+    """The name of each number in a node's name: the letters before it, or else its order.
+
+    >>> holes("rack1n02"), holes("n1n2-3")
+    (['rack', 'n'], ['1', '2', '3'])
+    """
+    letters = [letter for letter, _ in _NUMBER.findall(name)]
+    return [
+        one if one and letters.count(one) == 1 else str(at)
+        for at, one in enumerate(letters, start=1)
+    ]
 
 
 @dataclass(slots=True)

@@ -84,7 +84,7 @@ def read_tree(source: SiteFile, errors: Errors) -> Tree:
         line = source.text.count("\n", 0, unfit.start()) + 1
         column = unfit.start() - source.text.rfind("\n", 0, unfit.start())
         raise HapteraError(
-            f"the character U+{ord(unfit[0]):04X} cannot be in a site file",
+            f"the character U+{ord(unfit[0]):04X} cannot be in such a file",
             where=f"{source.name}:{line}:{column}",
             do="take it out",
         )

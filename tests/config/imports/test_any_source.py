@@ -1,0 +1,117 @@
+"""Whatever an import is given, it is refused, or becomes a site in which nothing is wrong."""
+
+import json
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from haptera.api.shapes import SiteFile
+from haptera.config.imports.ansible import read_ansible
+from haptera.config.imports.clustershell import read_clustershell
+from haptera.config.imports.found import GROUPS_BYTES_MAX, Found
+from haptera.config.imports.layercake import read_layercake
+from haptera.config.imports.warewulf import read_warewulf
+from haptera.config.tree import Place
+from haptera.model.errors import HapteraError
+from haptera.model.nodeset import NODESET_BYTES_MAX
+from tests.config.imports.reading import groups_of, nothing_planted, said, site_of
+
+IMPORTS = {
+    "ansible": lambda file: read_ansible(file, {"rack": "rack"}),
+    "clustershell": lambda file: read_clustershell([file], {"rack": "nodes"}, None),
+    "layercake": lambda file: read_layercake(file, manage=True),
+    "warewulf": lambda file: read_warewulf(file, {"rack": "rack"}),
+}
+ENDINGS = {"clustershell": [".yaml", ".cfg", ".conf"]}
+
+# What means something to any of them.
+KEYS = (
+    "_meta hostvars hosts children vars ansible_host rack all n1 n[1-2] nodes nodename id parentId"
+    " physState runState platform extensions @type ifaces kraken ip services nodeprofiles profiles"
+    " tags ipmi ipaddr port default local - a{b} password"
+)
+keys = st.sampled_from([*KEYS.split(), "network devices", ""])
+texts = keys | st.sampled_from(
+    ["10.0.0.1", "CgsMCw==", "SYNC", "POWER_ON", "x/IPv4.IPv4OverEthernet", "@all", "*", "a'\n\t"]
+) | st.text(max_size=6)  # fmt: skip
+scalars = texts | st.none() | st.booleans() | st.integers(-1, 700)
+trees = st.recursive(
+    scalars,
+    lambda inner: st.dictionaries(keys, inner, max_size=5) | st.lists(inner, max_size=4),
+    max_leaves=25,
+)
+meaning = st.one_of(
+    trees,
+    st.fixed_dictionaries({"nodes": st.lists(st.dictionaries(keys, trees)) | trees}),
+    st.fixed_dictionaries(
+        {"nodes": st.dictionaries(keys, trees), "nodeprofiles": st.dictionaries(keys, trees)}
+    ),
+    st.fixed_dictionaries(
+        {
+            "_meta": st.fixed_dictionaries({"hostvars": st.dictionaries(keys, trees)}),
+            "all": st.fixed_dictionaries({"hosts": st.lists(texts), "children": st.lists(texts)}),
+        }
+    ),
+)
+
+
+def imported(name, text, ending=""):
+    try:
+        return IMPORTS[name](SiteFile(f"source{ending}", text))
+    except HapteraError as error:
+        refused = error
+    event("refused")
+    assert (refused.where or "").startswith("source")
+    return None
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+@given(data=st.data())
+def test_any_tree_becomes_a_site_or_is_refused(name, data):
+    ending = data.draw(st.sampled_from(ENDINGS.get(name, [""])))
+    found = imported(name, json.dumps(data.draw(meaning)), ending)
+
+    if found is not None:
+        event(f"nodes: {min(len(found.nodes), 3)}")
+        assert set(site_of(found)) == set(found.nodes)
+        assert groups_of(found) == {group: set(some) for group, some in found.groups.items()}
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+@given(text=st.text(max_size=30) | st.text("[]{}:,\"' \n-&*@#ab!1", max_size=20), data=st.data())
+def test_any_text_becomes_a_site_or_is_refused(name, text, data):
+    found = imported(name, text, data.draw(st.sampled_from(ENDINGS.get(name, [""]))))
+
+    if found is not None:
+        assert set(site_of(found)) == set(found.nodes)
+
+
+def found_of(groups):
+    found = Found()
+    place = Place("source", 1, 1)
+    for nodes in groups.values():
+        for node in nodes:
+            found.node(node, place)
+    for name, nodes in groups.items():
+        found.group(name, nodes, place)
+    return found
+
+
+def test_groups_whose_names_a_node_cannot_all_have_are_left_out():
+    names = [f"{at:030}x" for at in range(10)]
+    found = found_of({name: ["n1", f"n{at + 2}"] for at, name in enumerate(names)})
+
+    kept = GROUPS_BYTES_MAX // (len(names[0]) + len(", "))
+    assert list(found.groups) == names[:kept]
+    assert set(groups_of(found)) == set(names[:kept])
+    assert [one[0] for one in said(found)] == ["left out"] * (len(names) - kept)
+
+
+def test_a_group_too_long_for_a_node_set_is_with_its_nodes():
+    nodes = [f"{'abcdefghij'[at % 10] * 20}{at:x}x" for at in range(0, 16**4, 16)]
+    found = found_of({"long": nodes, "short": nodes[:2]})
+
+    assert len(",".join(nodes)) > NODESET_BYTES_MAX
+    assert groups_of(found) == {"long": set(nodes), "short": set(nodes[:2])}
+    assert nothing_planted(found)
