@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "plan": "haptera.cli.apply:plan",
     "diff": "haptera.cli.in_force:diff",
     "export": "haptera.cli.in_force:export",
+    "import": "haptera.cli.importing:import_from",
     "site": "haptera.cli.site:site",
     "status": "haptera.cli.asking:status",
     "why": "haptera.cli.explaining:why",
