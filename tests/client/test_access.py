@@ -1,6 +1,7 @@
 """Client files, and the addresses in them."""
 
 import json
+import socket
 
 import pytest
 
@@ -57,3 +58,18 @@ def test_a_client_file_is_found_above_and_one_that_is_named_goes_before(tmp_path
     assert find(near).warning is None
     near.chmod(0o640)
     assert find(near).warning == f"{near} can be read by others; chmod 600 it"
+
+
+def test_where_no_file_says_otherwise_a_parents_socket_is_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("HAPTERA_CLIENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / ".haptera" / "api.sock"
+    place.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(".haptera/api.sock")
+        for given in (None, place):
+            found = find(given, start=tmp_path)
+            assert (found.path, found.warning) == (place, None)
+            assert parse_address(found.access.url) == UnixSocket(str(place))
+        (tmp_path / ".haptera" / "client.json").write_text('{"url": "http://near"}')
+        assert find(start=tmp_path).access == Access("http://near")

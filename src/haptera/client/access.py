@@ -5,6 +5,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,6 +14,7 @@ from haptera.client.errors import UnreachableError
 from haptera.model.errors import HapteraError
 
 CLIENT_FILE: Final = Path(".haptera") / "client.json"
+SOCKET_FILE: Final = Path(".haptera") / "api.sock"
 VARIABLE: Final = "HAPTERA_CLIENT"
 PLACES_SEARCHED_MAX: Final = 64
 
@@ -46,10 +48,14 @@ class Found:
 def find(given: Path | None = None, *, start: Path | None = None) -> Found:
     """The client file given, named by $HAPTERA_CLIENT, or nearest above `start` (or here).
 
+    Where there is none, a parent's socket beside its place: who asks there is known by name.
+
     Raises:
         HapteraError: there is no such file, or it is none.
     """
     path = given or _named() or _nearest(start or Path.cwd())
+    if path.is_socket():
+        return Found(Access(f"unix:{quote(str(path.absolute()))}"), path, None)
     try:
         text, mode = path.read_bytes(), path.stat().st_mode
     except OSError as error:
@@ -80,8 +86,9 @@ def _named() -> Path | None:
 
 def _nearest(start: Path) -> Path:
     for folder in [start, *start.parents][:PLACES_SEARCHED_MAX]:
-        if (path := folder / CLIENT_FILE).exists():
-            return path
+        for place in (CLIENT_FILE, SOCKET_FILE):
+            if (path := folder / place).exists():
+                return path
     raise UnreachableError(
         f"no {CLIENT_FILE} here or in a folder above",
         where=str(start),
