@@ -36,7 +36,7 @@ from haptera.model.views import (
 )
 from haptera.runtime import keyed
 from haptera.runtime.schema_sql import KEYED
-from haptera.runtime.tokens import ApiToken, Bearer, MintedToken, Scope
+from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken, Scope
 from tests.model.view_subject import ViewSubject
 
 TOKENS = {
@@ -179,6 +179,10 @@ class FakeBackend:
         row = ApiToken(f"t{number}", bearer, b"", 1000.0, 1000.0 + ttl_s)
         self.minted[f"hp1.t{number}.secret"] = row
         return MintedToken(row, f"hp1.t{number}.secret")
+
+    async def certify(self, bearer, ttl_s, request):
+        row = (await self.mint_token(bearer, ttl_s)).row
+        return Certified(row, b"certificate", b"authority")
 
     async def revoke_token(self, key):
         text = next((text for text, row in self.minted.items() if row.id == key), None)

@@ -17,6 +17,7 @@ from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
+from haptera.runtime.pki import make_request, new_key
 from haptera.runtime.tokens import Scope
 from tests.api.asking import ask
 from tests.api.fake_backend import TOKENS, FakeBackend
@@ -82,6 +83,7 @@ ROUTES = [
     ("GET", "/v1/tokens", Scope.ADMIN),
     ("POST", "/v1/tokens", Scope.ADMIN),
     ("DELETE", "/v1/tokens/t1", Scope.ADMIN),
+    ("POST", "/v1/certificates", Scope.ADMIN),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
     ("GET", "/v1/happenings", Scope.READ),
@@ -94,11 +96,14 @@ ROUTES = [
 ]
 # What shows that a request was let in, where that is not 200.
 ADMITTED = {
-    "/v1/events": 400,
-    "/v1/entities/node:n1/retry": 202,
-    "/v1/freezes?selector=n1": 404,
-    "/v1/tokens/t1": 404,
+    ("GET", "/v1/events"): 400,
+    ("POST", "/v1/entities/node:n1/retry"): 202,
+    ("DELETE", "/v1/freezes?selector=n1"): 404,
+    ("POST", "/v1/tokens"): 201,
+    ("POST", "/v1/certificates"): 201,
+    ("DELETE", "/v1/tokens/t1"): 404,
 }
+REQUEST = make_request(new_key()).decode()
 BEARERS = [None, "wrong-token", *TOKENS]
 
 
@@ -110,6 +115,7 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
         "/v1/freezes": {"selector": "n1", "reason": "board swap"},
         "/v1/bulk": {"patches": [{"entity": "node:n2", "desired": {"power": "on"}}]},
         "/v1/tokens": {"name": "eve", "scope": "read", "for_s": 60},
+        "/v1/certificates": {"name": "eve", "scope": "read", "for_s": 60, "request": REQUEST},
     }
     site = path.startswith(("/v1/apply", "/v1/diff"))
     body = apply_body() if site else bodies.get(path.partition("?")[0], {})
@@ -124,8 +130,7 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
     elif ranks[TOKENS[token].scope] < ranks[scope]:
         assert answer.status == 403
     else:
-        made = 201 if (method, path) == ("POST", "/v1/tokens") else 200
-        assert answer.status == ADMITTED.get(path, made)
+        assert answer.status == ADMITTED.get((method, path), 200)
 
 
 def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():

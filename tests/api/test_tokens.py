@@ -7,10 +7,13 @@ from haptera.api.stream import StreamRoute
 from haptera.config import Sites
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
+from haptera.runtime.pki import make_request, new_key
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2, WEB = node_id("rack1n1"), node_id("rack2n1"), EntityId("service", "web", "rack1n1")
+
+REQUEST = make_request(new_key()).decode()
 
 
 def cluster():
@@ -91,6 +94,31 @@ def test_what_is_about_the_whole_cluster_is_refused_to_a_limited_token():
             403,
             "the token is limited to rack1n*, and this is about the whole cluster",
         ), path
+
+
+def test_a_certificate_is_listed_and_taken_back_as_a_token_is():
+    backend, app = cluster()
+    body = {"name": "eve", "scope": "write", "for_s": 60, "request": REQUEST, "within": "rack1n*"}
+    answer = ask(app, "POST", "/v1/certificates", token="admin-token", body=body)
+    view = {"id": "t1", "name": "eve", "scope": "write", "within": "rack1n*"}
+    view |= {"made_s": 1000, "expires_s": 1060}
+    made = {"token": view, "certificate": "certificate", "authority": "authority"}
+    assert (answer.status, answer.json) == (201, made)
+    assert ask(app, "GET", "/v1/tokens", token="admin-token").json == {"tokens": [view]}
+    assert ask(app, "DELETE", "/v1/tokens/t1", token="admin-token").status == 200
+    assert [one.what for one in backend.noted] == [
+        "certify t1: write for eve",
+        "revoke token t1 of eve",
+    ]
+
+
+@pytest.mark.parametrize("request_", ["", "nonsense", REQUEST.replace("A", "B")])
+def test_what_asks_for_no_certificate_is_refused(request_):
+    backend, app = cluster()
+    body = {"name": "eve", "scope": "read", "for_s": 60, "request": request_}
+    answer = ask(app, "POST", "/v1/certificates", token="admin-token", body=body)
+    assert (answer.status, answer.json["what"]) == (400, "this asks for no certificate")
+    assert backend.minted == {}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_others_are_refused_whom_no_rule_lets_in(place):
     with serves(place, "0=read", f"{OTHER}=read"):
         name = user_name(NOBODY)
         status, problem = asked(place, "/v1/summary", user=NOBODY)
-        assert (status, problem["what"]) == (403, f"{name} is not let in by name")
+        assert (status, problem["what"]) == (403, f"{name} lets nobody in")
         assert asked(place, "/v1/health", user=NOBODY)[0] == 200
 
 

@@ -7,13 +7,16 @@ import msgspec
 import pytest
 
 from haptera.api.app import endpoints
-from haptera.api.shapes import EntityPatch, SiteBody, SiteFile
+from haptera.api.shapes import CertificateBody, EntityPatch, SiteBody, SiteFile
 from haptera.api.stream import StreamRoute
 from haptera.client import calls
 from haptera.config import Sites
 from haptera.model.news import News
+from haptera.runtime.pki import make_request, new_key
 from haptera.runtime.tokens import Scope
 from tests.api.fake_backend import FakeBackend
+
+REQUEST = make_request(new_key()).decode()
 
 SITE = SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"})
 # Each call with all that it takes.
@@ -49,6 +52,7 @@ CALLS = [
     calls.audit(limit=5),
     calls.revert(7, dry_run=True, why="wrong"),
     calls.tokens(),
+    calls.certify(CertificateBody("eve", Scope.READ, 60, REQUEST)),
     calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),
     calls.revoke_token("6f1d"),
     calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),

@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from haptera.runtime.pki import (
     BACKDATED,
     Authority,
     cluster_of,
+    issue_api,
+    issue_client,
     issue_node,
     issue_parent,
     key_pem,
@@ -29,6 +32,7 @@ from haptera.runtime.pki import (
     parse_request,
     public_key_bytes,
 )
+from haptera.runtime.tls import client_of
 
 NOW_S = 1_800_000_000.0
 NOW = datetime.fromtimestamp(NOW_S, UTC)
@@ -203,3 +207,30 @@ def test_bytes_that_are_no_request_are_refused_quietly(damage: bytes | tuple[int
     whole = parse_request(REQUEST)
     assert whole is not None
     assert request is None or public_key_bytes(request) == public_key_bytes(whole)
+
+
+def test_a_clients_certificate_stands_for_its_token_and_ends_with_it(authority: Authority) -> None:
+    request = parse_request(make_request(new_key()))
+    assert request is not None
+    pem = issue_client(authority, request, "6f1d0c2b9a3e4f55", NOW_S, 60.0)
+    certificate = x509.load_pem_x509_certificate(pem)
+    assert uris(certificate) == [f"haptera://{authority.cluster}/client/6f1d0c2b9a3e4f55"]
+    assert certificate.not_valid_after_utc == NOW + timedelta(seconds=60)
+    certificate.verify_directly_issued_by(authority.certificate)
+    told = {"subjectAltName": (("URI", uris(certificate)[0]),)}
+    assert client_of(told) == (authority.cluster, "6f1d0c2b9a3e4f55")
+
+
+def test_no_other_certificate_stands_for_a_token(authority: Authority) -> None:
+    for uri in (*uris(issued(authority)), f"haptera://{authority.cluster}/client/", "x"):
+        assert client_of({"subjectAltName": (("URI", uri),)}) is None
+    assert client_of(None) is None
+
+
+def test_the_apis_certificate_names_its_addresses_and_names(authority: Authority) -> None:
+    place = issue_api(authority, ["::1", "head.example"], NOW_S)
+    certificate = x509.load_pem_x509_certificate(place.read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert uris(certificate) == [f"haptera://{authority.cluster}/api"]
+    assert names.get_values_for_type(x509.IPAddress) == [ip_address("::1")]
+    assert names.get_values_for_type(x509.DNSName) == ["head.example"]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from cryptography.x509 import CertificateSigningRequest
+
 from haptera.core.bus import Bus
 from haptera.core.figures import Figures
 from haptera.model.changes import Author, Change, StoredEntity
@@ -14,7 +16,7 @@ from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
-from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
+from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
 
 
 class Backend(Protocol):
@@ -132,6 +134,11 @@ class Backend(Protocol):
         Raises:
             HapteraError: it cannot be stored, or there are too many.
         """
+
+    async def certify(
+        self, bearer: Bearer, ttl_s: float, request: CertificateSigningRequest
+    ) -> Certified:
+        """As `mint_token`: a certificate that stands for one."""
 
     async def revoke_token(self, key: str) -> ApiToken | None:
         """Let a token hold no more, at once and for good; None where there is none.

@@ -8,13 +8,12 @@ from typing import Final
 from starlette.requests import Request
 
 from haptera.api.problems import ProblemError
-from haptera.runtime.peers import UnixPeer
+from haptera.runtime.peers import Peer, UnixPeer
 from haptera.runtime.tokens import Bearer
 
 # Where the server keeps with each request who is at the other end of its connection.
 PEER: Final = "peer"
 
-Peer = UnixPeer
 CheckToken = Callable[[str], Bearer | None]
 CheckPeer = Callable[[Peer], Bearer | None]
 
@@ -74,9 +73,9 @@ class Callers:
             )
         known = self.check_peer(peer)
         if known is None:
+            unnamed = isinstance(peer, UnixPeer)
+            rule = f"; or have the parent serve with --let-in {peer}=read" if unnamed else ""
             raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                f"{peer} is not let in by name",
-                do=f"send a token; or have the parent serve with --let-in {peer}=read",
+                HTTPStatus.FORBIDDEN, f"{peer} lets nobody in", do=f"send a token{rule}"
             )
         return known

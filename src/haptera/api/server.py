@@ -5,8 +5,8 @@ import contextlib
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from haptera.api.callers import PEER
 from haptera.model.errors import HapteraError
-from haptera.runtime.peers import unix_peer
+from haptera.runtime.peers import CertifiedPeer, Peer, unix_peer
+from haptera.runtime.tls import client_of
 
 BACKLOG: Final = 256
 CONNECTIONS_MAX: Final = 512
@@ -25,15 +26,18 @@ _KEEP_ALIVE_S: Final = 15
 
 
 class Server:
-    """Serves an app on listening sockets: `run()` until `stop()`."""
+    """Serves an app on a listening socket, with TLS or without: `run()` until `stop()`."""
 
-    def __init__(self, app: Starlette, *listeners: socket.socket) -> None:
+    def __init__(
+        self, app: Starlette, listener: socket.socket, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._app = app
-        self._listeners = listeners
+        self._listener = listener
         self._server = _Quiet(
             uvicorn.Config(
                 app,
                 http=_Telling,
+                ssl_context_factory=None if tls is None else lambda *_: tls,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -49,7 +53,7 @@ class Server:
 
     async def run(self) -> None:
         """Serve; a cancelled run has let go of its connections too."""
-        serving = asyncio.ensure_future(self._server.serve(sockets=list(self._listeners)))
+        serving = asyncio.ensure_future(self._server.serve(sockets=[self._listener]))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
@@ -67,33 +71,21 @@ class _Telling(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        end = transport.get_extra_info("socket")
-        if end is not None and end.family == socket.AF_UNIX:
-            self.app_state = {**self.app_state, PEER: unix_peer(end)}
+        self.app_state = {**self.app_state, PEER: _peer(transport)}
+
+
+def _peer(transport: asyncio.Transport) -> Peer | None:
+    end = transport.get_extra_info("socket")
+    if end is not None and end.family == socket.AF_UNIX:
+        return unix_peer(end)
+    certified = client_of(transport.get_extra_info("peercert"))
+    return None if certified is None else CertifiedPeer(*certified)
 
 
 class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # signals are the daemon's
-
-
-def check_loopback(address: str) -> None:
-    """Refuse an address at which the API would be reached from elsewhere.
-
-    Raises:
-        HapteraError: it is not of this machine only.
-    """
-    try:
-        local = IPv4Address(address).is_loopback
-    except AddressValueError:
-        local = False
-    if not local:
-        raise HapteraError(
-            "the API has no TLS yet, so it is served on this machine only",
-            where=f"--listen {address}",
-            do="give a loopback address, 127.0.0.1 say",
-        )
 
 
 def listen(address: str, port: int) -> socket.socket:
@@ -113,7 +105,7 @@ def listen(address: str, port: int) -> socket.socket:
         raise HapteraError(
             f"cannot listen: {error.strerror}",
             where=f"{address}:{port}/tcp",
-            do="choose another address with --listen, or end what listens there",
+            do="choose another address with --listen or --api, or end what listens there",
         ) from None
     return listener
 

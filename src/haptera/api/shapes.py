@@ -188,6 +188,24 @@ class TokenMade(msgspec.Struct, frozen=True):
     text: str
 
 
+class CertificateBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A client certificate to be made, as a token; `request` asks for it, in PEM (PKCS #10)."""
+
+    name: str
+    scope: Scope
+    for_s: Annotated[int, msgspec.Meta(ge=1, le=TOKEN_FOR_S_MAX)]
+    request: str
+    within: str | None = None
+
+
+class CertificateMade(msgspec.Struct, frozen=True):
+    """A client certificate, and that of the authority, in PEM; it holds as long as its token."""
+
+    token: TokenView
+    certificate: str
+    authority: str
+
+
 class Tokens(msgspec.Struct, frozen=True):
     """All tokens that hold, the oldest first."""
 

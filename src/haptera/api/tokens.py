@@ -13,10 +13,18 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import TokenBody, TokenMade, Tokens, TokenView
+from haptera.api.shapes import (
+    CertificateBody,
+    CertificateMade,
+    TokenBody,
+    TokenMade,
+    Tokens,
+    TokenView,
+)
 from haptera.kinds.meaning import check_selector
 from haptera.model.errors import HapteraError
 from haptera.model.selector import parse_selector
+from haptera.runtime.pki import parse_request
 from haptera.runtime.tokens import ApiToken, Bearer, Scope
 
 # As in an owner, `user:NAME`.
@@ -32,6 +40,10 @@ class TokenRoutes:
         yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, contract)
         contract = Contract(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
         yield Endpoint("POST", "/v1/tokens", Scope.ADMIN, self.make, contract)
+        contract = Contract(
+            takes=CertificateBody, gives=CertificateMade, status=HTTPStatus.CREATED, keyed=True
+        )
+        yield Endpoint("POST", "/v1/certificates", Scope.ADMIN, self.certify, contract)
         contract = Contract(gives=TokenView, problems=(NOT_FOUND,), keyed=True)
         yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, contract)
 
@@ -42,18 +54,31 @@ class TokenRoutes:
     async def make(self, request: Request, caller: Caller) -> Response:
         """Make a token; its text is in this answer, and nowhere else."""
         body = await read_body(request, TokenBody)
-        if _NAME.fullmatch(body.name) is None:
-            raise HapteraError(
-                f"{body.name!r} is no name for a user",
-                where="name",
-                do="write up to 64 letters, digits, dots, dashes, underscores or @",
-            )
-        bearer = Bearer(body.name, body.scope, _limit(body.within))
+        bearer = _bearer(body)
         minted = await self.backend.mint_token(bearer, body.for_s)
         what = f"make token {minted.row.id}: {body.scope} for {body.name}"
         self.backend.note(author(request, caller).who, what)
         made = TokenMade(_view(minted.row), minted.text)
         return as_json(made, status=HTTPStatus.CREATED)
+
+    async def certify(self, request: Request, caller: Caller) -> Response:
+        """Make a client certificate: who shows it over TLS needs no token.
+
+        It is a token like others, to be listed and taken back, whose text nobody knows.
+        """
+        body = await read_body(request, CertificateBody)
+        bearer, asked = _bearer(body), parse_request(body.request.encode())
+        if asked is None:
+            raise HapteraError(
+                "this asks for no certificate",
+                where="request",
+                do="send a PKCS #10 request in PEM, for a key on the curve P-256",
+            )
+        made = await self.backend.certify(bearer, body.for_s, asked)
+        what = f"certify {made.row.id}: {body.scope} for {body.name}"
+        self.backend.note(author(request, caller).who, what)
+        view = CertificateMade(_view(made.row), made.certificate.decode(), made.authority.decode())
+        return as_json(view, status=HTTPStatus.CREATED)
 
     async def revoke(self, request: Request, caller: Caller) -> Response:
         """Take a token back, by its id: from now on it is none."""
@@ -69,6 +94,16 @@ class TokenRoutes:
             author(request, caller).who, f"revoke token {row.id} of {row.bearer.name}"
         )
         return as_json(_view(row))
+
+
+def _bearer(body: TokenBody | CertificateBody) -> Bearer:
+    if _NAME.fullmatch(body.name) is None:
+        raise HapteraError(
+            f"{body.name!r} is no name for a user",
+            where="name",
+            do="write up to 64 letters, digits, dots, dashes, underscores or @",
+        )
+    return Bearer(body.name, body.scope, _limit(body.within))
 
 
 def _limit(text: str | None) -> str | None:

@@ -30,11 +30,18 @@ _dir_option = click.option(
     metavar="ADDRESS",
     default="127.0.0.1",
     show_default=True,
-    help="The loopback address to serve on.",
+    help="The address at which nodes reach it, and the API is served.",
+)
+@click.option(
+    "--api",
+    metavar="ADDRESS",
+    help="Where to serve the API instead; all but 127.x.y.z is served with TLS.",
+)
+@click.option(
+    "--host", "hosts", multiple=True, metavar="NAME", help="A name under which the API is asked."
 )
 @click.option(
     "--socket",
-    type=click.Path(path_type=Path),
     metavar="PATH",
     show_default=".haptera/api.sock",
     help="Where to serve on a Unix socket too, for root, the own user, and whom --let-in names.",
@@ -46,12 +53,20 @@ _dir_option = click.option(
     help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
 )
 def serve(
-    directory: Path, site: Path | None, listen: str, socket: Path | None, let_in: tuple[str, ...]
+    directory: Path,
+    site: Path | None,
+    listen: str,
+    *,
+    api: str | None,
+    hosts: tuple[str, ...],
+    socket: str | None,
+    let_in: tuple[str, ...],
 ) -> int:
     """Run a parent: the engine, its store and its API."""
     from haptera.daemon import parent
+    from haptera.daemon.settings import Ways
 
-    parent.serve(directory, site, listen, socket=socket, let_in=let_in)
+    parent.serve(directory, site, listen, Ways(api, hosts, socket, let_in))
     return 0
 
 

@@ -1,15 +1,33 @@
 """`haptera token`: tokens of the API, made, listed and taken back."""
 
+from pathlib import Path
+
 import click
 
-from haptera.api.shapes import TokenView
+from haptera.api.shapes import CertificateBody, TokenView
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.client import Access, calls
+from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.runtime.tokens import Scope
 
 _MS_PER_S = 1_000
+
+
+_scope_option = click.option(
+    "--scope",
+    type=click.Choice([one.value for one in Scope]),
+    default=Scope.READ.value,
+    show_default=True,
+    help="What it allows; each includes the one before.",
+)
+_for_option = click.option(
+    "--for", "duration", default="30d", show_default=True, help="30m, 12h, 90d."
+)
+_within_option = click.option(
+    "--within", metavar="SELECTOR", help="Only what this names, as rack1n*."
+)
 
 
 @click.group()
@@ -19,15 +37,9 @@ def token() -> None:
 
 @token.command()
 @click.argument("name")
-@click.option(
-    "--scope",
-    type=click.Choice([one.value for one in Scope]),
-    default=Scope.READ.value,
-    show_default=True,
-    help="What it allows; each includes the one before.",
-)
-@click.option("--for", "duration", default="30d", show_default=True, help="30m, 12h, 90d.")
-@click.option("--within", metavar="SELECTOR", help="Only what this names, as rack1n*.")
+@_scope_option
+@_for_option
+@_within_option
 @click.option("--client-file", is_flag=True, help="Write a client file instead of the token.")
 @output_option
 @click.pass_context
@@ -53,12 +65,61 @@ def make(
     for_s = parse_duration_ms(duration) // _MS_PER_S
     made = client.ask(calls.make_token(name, Scope(scope), for_s=for_s, within=within))
     if client_file:
-        print_data(Access(client.access.url, made.text), Format.JSON)
+        told = client.access
+        print_data(Access(told.url, made.text, authority=told.authority), Format.JSON)
     elif Format(output) is Format.TABLE:
         click.echo(made.text)
         click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
     else:
         print_data(made, output)
+
+
+@token.command()
+@click.argument("name")
+@click.argument("place", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@_scope_option
+@_for_option
+@_within_option
+@click.option("--client-file", is_flag=True, help="Write a client file that names it.")
+@click.pass_context
+def certify(
+    ctx: click.Context,
+    name: str,
+    place: Path,
+    scope: str,
+    duration: str,
+    within: str | None,
+    client_file: bool,
+) -> None:
+    r"""Make a key for NAME, and a certificate that lets it in over TLS without a token.
+
+    Both are put into FILE; the key is made here, and sent nowhere.
+
+    \b
+    Examples:
+      haptera token certify grafana grafana.pem --for 365d
+      haptera token certify eve eve.pem --scope write --client-file > eve.json
+    """
+    from haptera.runtime.pki import key_pem, make_request, new_key
+    from haptera.runtime.private import write_private
+
+    client, key = the_client(ctx), new_key()
+    for_s = parse_duration_ms(duration) // _MS_PER_S
+    body = CertificateBody(name, Scope(scope), for_s, make_request(key).decode(), within)
+    made = client.ask(calls.certify(body))
+    try:
+        write_private(place, key_pem(key) + made.certificate.encode())
+    except OSError as error:
+        raise HapteraError(
+            f"cannot be written: {error.strerror}",
+            where=str(place),
+            do=f"give another file, and revoke what was made: haptera token revoke {made.token.id}",
+        ) from None
+    if client_file:
+        identity = str(place.absolute())
+        found = Access(client.access.url, authority=made.authority, identity=identity)
+        print_data(found, Format.JSON)
+    click.echo(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
 
 
 @token.command("list")

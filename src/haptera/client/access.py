@@ -23,13 +23,16 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom to ask, and as whom; a client file holds one as JSON.
 
     `constants` are handed in with each site file; `page` is the address of the status page, with
-    a read-only token. A Unix socket (`unix:/PATH`) may need no token.
+    a read-only token. A Unix socket (`unix:/PATH`) may need no token, nor does who shows the
+    certificate in the file `identity`. Over TLS, `authority` is trusted, in PEM, and nobody else.
     """
 
     url: str
     token: str | None = None
     constants: dict[str, str] = {}
     page: str | None = None
+    authority: str | None = None
+    identity: str | None = None
 
     def __repr__(self) -> str:
         """Without what would let a reader of logs in."""

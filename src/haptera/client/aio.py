@@ -1,7 +1,6 @@
 """The client for programs on asyncio: many calls at a time."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Final, Self, TypeVar, assert_never
 
@@ -24,6 +23,7 @@ from haptera.client.protocol import (
     asking,
     following,
 )
+from haptera.client.trust import context_of
 
 _RECEIVED_BYTES_MAX: Final = 1 << 18
 
@@ -99,14 +99,17 @@ class AsyncClient:
         self.close()
 
     def _wire(self) -> "_Wire":
-        return _Wire(self._address, self._waiting)
+        return _Wire(self._address, self.access, self._waiting)
 
 
 class _Wire:
     """One connection at a time."""
 
-    def __init__(self, address: Address, waiting: Callable[[], None] | None) -> None:
+    def __init__(
+        self, address: Address, access: Access, waiting: Callable[[], None] | None
+    ) -> None:
         self._address = address
+        self._access = access
         self._waiting = waiting
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -120,7 +123,7 @@ class _Wire:
             case Open(within_s):
                 self.close()
                 async with asyncio.timeout(within_s):
-                    self._ends = await _connected(self._address)
+                    self._ends = await _connected(self._address, self._access)
             case Send(data, within_s):
                 _, writer = self._open()
                 writer.write(data)
@@ -167,10 +170,12 @@ async def _advance(
     return operations.send(received)
 
 
-async def _connected(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connected(
+    address: Address, access: Access
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if isinstance(address, UnixSocket):
         return await asyncio.open_unix_connection(address.path, limit=_RECEIVED_BYTES_MAX)
-    context = ssl.create_default_context() if address.secure else None
+    context = context_of(access) if address.secure else None
     return await asyncio.open_connection(
         address.name, address.port, limit=_RECEIVED_BYTES_MAX, ssl=context
     )

@@ -24,6 +24,7 @@ from haptera.client.protocol import (
     asking,
     following,
 )
+from haptera.model.errors import HapteraError
 
 _RECEIVED_BYTES_MAX: Final = 1 << 18
 
@@ -99,14 +100,17 @@ class Client:
         self.close()
 
     def _wire(self) -> "_Wire":
-        return _Wire(self._address, self._waiting)
+        return _Wire(self._address, self.access, self._waiting)
 
 
 class _Wire:
     """One connection at a time."""
 
-    def __init__(self, address: Address, waiting: Callable[[], None] | None) -> None:
+    def __init__(
+        self, address: Address, access: Access, waiting: Callable[[], None] | None
+    ) -> None:
         self._address = address
+        self._access = access
         self._waiting = waiting
         self._socket: socket.socket | None = None
 
@@ -119,7 +123,7 @@ class _Wire:
         match operation:
             case Open(within_s):
                 self.close()
-                self._socket = _connected(self._address, within_s)
+                self._socket = _connected(self._address, self._access, within_s)
             case Send(data, within_s):
                 self._open(within_s).sendall(data)
             case Receive(within_s):
@@ -162,7 +166,7 @@ def _advance(
     return operations.send(received)
 
 
-def _connected(address: Address, within_s: float) -> socket.socket:
+def _connected(address: Address, access: Access, within_s: float) -> socket.socket:
     if isinstance(address, UnixSocket):
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -175,10 +179,10 @@ def _connected(address: Address, within_s: float) -> socket.socket:
     plain = socket.create_connection((address.name, address.port), within_s)
     if not address.secure:
         return plain
-    import ssl  # only here: it takes as long as all of a client else
+    from haptera.client.trust import context_of  # only here: ssl takes as long as all else
 
     try:
-        return ssl.create_default_context().wrap_socket(plain, server_hostname=address.name)
-    except OSError:
+        return context_of(access).wrap_socket(plain, server_hostname=address.name)
+    except (OSError, HapteraError):
         plain.close()
         raise

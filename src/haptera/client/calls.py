@@ -11,6 +11,8 @@ from haptera.api.shapes import (
     Audit,
     Bulk,
     BulkBody,
+    CertificateBody,
+    CertificateMade,
     Difference,
     Entities,
     EntityPatch,
@@ -203,6 +205,11 @@ def make_token(
     """Make a token for a user."""
     body = TokenBody(name, scope, for_s, within)
     return Call("POST", path("tokens"), TokenMade, body=body)
+
+
+def certify(body: CertificateBody) -> Call[CertificateMade]:
+    """Make a client certificate for the key of a request."""
+    return Call("POST", path("certificates"), CertificateMade, body=body)
 
 
 def revoke_token(key: str) -> Call[TokenView]:

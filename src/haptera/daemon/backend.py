@@ -3,9 +3,12 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final
+
+from cryptography.x509 import CertificateSigningRequest
 
 from haptera.core.bus import Bus
 from haptera.core.drawing import course_of, drawing
@@ -29,6 +32,7 @@ from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
+from haptera.runtime.pki import Authority, issue_client
 from haptera.runtime.recorded import Chosen, Known, known_at, last_happenings
 from haptera.runtime.requests import (
     Answer,
@@ -40,7 +44,7 @@ from haptera.runtime.requests import (
     Unable,
 )
 from haptera.runtime.store import Store, kept
-from haptera.runtime.tokens import ApiToken, Bearer, MintedToken
+from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.writer import Failure
 from haptera.runtime.writing import WriteError, refused
 
@@ -59,6 +63,17 @@ AGENT_WITHIN_S: Final = 2.0
 AskAgent = Callable[[str, Request, float], Awaitable[Answer]]
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What else a parent has: `history` is the folder of what happened."""
+
+    deliver: Callable[[Iterable[Event]], None]
+    ask: AskAgent
+    logs: Logs
+    history: Path
+    authority: Authority
+
+
 class EngineBackend:
     """One engine as the API sees it; all of it is used in the loop's own thread."""
 
@@ -67,20 +82,18 @@ class EngineBackend:
         engine: Engine,
         store: Store,
         epoch: int,
-        deliver: Callable[[Iterable[Event]], None],
-        ask: AskAgent,
-        logs: Logs,
-        history: Path,
+        around: Around,
     ) -> None:
-        self._history = history
+        self._history = around.history
+        self._authority = around.authority
         self._engine = engine
         self._store = store
         self.epoch = epoch
         tag = secrets.token_hex(_TAG_BYTES)
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
-        self._deliver = deliver
-        self._ask_agent = ask
-        self._logs = logs
+        self._deliver = around.deliver
+        self._ask_agent = around.ask
+        self._logs = around.logs
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | Show]] = {}
 
@@ -251,6 +264,13 @@ class EngineBackend:
         kept(await asyncio.wrap_future(self._store.keep_token(minted.row)))
         self._store.hold_token(minted.row)
         return minted
+
+    async def certify(
+        self, bearer: Bearer, ttl_s: float, request: CertificateSigningRequest
+    ) -> Certified:
+        row = (await self.mint_token(bearer, ttl_s)).row
+        certificate = issue_client(self._authority, request, row.id, row.made_s, ttl_s)
+        return Certified(row, certificate, self._authority.ca_pem)
 
     async def revoke_token(self, key: str) -> ApiToken | None:
         revoked = self._store.revoke_token(key)

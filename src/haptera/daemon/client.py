@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.daemon.doors import Doors
 from haptera.runtime.private import write_private
 from haptera.runtime.store import Store
 from haptera.runtime.tokens import Bearer, Scope
@@ -13,21 +14,24 @@ CLIENT_TTL_S: Final = 90 * 86_400
 PAGE_TTL_S: Final = 86_400
 
 
-class Client(msgspec.Struct, frozen=True):
+class Client(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the API is, and a token for it; `page` opens the status page, read-only, for a day.
 
-    `constants` are handed in with each site file that is applied by this client.
+    With TLS, `authority` is the certificate to trust. `constants` are handed in with each site
+    file that is applied by this client.
     """
 
     url: str
     token: str
     page: str
     constants: dict[str, str]
+    authority: str | None = None
 
 
-def write_client(place: Path, url: str, constants: dict[str, str], store: Store) -> None:
+def write_client(place: Path, doors: Doors, constants: dict[str, str], store: Store) -> None:
     """Make new tokens and write them where only their owner can read."""
     admin = store.mint_token(Bearer("cli", Scope.ADMIN), CLIENT_TTL_S).text
     read = store.mint_token(Bearer("page", Scope.READ), PAGE_TTL_S).text
-    client = Client(url, admin, f"{url}/#token={read}", constants)
+    page = f"{doors.url}/#token={read}"
+    client = Client(doors.url, admin, page, constants, doors.trusted)
     write_private(place, msgspec.json.encode(client))

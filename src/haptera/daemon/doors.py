@@ -1,14 +1,25 @@
-"""The ways in to a parent's API: its address, and a Unix socket for whoever is on its machine."""
+"""The ways in to a parent's API: its address, with TLS or without, and a Unix socket."""
 
 import socket
+import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, assert_never
+
+from starlette.applications import Starlette
 
 from haptera.api.callers import Entry
-from haptera.api.server import listen, listen_unix
+from haptera.api.server import Server, listen, listen_unix
 from haptera.daemon.settings import Settings
-from haptera.runtime.peers import PeerRules
+from haptera.model.errors import HapteraError
+from haptera.runtime.clock import wall_s
+from haptera.runtime.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
+from haptera.runtime.pki import Authority, issue_api
+from haptera.runtime.store import Store
+from haptera.runtime.tls import server_context
+from haptera.runtime.tokens import Bearer
 
 SOCKET: Final = "api.sock"
 # Where rules let others in, they must be able to open the socket; who they are is asked then.
@@ -18,34 +29,103 @@ _EVERYBODY: Final = 0o666
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """`listeners` to serve the API on, as `entry` says; the Unix socket is at `path`."""
+    """Where the API is served: at `url`, with TLS if so, and on the socket at `path`.
+
+    `trusted` is the authority's certificate, by which the server is known, where there is TLS.
+    """
 
     url: str
     path: Path
-    listeners: tuple[socket.socket, ...]
     entry: Entry
+    trusted: str | None
+    _outer: socket.socket
+    _inner: socket.socket
+    _tls: ssl.SSLContext | None
 
     @classmethod
-    def open(cls, settings: Settings) -> Self:
+    def open(cls, settings: Settings, authority: Authority, store: Store) -> Self:
         """Listen as the settings say.
 
         Raises:
             HapteraError: an address or a path cannot be used, or a rule lets nobody in.
         """
-        rules = PeerRules.of(settings.let_in)
+        ways = settings.ways
+        rules = PeerRules.of(ways.let_in)
+        address = ways.api or settings.address
+        names = _names(address, ways.hosts)
         beside = Path(settings.client).with_name(SOCKET)
-        path = beside if settings.socket is None else Path(settings.socket)
-        first = listen(settings.address, settings.api_port)
+        path = beside if ways.socket is None else Path(ways.socket)
+        outer = listen(address, settings.api_port)
         try:
-            second = listen_unix(path, _EVERYBODY if rules.rules else _OWN_ONLY)
+            inner = listen_unix(path, _EVERYBODY if rules.rules else _OWN_ONLY)
         except BaseException:
-            first.close()
+            outer.close()
             raise
-        url = f"http://{settings.address}:{settings.api_port}"
-        return cls(url, path, (first, second), Entry(check_peer=rules.bearer))
+        tls = None if _is_own(address) else _tls(authority, names)
+        host = f"[{names[0]}]" if ":" in names[0] else names[0]
+        url = f"{'http' if tls is None else 'https'}://{host}:{settings.api_port}"
+        entry = Entry(ways.hosts, Known(rules, authority, store).bearer)
+        trusted = None if tls is None else authority.ca_pem.decode()
+        return cls(url, path, entry, trusted, outer, inner, tls)
+
+    def servers(self, app: Starlette) -> Iterator[Server]:
+        """What serves the API."""
+        yield Server(app, self._outer, self._tls)
+        yield Server(app, self._inner)
 
     def close(self) -> None:
         """Listen no more."""
         self.path.unlink(missing_ok=True)
-        for listener in self.listeners:
-            listener.close()
+        self._outer.close()
+        self._inner.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Who is let in without a token, by what their connection says of them."""
+
+    rules: PeerRules
+    authority: Authority
+    store: Store
+
+    def bearer(self, peer: Peer) -> Bearer | None:
+        match peer:
+            case UnixPeer():
+                return self.rules.bearer(peer)
+            case CertifiedPeer(cluster, token):
+                return self.store.bearer_of(token) if cluster == self.authority.cluster else None
+            case _:
+                assert_never(peer)
+
+
+def _tls(authority: Authority, names: list[str]) -> ssl.SSLContext:
+    """What the API is served with; who has a certificate may show it."""
+    identity = issue_api(authority, names, wall_s())
+    return server_context(identity, authority.ca_pem, ssl.CERT_OPTIONAL)
+
+
+def _names(address: str, hosts: tuple[str, ...]) -> list[str]:
+    """What the API is called, its URL by the first.
+
+    Raises:
+        HapteraError: the address is none, or is every one and there is no name.
+    """
+    try:
+        everywhere = ip_address(address).is_unspecified
+    except ValueError:
+        raise HapteraError(
+            "this is no address", where=f"--api {address}", do="give an IPv4 or IPv6 address"
+        ) from None
+    if not everywhere:
+        return [address, *hosts]
+    if not hosts:
+        raise HapteraError(
+            "at every address, the API needs a name", where=f"--api {address}", do="add --host NAME"
+        )
+    return list(hosts)
+
+
+def _is_own(address: str) -> bool:
+    """Whether an address is reached from this machine only, and that over IPv4."""
+    own = ip_address(address)
+    return isinstance(own, IPv4Address) and own.is_loopback

@@ -17,7 +17,6 @@ import msgspec
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.api.server import Server, check_loopback
 from haptera.config.site import load_site
 from haptera.config.sites import Sites
 from haptera.config.sources import constants_of, gather
@@ -25,7 +24,7 @@ from haptera.core.engine import Engine
 from haptera.core.limits import MS
 from haptera.core.owned import Claim
 from haptera.core.side import Side
-from haptera.daemon.backend import EngineBackend
+from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.doors import Doors
@@ -33,7 +32,7 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.record import Record
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import WAYS, Settings, Ways, check_address
 from haptera.model.changes import Author, Stored
 from haptera.model.effects import (
     Call,
@@ -88,16 +87,14 @@ def serve(
     directory: Path,
     site: Path | None,
     address: str,
-    *,
-    socket: Path | None = None,
-    let_in: tuple[str, ...] = (),
+    ways: Ways = WAYS,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
     Raises:
         HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
     """
-    check_loopback(address)
+    check_address(address)
     cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
     root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
     run(
@@ -110,8 +107,7 @@ def serve(
             controllers=cluster.controllers,
             own=cluster.own,
             site=None if site is None else str(site),
-            socket=None if socket is None else str(socket),
-            let_in=let_in,
+            ways=ways,
         )
     )
 
@@ -203,7 +199,7 @@ class _Parent:
         )
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._tls = listen_for_tls(settings.address, HELLO_PORT)
-        self._doors = Doors.open(settings)
+        self._doors = Doors.open(settings, self._authority, self._store)
         others = [one.manifest for one in self._own]
         others += [one.manifest() for one in settings.controllers]
         self._catalog = catalog_of(settings.modules, others)
@@ -235,10 +231,13 @@ class _Parent:
             engine,
             self._store,
             stored.epoch,
-            self._deliver,
-            self._channel.ask,
-            self._logs,
-            self._home / HISTORY_FOLDER,
+            Around(
+                self._deliver,
+                self._channel.ask,
+                self._logs,
+                self._home / HISTORY_FOLDER,
+                self._authority,
+            ),
         )
 
     async def _serve(self, stopped: asyncio.Event) -> None:
@@ -259,13 +258,13 @@ class _Parent:
             entry=self._doors.entry,
         )
         url = self._doors.url
-        write_client(Path(settings.client), url, settings.constants, self._store)
+        write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls)),
                 tasks.create_task(self._channel.exchange.run()),
-                tasks.create_task(Server(app, *self._doors.listeners).run()),
+                *(tasks.create_task(one.run()) for one in self._doors.servers(app)),
             ]
             _log.info("serves the API at %s; client file: %s", url, settings.client)
             wrong = await self._apply_site()

@@ -1,9 +1,11 @@
 """What one parent is started with."""
 
+from ipaddress import AddressValueError, IPv4Address
 from typing import Final
 
 import msgspec
 
+from haptera.model.errors import HapteraError
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.places import ModulePlace
 
@@ -11,13 +13,29 @@ API_PORT: Final = 4270
 HELLO_MS: Final = 5_000
 
 
+class Ways(msgspec.Struct, frozen=True):
+    """The ways in to a parent's API.
+
+    It is served at the address `api`, by default where nodes reach the parent: with TLS, but at
+    an IPv4 loopback address. `hosts` are names that it has besides. On a Unix `socket`, by default
+    beside the client file, it is open to root, to the parent's own user, and to whom `let_in` says.
+    """
+
+    api: str | None = None
+    hosts: tuple[str, ...] = ()
+    socket: str | None = None
+    let_in: tuple[str, ...] = ()
+
+
+WAYS: Final = Ways()
+
+
 class Settings(msgspec.Struct, frozen=True):
     """One parent: where its files are, where it is reached, what it is called, what it runs.
 
-    The API is served on `address`, which must be of this machine only, and on a Unix `socket`, by
-    default beside the `client` file, which lets a CLI in; `let_in` says who may use it besides
-    root and the parent's own user. A first start takes `cluster` as the cluster's UUID, or makes
-    one. A `site` file is applied at the start.
+    Nodes reach it at `address`, people and programs by the `ways`; `client` is the file that lets
+    a CLI in. A first start takes `cluster` as the cluster's UUID, or makes one. A `site` file is
+    applied at the start.
     """
 
     directory: str
@@ -32,5 +50,22 @@ class Settings(msgspec.Struct, frozen=True):
     api_port: int = API_PORT
     constants: dict[str, str] = {}
     site: str | None = None
-    socket: str | None = None
-    let_in: tuple[str, ...] = ()
+    ways: Ways = WAYS
+
+
+def check_address(address: str) -> None:
+    """Refuse what is no address of a machine, at which its nodes could reach it.
+
+    Raises:
+        HapteraError: it is none.
+    """
+    try:
+        sound = not IPv4Address(address).is_unspecified
+    except AddressValueError:
+        sound = False
+    if not sound:
+        raise HapteraError(
+            "nodes reach their parent at one IPv4 address, which this is not",
+            where=f"--listen {address}",
+            do="give one of this machine's: 127.0.0.1, where nodes are on it too",
+        )

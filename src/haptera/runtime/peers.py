@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, by the kernel's word, and who of them is let in."""
+"""Who is at the other end of a connection, by its own word, and who of a machine is let in."""
 
 import grp
 import os
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
+from uuid import UUID
 
 from haptera.kinds.meaning import check_selector
 from haptera.model.errors import HapteraError
@@ -32,6 +33,20 @@ class UnixPeer:
 
     def __str__(self) -> str:
         return user_name(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedPeer:
+    """Somebody whose certificate stands for a token of this cluster, by its id."""
+
+    cluster: UUID
+    token: str
+
+    def __str__(self) -> str:
+        return f"the certificate of {self.token}"
+
+
+Peer = UnixPeer | CertifiedPeer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """The cluster's own certificate authority: who its parent and its nodes are."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
@@ -124,13 +126,38 @@ def issue_parent(authority: Authority, wall_s: float) -> Path:
     certificate = _issue(
         authority,
         key.public_key(),
-        (parent_uri(authority.cluster),),
+        _names(parent_uri(authority.cluster)),
         wall_s,
         timedelta(days=PARENT_DAYS),
     )
     place = authority.directory / "parent.pem"
     write_private(place, key_pem(key) + certificate)
     return place
+
+
+def issue_api(authority: Authority, hosts: Collection[str], wall_s: float) -> Path:
+    """Make this start's key and certificate for the API, as it is called: by names or addresses."""
+    key = new_key()
+    names = _names(api_uri(authority.cluster), hosts=hosts)
+    lifetime = timedelta(days=PARENT_DAYS)
+    certificate = _issue(authority, key.public_key(), names, wall_s, lifetime)
+    place = authority.directory / "api.pem"
+    write_private(place, key_pem(key) + certificate)
+    return place
+
+
+def issue_client(
+    authority: Authority,
+    request: x509.CertificateSigningRequest,
+    token: str,
+    wall_s: float,
+    lifetime_s: float,
+) -> bytes:
+    """A certificate that stands for a token of the API, for the key of a request, in PEM."""
+    key = request.public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    names = _names(client_uri(authority.cluster, token))
+    return _issue(authority, key, names, wall_s, timedelta(seconds=lifetime_s))
 
 
 def issue_node(
@@ -149,7 +176,7 @@ def issue_node(
     return _issue(
         authority,
         key,
-        (node_uri(authority.cluster, node), boot_uri(authority.cluster, node, incarnation)),
+        _names(node_uri(authority.cluster, node), boot_uri(authority.cluster, node, incarnation)),
         wall_s,
         timedelta(hours=NODE_HOURS),
     )
@@ -157,6 +184,15 @@ def issue_node(
 
 def parent_uri(cluster: UUID) -> str:
     return f"haptera://{cluster}/parent"
+
+
+def api_uri(cluster: UUID) -> str:
+    return f"haptera://{cluster}/api"
+
+
+def client_uri(cluster: UUID, token: str) -> str:
+    """Whose a certificate is: all that is held of a token, by its id, holds of it too."""
+    return f"haptera://{cluster}/client/{token}"
 
 
 def node_uri(cluster: UUID, node: UUID) -> str:
@@ -258,11 +294,11 @@ def _cluster_of(certificate: x509.Certificate) -> UUID:
 def _issue(
     authority: Authority,
     key: ec.EllipticCurvePublicKey,
-    uris: tuple[str, ...],
+    names: x509.SubjectAlternativeName,
     wall_s: float,
     lifetime: timedelta,
 ) -> bytes:
-    """A certificate that names by URI who holds the key.
+    """A certificate that says by its names who holds the key.
 
     Each side serves and calls: who may do what is told by the URI, not by a use of the key.
     """
@@ -277,7 +313,7 @@ def _issue(
             critical=False,
         )
         # Critical, as is due where the subject is empty.
-        .add_extension(_names(*uris), critical=True)
+        .add_extension(names, critical=True)
         .sign(authority.key, hashes.SHA256())
     )
     return _pem(certificate)
@@ -302,8 +338,16 @@ def _name(cluster: UUID) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"haptera {cluster}")])
 
 
-def _names(*uris: str) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri) for uri in uris])
+def _names(*uris: str, hosts: Collection[str] = ()) -> x509.SubjectAlternativeName:
+    named = [x509.UniformResourceIdentifier(uri) for uri in uris]
+    return x509.SubjectAlternativeName([*named, *map(_host, hosts)])
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -206,7 +206,7 @@ class Store:
         row = self._tokens.get(token.id)
         if not token.fits(None if row is None else row.sha256) or row is None:
             return None
-        return None if self._wall_s() >= row.expires_s else row.bearer
+        return self.bearer_of(token.id)
 
     def begin_keyed(self, key: RequestKey, sha256: bytes) -> Future[Held | Failure | None]:
         """Have an idempotency key kept, or be told what is known of it."""
@@ -217,6 +217,11 @@ class Store:
         if answer is None:
             return self._ask(partial(keyed.forget, key=key))
         return self._ask(partial(keyed.finish, key=key, answer=answer))
+
+    def bearer_of(self, key: str) -> Bearer | None:
+        """What the token of this id allows, for who has proven to hold it; None where it ended."""
+        row = self._tokens.get(key)
+        return None if row is None or self._wall_s() >= row.expires_s else row.bearer
 
     def _submitted(self, write: Write, result: Applied | Failure) -> None:
         """In the writer's thread: tokens are there before anybody hears of their intents."""

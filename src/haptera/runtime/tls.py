@@ -13,6 +13,7 @@ from haptera.runtime.pki import node_uri, parent_uri
 # learns the time, so towards its parent the pinned authority must do.
 _NO_CHECK_TIME: Final = 0x200000
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_CLIENT: Final = re.compile(rf"haptera://({_UUID})/client/([0-9a-f]{{16}})")
 _BOOT: Final = re.compile(rf"haptera://({_UUID})/node/({_UUID})/incarnation/([0-9]{{1,19}})")
 
 Certificate = dict[str, Any] | None
@@ -68,6 +69,15 @@ def node_of(certificate: Certificate, cluster: UUID) -> tuple[UUID, int] | None:
         told = _BOOT.fullmatch(uri)
         if told is not None and told[1] == str(cluster):
             return UUID(told[2]), int(told[3])
+    return None
+
+
+def client_of(certificate: Certificate) -> tuple[UUID, str] | None:
+    """Which token of which cluster a verified certificate stands for."""
+    for uri in _uris(certificate):
+        told = _CLIENT.fullmatch(uri)
+        if told is not None:
+            return UUID(told[1]), told[2]
     return None
 
 

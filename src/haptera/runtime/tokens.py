@@ -71,6 +71,15 @@ class MintedToken:
     text: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A certificate that stands for a token, which nobody knows; both in PEM, with its issuer's."""
+
+    row: ApiToken
+    certificate: bytes
+    authority: bytes
+
+
 def mint() -> Token:
     return Token(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
 
