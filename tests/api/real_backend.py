@@ -1,0 +1,68 @@
+"""The application on a real engine and a real store, without modules, agents or sockets."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from haptera.core.engine import Engine
+from haptera.core.side import Side
+from haptera.daemon.backend import Around, EngineBackend
+from haptera.daemon.logs import Logs
+from haptera.daemon.parts import catalog_of, codec_of
+from haptera.model.changes import Author
+from haptera.model.effects import Publish, Reply, Show, Write
+from haptera.model.parts import Context
+from haptera.runtime import clock
+from haptera.runtime.driver import Driver
+from haptera.runtime.pki import open_authority
+from haptera.runtime.store import STATE_FILE, Store
+
+AUTHOR = Author("site")
+
+
+@contextlib.asynccontextmanager
+async def real_backend(folder: Path, *changes):
+    """A backend that holds these changes, in the running loop."""
+    loop = asyncio.get_running_loop()
+    store = Store.open(
+        folder / STATE_FILE,
+        deliver=lambda done: loop.call_soon_threadsafe(driver.deliver, [done]),
+        wall_s=clock.wall_s,
+    )
+    catalog, stored = catalog_of((), ()), store.load()
+    side = Side(Context.PARENT, None, 1, clock.kernel_boot(), 5_000_000_000)
+    engine = Engine(side, catalog, stored, codec_of(catalog).schema, clock.now_ns())
+
+    def perform(effects):
+        for effect in effects:
+            match effect:
+                case Write():
+                    store.submit(effect)
+                case Reply() | Show():
+                    backend.answered(effect)
+                case Publish(entities, types):
+                    backend.bus.publish(entities, types)
+                case _:
+                    raise AssertionError(effect)
+
+    driver = Driver(engine, perform)
+    around = Around(
+        driver.deliver,
+        _nobody,
+        Logs(folder, ()),
+        folder / "history",
+        open_authority(folder / "pki", clock.wall_s()),
+    )
+    backend = EngineBackend(engine, store, stored.epoch, around)
+    running = asyncio.create_task(driver.run())
+    try:
+        reply = await backend.propose(changes, None, AUTHOR)
+        assert reply.refusal is None, reply
+        yield backend
+    finally:
+        running.cancel()
+        store.close()
+
+
+async def _nobody(*_):
+    raise AssertionError("there are no agents")
