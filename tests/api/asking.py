@@ -4,6 +4,8 @@ import asyncio
 import json
 from dataclasses import dataclass
 
+from haptera.api.callers import PEER
+
 
 @dataclass
 class Answer:
@@ -16,14 +18,15 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(app, method, path, *, token=None, body=b"", headers=None, host="127.0.0.1:4270"):
-    """One request, one answer."""
+def ask(app, method, path, *, token=None, body=b"", headers=None, host="127.0.0.1:4270", peer=None):
+    """One request, one answer; `peer` is who the connection says is at its other end."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
-    return asyncio.run(_ask(app, method, path, token, body, {"host": host, **(headers or {})}))
+    headers = {"host": host, **(headers or {})}
+    return asyncio.run(asked(app, method, path, token, body, headers, peer))
 
 
-async def _ask(app, method, path, token, body, headers):
+async def asked(app, method, path, token, body, headers, peer=None):
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
     path, _, query = path.partition("?")
@@ -39,6 +42,7 @@ async def _ask(app, method, path, token, body, headers):
         "scheme": "http",
         "root_path": "",
         "http_version": "1.1",
+        "state": {PEER: peer},
     }
     sent, chunks = [], [body[at : at + 65536] for at in range(0, len(body), 65536)] or [b""]
 

@@ -17,6 +17,7 @@ from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
+from haptera.runtime.peers import UnixPeer
 from haptera.runtime.pki import make_request, new_key
 from haptera.runtime.tokens import Scope
 from tests.api.asking import ask
@@ -107,10 +108,36 @@ REQUEST = make_request(new_key()).decode()
 BEARERS = [None, "wrong-token", *TOKENS]
 
 
+PEERS = {UnixPeer(uid, frozenset()): bearer for uid, bearer in enumerate(TOKENS.values())}
+STRANGER = UnixPeer(99, frozenset())
+
+
 @pytest.mark.parametrize("token", BEARERS)
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
 def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path, scope, token):
-    _, app = quick()
+    answer = tried(quick()[1], method, path, token=token)
+    if scope is not None and token not in TOKENS:
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    else:
+        check_admitted(answer, method, path, scope, TOKENS.get(token))
+
+
+@pytest.mark.parametrize("peer", [STRANGER, *PEERS], ids=str)
+@pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
+def test_each_route_answers_alike_to_whom_the_connection_names(method, path, scope, peer):
+    backend, _ = quick()
+    entry = Entry(check_peer=PEERS.get)
+    app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
+    answer = tried(app, method, path, peer=peer)
+    if scope is not None and peer is STRANGER:
+        assert (answer.status, answer.json["what"]) == (403, f"{peer} lets nobody in")
+    else:
+        check_admitted(answer, method, path, scope, PEERS.get(peer))
+    assert scope is None or tried(app, method, path, peer=peer, token="wrong").status == 401
+
+
+def tried(app, method, path, **who):
+    """The answer to a request that is sound for its route."""
     bodies = {
         "/v1/freezes": {"selector": "n1", "reason": "board swap"},
         "/v1/bulk": {"patches": [{"entity": "node:n2", "desired": {"power": "on"}}]},
@@ -121,13 +148,15 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
     body = apply_body() if site else bodies.get(path.partition("?")[0], {})
     # A bad place in the stream: that it is looked at shows that one was let in.
     headers = {"last-event-id": "nonsense"} if path == "/v1/events" else {}
-    answer = ask(app, method, path, token=token, body=body, headers=headers)
+    return ask(app, method, path, body=body, headers=headers, **who)
+
+
+def check_admitted(answer, method, path, scope, bearer):
+    """That who may do so much was let in, or told that it is too little."""
     ranks = {scope: rank for rank, scope in enumerate(Scope)}
     if scope is None:
         assert answer.status == 200
-    elif token not in TOKENS:
-        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
-    elif ranks[TOKENS[token].scope] < ranks[scope]:
+    elif ranks[bearer.scope] < ranks[scope]:
         assert answer.status == 403
     else:
         assert answer.status == ADMITTED.get((method, path), 200)

@@ -15,7 +15,7 @@ from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.runtime.tokens import Bearer, Scope
-from tests.api.asking import _ask
+from tests.api.asking import asked
 from tests.api.real_backend import real_backend
 
 N1 = node_id("n1")
@@ -107,7 +107,7 @@ class Writer:
     async def ask(self, method, path, body=None, **headers):
         data = b"" if body is None else json.dumps(body).encode()
         headers = {"host": "127.0.0.1:4270", **headers}
-        return await _ask(self.app, method, path, self.token, data, headers)
+        return await asked(self.app, method, path, self.token, data, headers)
 
 
 async def dawdle(times):

@@ -11,7 +11,7 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.runtime.keyed import ANSWER_BYTES_MAX
 from haptera.runtime.tokens import Scope
-from tests.api.asking import Answer, _ask, ask
+from tests.api.asking import Answer, ask, asked
 from tests.api.fake_backend import FakeBackend
 
 N1, N2 = node_id("n1"), node_id("n2")
@@ -107,30 +107,30 @@ def test_what_failed_is_not_known_to_be_undone():
 
 def test_while_a_request_is_under_way_its_key_is_a_conflict():
     backend, app = cluster()
-    asked = []
+    again = []
 
     async def twice():
         loop = asyncio.get_running_loop()
         headers = {"host": "127.0.0.1:4270", "idempotency-key": "k"}
 
         def meanwhile():
-            again = _ask(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
-            asked.append(loop.create_task(again))
+            one = asked(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
+            again.append(loop.create_task(one))
 
         backend.meanwhile = meanwhile
         slow = backend.propose
 
         async def propose(*arguments):
             answer = await slow(*arguments)
-            await asked[0]
+            await again[0]
             return answer
 
         backend.propose = propose
-        return await _ask(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
+        return await asked(app, "PATCH", DESIRED, "write-token", b'{"power":"on"}', dict(headers))
 
     first = asyncio.run(twice())
     assert first.status == 200
-    assert told(asked[0].result()) == (409, "the request with this key is under way")
+    assert told(again[0].result()) == (409, "the request with this key is under way")
     assert same(first, keyed(app, "k", b'{"power":"on"}'))
 
 
@@ -189,5 +189,4 @@ def test_a_narrower_token_of_the_same_name_is_not_told_the_answer_to_a_wider_one
         body = {"name": "bob", "scope": "write", "for_s": 60, "within": within}
         answer = ask(app, "POST", "/v1/tokens", token="admin-token", body=body)
         texts.append(answer.json["text"])
-    asked = [keyed(app, "k", token=text).status for text in texts]
-    assert asked == [200, 422]
+    assert [keyed(app, "k", token=text).status for text in texts] == [200, 422]
