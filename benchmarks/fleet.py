@@ -15,13 +15,14 @@ from random import Random
 from time import process_time_ns
 
 from benchmarks.planning import Case, independent, row, services
+from haptera.core.allowance import Allowance
 from haptera.core.factors import factors_of
 from haptera.core.fleet.columns import Columns
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import next_part, plan
 from haptera.core.rows.states import States
 from haptera.core.scope import Memory
-from haptera.core.search import EXPANSIONS_MAX, Route, search
+from haptera.core.search import Route, search
 from haptera.core.word import Move
 
 ROUNDS = 5
@@ -62,7 +63,7 @@ def searched(domain: Domain, case: Case, states: list[int]) -> None:
     for part in factors_of(domain, case.question.desired, Memory.TRUSTED).parts:
         for state in states:
             root = state & part.scope.within
-            found = search(part.scope, root, part.estimate, budget=EXPANSIONS_MAX)
+            found = search(part.scope, root, part.estimate, Allowance())
             assert isinstance(found, Route)
 
 

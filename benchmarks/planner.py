@@ -28,6 +28,7 @@ from benchmarks.planning import (
     row,
     services,
 )
+from haptera.core.allowance import Allowance
 from haptera.core.catalog import Catalog
 from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain, compile_class
@@ -80,7 +81,7 @@ class TooLongError(Exception):
 def ours(case: Case, domain: Domain) -> int | None:
     question = case.question
     start = domain.start(question.observed, question.remembered)
-    found = plan(domain, start, question.desired, budget=BUDGET)
+    found = plan(domain, start, question.desired, Allowance(BUDGET))
     return found.cost if isinstance(found, Chain) else None
 
 

@@ -259,6 +259,7 @@ def test_an_entity_is_explained_where_that_is_asked_for():
         "cheaper": None,
         "nearest": None,
         "offers": [],
+        "cut_short": False,
     }
     both = ask(app, "GET", "/v1/entities/node:n1?explain=1&agent=1", token="read-token").json
     assert (both["explained"], both["unasked"]) == (told["explained"], backend.unasked)

@@ -81,6 +81,26 @@ def entangled(count: int, random: Random) -> Parts:
     return parts
 
 
+def joint(groups: int, each: int, steps: int, random: Random) -> Parts:
+    """Groups of variables that steps change together, each needing something of another group."""
+    names = [[f"g{group}v{number}" for number in range(each)] for group in range(groups)]
+    parts: Parts = [
+        Look("m", f"look_{name}", "k", name, tuple("1234")) for mine in names for name in mine
+    ]
+    for group, mine in enumerate(names):
+        others = [name for some in names if some is not mine for name in some]
+        for number in range(steps):
+            changes = tuple(_drawn_change(name, random) for name in mine)
+            needs = (Condition(random.choice(others), tuple(random.sample("1234", 2))),)
+            parts.append(Step("m", f"s{group}_{number}", "k", changes, needs))
+    return parts
+
+
+def _drawn_change(name: str, random: Random) -> Change:
+    source, target = random.sample("1234", 2)
+    return Change(name, (source,), target)
+
+
 def drawn(problem: Problem, random: Random) -> dict[str, str]:
     """A known value for each variable."""
     return {name: random.choice(values[1:]) for name, values in problem.variables.items()}

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import assume, given
 
+from haptera.core.allowance import Allowance
 from haptera.core.explain import Asked, cheaper, explain, nearest
 from haptera.core.knowledge import compile_class
 from haptera.core.problem import Problem, subjects
 from haptera.core.purposes import Need, purposes
 from haptera.core.replay import link_name, replay
-from haptera.core.search import EXPANSIONS_MAX
 from haptera.model.chain import Chain, Find, Hurdle, Link, Role
 from haptera.model.explained import Alternative, Explained
 from haptera.model.parts import Change, Part, Step
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(360)
 def asked(question: Question, barred: frozenset[str] = frozenset()) -> Asked:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    return Asked(domain, start, question.desired, EXPANSIONS_MAX, barred)
+    return Asked(domain, start, question.desired, Allowance(), barred)
 
 
 def chain_of(question: Question) -> Chain:

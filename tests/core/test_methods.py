@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.allowance import Allowance
 from haptera.core.estimate import UNREACHED, Estimate
 from haptera.core.factors import Factor, factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
 from haptera.core.scope import Memory, Scope, scope_of
-from haptera.core.search import EXPANSIONS_MAX, Found, Route, Search, Walled
+from haptera.core.search import Found, Route, Search, Walled
 from haptera.core.solved import solve
 from haptera.core.stages import End, stages_of
 from haptera.core.tables import STATES_MAX, NextMoves
@@ -58,11 +59,11 @@ def case(question: Question, memory: Memory) -> Case:
 
 
 def blind(case: Case) -> Found:
-    return Search(case.scope, case.root).best(EXPANSIONS_MAX)
+    return Search(case.scope, case.root).best()
 
 
 def bounded(case: Case) -> Found:
-    return Search(case.scope, case.root, case.estimate).best(EXPANSIONS_MAX)
+    return Search(case.scope, case.root, case.estimate).best()
 
 
 def straight(case: Case) -> Found | None:
@@ -71,7 +72,7 @@ def straight(case: Case) -> Found | None:
 
 def in_parts(case: Case) -> Found:
     factors = factors_of(case.domain, case.question.desired, case.memory)
-    return factors.search(case.root, budget=EXPANSIONS_MAX)
+    return factors.search(case.root, Allowance())
 
 
 def verdict(found: Found) -> object:
@@ -116,7 +117,7 @@ def test_the_bound_never_promises_more_than_there_is(question: Question, memory:
     estimate, place = Estimate(one.scope), (freeze(start), doubted)
     for frozen, doubts in model.costs(place):
         state = word(one.domain, model, dict(frozen), doubts)
-        bound = estimate(state & one.scope.within)
+        bound = estimate(state & one.scope.within, Allowance())
         cost = model.cheapest(dict(frozen), question.desired, doubted=doubts)
         assert bound <= (UNREACHED if cost is None else cost)
 
@@ -130,7 +131,7 @@ def test_tables_alone_find_the_same_where_they_tell(question: Question, memory: 
         staged = NextMoves(scope, STATES_MAX, stages=stages_of(scope, STATES_MAX))
         for found in (ahead.route(root), staged.route(root)):
             if found is not None:
-                assert verdict(found) == verdict(Search(scope, root).best(EXPANSIONS_MAX))
+                assert verdict(found) == verdict(Search(scope, root).best())
 
 
 @given(questions())
@@ -195,7 +196,7 @@ def by_search(one: Case, part: Factor) -> str:
     begun = Search(part.scope, one.root, part.estimate)
     if begun.straight() is not None:
         return "straight"
-    return "search" if begun.best(EXPANSIONS_MAX).expanded else "bound alone"
+    return "search" if begun.best().expanded else "bound alone"
 
 
 def after(domain: Domain, state: int, link: Find | Do) -> int:

@@ -35,7 +35,6 @@ from haptera.model.facts import Fact, Method
 from haptera.model.views import Condition, EntityView
 from haptera.modules import load
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
-from tests.core.test_searches import nothing
 
 CATALOG = Catalog(KINDS, [load("labnode").manifest(), load("service").manifest()])
 WHAT = {"power": ("off", "on", "hung"), "agent": ("up",), "run": ("stopped", "running", "failed")}
@@ -84,7 +83,7 @@ def preview(table: Table, *changes: Change) -> tuple[EntityView, ...]:
 
 def poor() -> Engine:
     """A parent that can afford no plan, and of which nothing is desired."""
-    engine = Engine(SIDE, Catalog(KINDS, [BMC], nothing), stored(desired={}), 0, S)
+    engine = Engine(SIDE, Catalog(KINDS, [BMC], work_max=0), stored(desired={}), 0, S)
     told(engine, S, Ticked())
     return engine
 

@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+from haptera.core.allowance import Allowance
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
@@ -262,12 +263,12 @@ def test_what_could_not_be_found_out_within_the_budget_is_said_so() -> None:
     looks = (look("node.power", "1", "2"),)
     domain = compile_class(Problem(VARIABLES, {}, looks, (up, step("lower_b", "b", "2", "1"))))
     start = domain.start({"a": "1", "b": "1", "node.power": "1"}, {})
-    answer = plan(domain, start, {"a": "2"}, budget=1)
+    answer = plan(domain, start, {"a": "2"}, Allowance(1))
     assert isinstance(answer, NoChain)
     assert answer.reason == Reason(
         ReasonKind.BLOCKED,
         "a",
-        "no way to a=2: what stands in the way was not found within the budget (1)",
+        "no way to a=2: what stands in the way was not found within the budget",
     )
 
 
@@ -286,6 +287,6 @@ def test_a_search_over_its_budget_proves_nothing() -> None:
     problem = problem_of(entangled(20, random))
     domain = compile_class(problem)
     start, goal = domain.start(drawn(problem, random), {}), drawn(problem, random)
-    answer = plan(domain, start, goal, budget=1, outlooks=0)
+    answer = plan(domain, start, goal, Allowance(1, outlooks=0))
     text = f"gave up after looking at {answer.expanded} states"
     assert answer == NoChain(Reason(ReasonKind.BUDGET, None, text), answer.expanded)

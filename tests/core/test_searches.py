@@ -5,7 +5,6 @@ from random import Random
 
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.knowledge import Domain
 from haptera.core.limits import (
     ANSWER_GRACE_NS,
     MS,
@@ -16,7 +15,6 @@ from haptera.core.limits import (
 )
 from haptera.core.problem import problem_of
 from haptera.core.query import view
-from haptera.core.search import affordable
 from haptera.core.searches import PLANNED, QUESTIONS_MAX, Searches, Verdict
 from haptera.core.sought import EXPANSIONS_APART_MAX, Sought
 from haptera.core.sync.presence import HEAR
@@ -62,15 +60,11 @@ LOOKS_UP = ToldChain((("bmc.look", "on"),), optimal=True, doubts=False, expanded
 SWITCHES_ON = ToldChain((("bmc.switch_on", None),), optimal=True, doubts=False, expanded=2)
 
 
-def nothing(_: Domain) -> int:
-    return 0
-
-
 def poor(*nodes: StoredEntity) -> Engine:
     """A parent that can afford no plan."""
     state = stored(desired={"power": "on"})
     state.entities.extend(nodes)
-    return Engine(SIDE, Catalog(KINDS, [BMC], nothing), state, 0, S)
+    return Engine(SIDE, Catalog(KINDS, [BMC], work_max=0), state, 0, S)
 
 
 def search(
@@ -288,4 +282,4 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     domain = catalog.domain(row, None)
     tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset())
     assert isinstance(tried, NoChain)
-    assert 0 < tried.expanded <= affordable(domain)
+    assert 0 < tried.expanded < 200  # Of the 4,000 that may be looked at where nothing waits.

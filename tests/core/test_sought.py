@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.allowance import Allowance
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.sought import Sought, search_for, sought, understood
@@ -30,7 +31,7 @@ def asked(question: Question, barred: frozenset[str] = frozenset()) -> Sought:
 
 
 def planned(one: Sought, budget: int) -> Chain | NoChain:
-    return plan(one.domain, one.start, dict(one.goal), barred=one.barred, budget=budget)
+    return plan(one.domain, one.start, dict(one.goal), Allowance(budget), barred=one.barred)
 
 
 def answered(one: Sought, budget: int) -> ToldChain | NoChain:
@@ -81,11 +82,11 @@ def test_what_is_left_of_an_answer_need_not_be_sought(seed: int) -> None:
     desired = dict(list(desired.items())[:4])
     one = asked(Question(problem, observed, {}, desired))
     start, goal = one.start, dict(one.goal)
-    assert isinstance(plan(one.domain, start, goal, budget=0, outlooks=0), NoChain)
+    assert isinstance(plan(one.domain, start, goal, Allowance(0, 0)), NoChain)
     chain = understood(one, answered(one, 4_000))
     assert isinstance(chain, Chain)
     for number, state in enumerate(chain.states):
-        rest = plan(one.domain, one.domain.start(state, {}), desired, budget=0, outlooks=0)
+        rest = plan(one.domain, one.domain.start(state, {}), desired, Allowance(0, 0))
         assert isinstance(rest, Chain)
         assert rest.links == chain.links[number:]
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
 from haptera.core.factors import Factors, factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import next_part, plan
 from haptera.core.problem import check
 from haptera.core.scope import Memory, Row, Scope
-from haptera.core.search import EXPANSIONS_MAX, Found, Route, Search, Walled, search
+from haptera.core.search import Found, Route, Search, Walled, search
 from haptera.core.solved import knowable, solve
 from haptera.core.stages import End, Stage, next_row, stages_of
 from haptera.core.tables import STATES_MAX, NextMoves, next_moves
@@ -47,7 +48,7 @@ def factors(domain: Domain, goal: dict[str, str], memory: Memory = Memory.TRUSTE
 
 def first_found(scope: Scope, state: int) -> Row | End:
     """What a search with no bound says of the first move."""
-    return first(Search(scope, state).best(EXPANSIONS_MAX), scope)
+    return first(Search(scope, state).best(), scope)
 
 
 def first(found: Found, scope: Scope) -> Row | End:
@@ -195,7 +196,7 @@ def test_what_a_search_found_is_kept_for_all_states_that_it_tells_of(
     start = domain.start(question.observed, question.remembered) | domain.touched
     for part in factors(domain, dict(question.desired), memory).parts:
         kept, state = NextMoves(part.scope, ALL), start & part.scope.within
-        found = search(part.scope, state, part.estimate, budget=EXPANSIONS_MAX)
+        found = search(part.scope, state, part.estimate, Allowance())
         kept.keep(state, found)
         route = kept.route(state)
         if isinstance(found, Route):
@@ -216,7 +217,7 @@ def test_no_more_is_kept_than_the_limit_allows() -> None:
     kept, most = NextMoves(part.scope, 50), 0
     for _ in range(40):
         state = domain.start(drawn(domain.problem, random), {}) & part.scope.within
-        found = search(part.scope, state, part.estimate, budget=EXPANSIONS_MAX)
+        found = search(part.scope, state, part.estimate, Allowance())
         kept.keep(state, found)
         assert kept.next(state) == first(found, part.scope)
         most = max(most, len(kept))
@@ -255,7 +256,7 @@ def test_many_variables_are_planned_from_any_state_without_a_search(shape: str, 
         state = start & part.scope.within
         known = next_moves(part.scope, STATES_MAX).route(state)
         assert isinstance(known, Route)
-        found = search(part.scope, state, Estimate(part.scope), budget=EXPANSIONS_MAX)
+        found = search(part.scope, state, Estimate(part.scope), Allowance())
         assert isinstance(found, Route)
         assert (known.cost, known.moves) == (found.cost, found.moves)
 

@@ -17,8 +17,8 @@ from tests.core.tangle import KIND, MANIFEST, TANGLE, goals
 from tests.core.test_engine import SIDE, told
 
 CROWD = 6
-# What the turn allows is one plan of this class, and perhaps another that was begun in time.
-PLANS_A_TURN_MAX = 2
+# What the turn allows is one plan of this class, and perhaps some that were begun in time.
+PLANS_A_TURN_MAX = 3
 ENTITIES = [EntityId("k", f"t{number}", None) for number in range(CROWD)]
 
 
@@ -45,7 +45,8 @@ def test_many_plans_take_many_turns_one_right_after_the_other() -> None:
         told(engine, S, Ticked())
         counts.append(planned(engine))
     news = [after - before for before, after in pairwise(counts)]
-    assert set(news) <= set(range(1, PLANS_A_TURN_MAX + 1))
+    assert max(news) <= PLANS_A_TURN_MAX
+    assert news[1:-1].count(0) <= 1  # All of one turn is needed to make ready.
     assert sum(news) == CROWD
 
 

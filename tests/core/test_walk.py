@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.planning import entangled
+from haptera.core.allowance import OUTLOOKS_MAX, Allowance
 from haptera.core.knowledge import compile_class
 from haptera.core.outlooks import Relaxation
 from haptera.core.planner import plan
 from haptera.core.problem import Problem
 from haptera.core.scope import Memory
 from haptera.core.search import Found, Route, Spent, Walled
-from haptera.core.walk import OUTLOOKS_MAX, walk
+from haptera.core.walk import walk
 from haptera.core.word import strip
 from haptera.model.chain import Chain
 from haptera.model.parts import Change, Condition, Look, Step
@@ -34,7 +35,7 @@ BUDGET = 10
 
 def walked(one: Case, barred: frozenset[str] = frozenset(), outlooks: int = OUTLOOKS_MAX) -> Found:
     scope = one.scope
-    return walk(scope, Relaxation(scope), one.root, outlooks=outlooks, barred=barred)
+    return walk(scope, Relaxation(scope), one.root, Allowance(outlooks=outlooks), barred=barred)
 
 
 def states(one: Case, found: Route) -> list[int]:
@@ -163,7 +164,7 @@ def test_with_little_to_prove_it_by_what_is_planned_anew_on_the_way_is_what_was_
     state = domain.start(question.observed, question.remembered)
     answers: list[Chain] = []
     while not domain.meets(state, goal):
-        answer, cheapest = plan(domain, state, goal, budget=BUDGET), plan(other, state, goal)
+        answer, cheapest = plan(domain, state, goal, Allowance(BUDGET)), plan(other, state, goal)
         assert isinstance(answer, Chain)
         assert isinstance(cheapest, Chain)
         assert answer.cost == cheapest.cost if answer.optimal else answer.cost >= cheapest.cost

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from haptera.core.allowance import Allowance
 from haptera.core.factors import factors_of
 from haptera.core.fleet.columns import Columns
 from haptera.core.knowledge import Domain
@@ -21,7 +22,7 @@ from haptera.core.search import Route, Walled
 from haptera.core.solved import solve
 from haptera.core.stages import stages_of
 from haptera.core.tables import STATES_MAX, NextMoves
-from haptera.core.walk import OUTLOOKS_MAX, walk
+from haptera.core.walk import walk
 from tests.core.dice import Seeded
 from tests.core.fleet.test_columns import begins, told
 from tests.core.strategies import Question, question
@@ -72,7 +73,7 @@ def agree(one: Case) -> None:
     for table in other_tables(one):
         known = table.route(one.root & one.scope.within)
         assert known is None or verdict(known) == verdict(found)
-    some = walk(one.scope, Relaxation(one.scope), one.root, outlooks=OUTLOOKS_MAX)
+    some = walk(one.scope, Relaxation(one.scope), one.root, Allowance())
     if isinstance(some, Route):
         assert isinstance(found, Route)
         assert some.cost >= found.cost

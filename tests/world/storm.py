@@ -1,12 +1,10 @@
 """A cluster on which all goes wrong at once, by seed; the oracle judges what comes of it."""
 
-from collections.abc import Callable
 from random import Random
 
-from haptera.core.knowledge import Domain
+from haptera.core.allowance import WORK_MAX
 from haptera.core.limits import S
 from haptera.core.query import view
-from haptera.core.search import affordable
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
@@ -32,9 +30,9 @@ Key = tuple[EntityId, str]
 class Storm:
     """One seed's mix of faults, and the history that it makes."""
 
-    def __init__(self, seed: int, afford: Callable[[Domain], int] = affordable) -> None:
+    def __init__(self, seed: int, work_max: int = WORK_MAX) -> None:
         self.manifests = [load(name).manifest() for name in MODULES]
-        self.world = World(seed, NODES, self.manifests, CALM, afford)
+        self.world = World(seed, NODES, self.manifests, CALM, work_max)
         self.rng = self.world.clock.rng("storm")
         self.asked: list[tuple[int, Process, tuple[Change, ...]]] = []
         self.told: list[Told] = []

@@ -2,7 +2,6 @@
 
 import pytest
 
-from haptera.core.knowledge import Domain
 from tests.world.hunt import through
 from tests.world.storm import Storm
 
@@ -10,13 +9,9 @@ SEEDS = range(3)
 KILLED = 0.3
 
 
-def nothing(_: Domain) -> int:
-    return 0
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_storm_is_weathered_though_workers_plan_and_are_killed_at_it(seed: int) -> None:
-    storm = Storm(seed, nothing)
+    storm = Storm(seed, work_max=0)
     storm.world.workers_killed = KILLED
     through(storm)
     assert storm.world.clock.happened["worker killed"]

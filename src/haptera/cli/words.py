@@ -138,6 +138,8 @@ def explained_lines(explained: Explained | None) -> Iterator[tuple[str, str]]:
         values = " and ".join(f"{name}={value}" for name, value in near.values.items())
         yield "reach", f"{values} can be had, for {near.cost}: {_parts(near.parts)}"
     yield from (("offer", text) for text in explained.offers)
+    if explained.cut_short:
+        yield "more", "would take too long to find out"
 
 
 def _cheaper(other: Alternative | None) -> str:

@@ -7,9 +7,9 @@ there, and with any one of them back there was no chain.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import ceil
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
 from haptera.core.hurdles import Breach, breaches, told
 from haptera.core.knowledge import Domain
@@ -18,8 +18,8 @@ from haptera.core.scope import Scope
 from haptera.core.search import Route, search
 from haptera.model.chain import Do, Hurdle, Role
 
-# What it takes to begin a search with all moves of a class, in states that it could go on from.
-TRIAL_STATES: Final = 16
+# What relaxing a row takes, in moves tried.
+RELAXING: Final = 40
 
 Hurdles = frozenset[Hurdle]
 
@@ -42,22 +42,19 @@ class Way:
         return [told(domain, some) for some in by_hurdle.values()]
 
 
-def effort(domain: Domain, scope: Scope) -> int:
-    """What it takes to begin a search for a part of a goal, in states."""
-    return ceil(TRIAL_STATES * len(scope.rows) / max(1, len(domain.moves)))
-
-
 class Trials:
-    """Searches from a start as though some hurdles were not there, while a budget lasts.
+    """Searches from a start as though some hurdles were not there, while an allowance lasts.
 
     The scopes are of goals that have nothing to do with each other, and are to be met together.
     """
 
-    def __init__(self, domain: Domain, scopes: Sequence[Scope], start: int, budget: int) -> None:
+    def __init__(
+        self, domain: Domain, scopes: Sequence[Scope], start: int, allowance: Allowance
+    ) -> None:
         self._domain = domain
         self._scopes = scopes
         self._start = start
-        self.budget = budget
+        self._allowance = allowance
         fields = {field.name: field for scope in scopes for field in scope.fields}
         self._fields = [fields[name] for name in sorted(fields)]
         self._moves = list(dict.fromkeys(row[-1] for scope in scopes for row in scope.rows))
@@ -97,11 +94,11 @@ class Trials:
         cost, parts, met = 0, list[str](), list[Breach]()
         relief = relief_of(self._fields, hurdles)
         for scope in self._scopes:
-            if self.budget <= 0:
+            if self._allowance.is_spent or not self._allowance.covers(RELAXING * len(scope.rows)):
                 return None
+            self._allowance.spend(0, states=1)
             freed = relaxed(scope, relief)
-            found = search(freed, self._start, Estimate(freed), budget=self.budget)
-            self.budget -= found.expanded + effort(self._domain, scope)
+            found = search(freed, self._start, Estimate(freed), self._allowance)
             if not isinstance(found, Route):
                 return None
             cost += found.cost
@@ -129,7 +126,7 @@ class Trials:
             by_name = sorted(left, key=lambda one: one.variable)
             for one in sorted(by_name, key=self._place, reverse=True):
                 way = self.way(way.hurdles - {one}) or way
-        return way if self.budget > 0 else None
+        return None if self._allowance.is_spent else way
 
     def _place(self, hurdle: Hurdle) -> tuple[int, bool, bool]:
         """What comes first is rather named: what is not desired, and what nothing here changes."""

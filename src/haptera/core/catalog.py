@@ -1,8 +1,10 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from haptera.core.allowance import WORK_MAX, affordable
+from haptera.core.explain import Asked, aside
 from haptera.core.factors import FACTORS_CACHED_MAX
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.module_parts import MANIFEST as SUPERVISE
@@ -11,7 +13,6 @@ from haptera.core.problem import check, problem_of
 from haptera.core.reason import gave_up
 from haptera.core.refusal import refuse
 from haptera.core.rows.row import Row
-from haptera.core.search import WORK_MAX, affordable, work_each
 from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.model.chain import Chain, NoChain
@@ -22,24 +23,29 @@ from haptera.model.told_schema import sums_of
 
 # Plans kept: one a (class, start, goal); a fleet in a few states needs few.
 PLANS_CACHED_MAX: Final = 4096
+# Of so many of these it is kept what keeps a cheaper chain from being taken.
+ASIDES_CACHED_MAX: Final = 256
 # Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
 MOVES_MAX: Final = 1_024
-# What compiling a class and making ready for one of its goals cost, in states of a search.
-COMPILING: Final = 10
-READYING: Final = 20
-# What it costs to find out why there is no chain.
-REASONING: Final = WORK_MAX // 2
-# After so much work of planning nothing more is planned in a turn: what was begun last may be as
-# much again, and all of it together takes the core some 20 ms at the most.
+# Work, in moves tried: compiling a move, making ready for a goal, and that for each move and
+# variable, telling an answer for each variable.
+COMPILING: Final = 200
+READYING: Final = 10_000
+READYING_EACH: Final = 6
+ANSWERING: Final = 20
+# After so much work of planning nothing more is planned in a turn. What was begun last may cost as
+# much as a question may: all of it together takes the core some 10 ms.
 TURN_WORK_MAX: Final = WORK_MAX // 2
 
 Goal = tuple[tuple[str, str], ...]
+# The kind and the attributes of a class, a start, a goal, and what may not come first.
+Question = tuple[str, Goal, int, Goal, frozenset[str]]
 
 
 class Catalog:
     """Kinds, fixed for an engine's life, and manifests, of which a new one may be taken over.
 
-    `afford` says how many states of a class a plan may cost here.
+    `work_max` is what the answer to one question may cost here.
 
     Raises:
         HapteraError: a module serves a kind that is not there, or its parts are malformed
@@ -50,15 +56,16 @@ class Catalog:
         self,
         kinds: Mapping[str, Kind],
         manifests: Iterable[Manifest],
-        afford: Callable[[Domain], int] = affordable,
+        work_max: int = WORK_MAX,
     ) -> None:
         self.kinds = kinds
-        self._afford = afford
+        self._work_max = work_max
         self._parts: dict[str, list[Part]] = {}
         self._domains: dict[tuple[str, Goal], Domain] = {}
-        self._work = 0
+        self.work = 0
         self._ready: dict[tuple[Domain, Goal], None] = {}
-        self._plans: dict[tuple[str, Goal, int, Goal, frozenset[str]], Chain | NoChain] = {}
+        self._plans: dict[Question, Chain | NoChain] = {}
+        self._asides: dict[Question, str] = {}
         self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
 
     def replace(self, manifest: Manifest) -> None:
@@ -116,17 +123,17 @@ class Catalog:
         if domain is None:
             problem = problem_of(row.kind, self._parts[row.kind.name], dict(key[1]))
             domain = self._domains[key] = compile_class(problem)
-            self._work += COMPILING * work_each(domain)
+            self.work += COMPILING * len(domain.moves)
         return domain
 
     @property
     def has_time(self) -> bool:
         """Whether something may yet be planned in this turn."""
-        return self._work < TURN_WORK_MAX
+        return self.work < TURN_WORK_MAX
 
     def begin_turn(self) -> None:
         """From now on as much may be planned as one turn of the engine has time for."""
-        self._work = 0
+        self.work = 0
 
     def plan(
         self,
@@ -149,19 +156,42 @@ class Catalog:
             self._plans[key] = found
         return found
 
+    def aside(
+        self,
+        row: Row,
+        node: Row | None,
+        start: int,
+        goal: Mapping[str, str],
+        barred: frozenset[str],
+    ) -> str | None:
+        """What keeps a cheaper chain than the plan from being taken, if it is found in time.
+
+        Empty where nothing does; None where it is to be asked again in the next turn.
+        """
+        domain = self.domain(row, node)
+        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
+        found = self._asides.get(key)
+        if found is None and self.has_time:
+            allowance = affordable(self._work_max)
+            found = aside(Asked(domain, start, goal, allowance, barred)) or ""
+            self.work += self._work_max - allowance.work
+            _make_room(self._asides, ASIDES_CACHED_MAX)
+            self._asides[key] = found
+        return found
+
     def _search(
         self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
     ) -> Chain | NoChain | None:
-        budget = self._afford(domain)
-        if budget == 0 and not domain.meets(start, goal):
+        if self._work_max == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
         self._make_ready(domain, goal)
         if not self.has_time:
             return None
-        found = plan(domain, start, goal, barred=barred, budget=budget, outlooks=0)
-        self._work += (1 + found.expanded) * work_each(domain)
-        if isinstance(found, NoChain):
-            self._work += REASONING  # Many more searches, for the words.
+        allowance = affordable(self._work_max)
+        found = plan(domain, start, goal, allowance, barred=barred)
+        self.work += ANSWERING * len(domain.fields) + self._work_max - allowance.work
+        if isinstance(found, NoChain) and allowance.is_spent:
+            return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
         return found
 
     def _make_ready(self, domain: Domain, goal: Mapping[str, str]) -> None:
@@ -171,7 +201,8 @@ class Catalog:
             _make_room(self._ready, FACTORS_CACHED_MAX)
             self._ready[key] = None
             make_ready(domain, goal)
-            self._work += READYING * work_each(domain)
+            size = len(domain.moves) * len(domain.fields)
+            self.work += READYING + READYING_EACH * size
 
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
@@ -191,6 +222,7 @@ class Catalog:
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
+        self._asides = {key: one for key, one in self._asides.items() if key[0] in kept}
         self._ready = {}
         self.manifests, self._parts = manifests, by_kind
         self.sums = sums_of(manifests.values())

@@ -8,7 +8,6 @@ from haptera.core.act import Acts, first_step
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
-from haptera.core.explain import aside
 from haptera.core.freezes import Freezes
 from haptera.core.knowledge import Domain
 from haptera.core.limits import MS
@@ -290,10 +289,19 @@ class Decisions:
         if step.disruptive:
             lacking = self._safety.check(turn, row, place.domain, step)
             if lacking is not None:
-                return Condition.WAITING, f"{_instead(place, turn.now)}{step.path} waits: {lacking}"
+                instead = self._instead(place, turn.now)
+                return Condition.WAITING, f"{instead}{step.path} waits: {lacking}"
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
         self._acts.begin(turn, row, step, place.state, intent_id)
         return _at_work(row, _doing(row))
+
+    def _instead(self, place: Place, now: int) -> str:
+        """What keeps a cheaper chain from being taken, to be put before words on this one."""
+        row, barred = place.row, place.row.bars(place.state, now)
+        text = self._catalog.aside(row, place.node, place.state, place.goal, barred)
+        if text is None:
+            self._late[row.id] = None
+        return f"{text}; instead " if text else ""
 
     def _scene(self, place: Place) -> Scene:
         node = place.node
@@ -332,13 +340,6 @@ class Decisions:
             looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
         return Condition.STUCK, row.error
-
-
-def _instead(place: Place, now: int) -> str:
-    """What keeps a cheaper chain from being taken, to be put before words on the one that is."""
-    barred = place.row.bars(place.state, now)
-    text = aside(place.domain, place.state, tuple(sorted(place.goal.items())), barred)
-    return "" if text is None else f"{text}; instead "
 
 
 def _unheard(ms: int) -> str:

@@ -1,6 +1,6 @@
 """A lower bound of what a goal still costs: what each group of variables must do at the least."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as default
 from functools import reduce
@@ -9,13 +9,21 @@ from math import prod
 from operator import or_
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.scope import Row, Scope, joined
-from haptera.core.word import Field
+from haptera.core.word import Field, Move
 
 # States of variables that are changed together, up to which they are looked at together.
 BLOCK_STATES_MAX: Final = 512
 # Things that must be so at some time for the goal to be met: so many are minded in a state.
 LANDMARKS_MAX: Final = 256
+# Work, in moves tried: beginning with a row and a variable, minding a landmark in a state, looking
+# what comes before one for a variable, trying a row in a block, following an edge of a block back.
+BEGINNING: Final = 2
+MINDING: Final = 10
+LOOKING: Final = 10
+TRYING: Final = 5
+FOLLOWING: Final = 6
 
 UNREACHED: Final = float("inf")
 
@@ -34,7 +42,19 @@ class Block:
     before: dict[int, list[tuple[int, int]]] = default(default_factory=dict)
     onward: dict[int, tuple[tuple[int, int], ...]] = default(default_factory=dict)
 
-    def explore(self, state: int) -> None:
+    def explore(self, state: int, allowance: Allowance) -> bool:
+        """Find out where each state within reach leads; whether the allowance was enough for it."""
+        fresh, seen = [state], {state}
+        while fresh and allowance.work > 0:
+            state = fresh.pop()
+            if state not in self.onward:
+                allowance.spend(TRYING * len(self.rows))
+            new = [after for after, _ in self._after(state) if after not in seen]
+            seen.update(new)
+            fresh += new
+        return not fresh
+
+    def link(self, state: int) -> None:
         """Note, for each state within reach, from which states it is come to at what cost."""
         fresh = [] if state in self.before else [state]
         self.before.setdefault(state, [])
@@ -94,65 +114,92 @@ class Landmark:
     costs: dict[int, float] = default(default_factory=dict)
     ahead: dict[int, tuple[float, tuple["Landmark", ...]]] = default(default_factory=dict)
 
-    def cost(self, state: int) -> float:
+    def cost(self, state: int, allowance: Allowance) -> float:
         """What it costs the block at the least to get there from one of its states."""
         if state not in self.costs:
-            self.block.explore(state)
+            if not self.block.explore(state, allowance):
+                return 0
+            self.block.link(state)
             self.costs.update(dict.fromkeys(self.block.before, UNREACHED))
-            self._spread()
+            allowance.spend(self._spread())
         return self.costs[state]
 
-    def _spread(self) -> None:
+    def _spread(self) -> int:
+        """Work out the costs of all states within reach; gives the work that this took."""
+        followed = 0
         queue = [(0, state) for state in self.block.before if not state & self.bad]
         while queue:
             cost, state = heappop(queue)
             if cost < self.costs[state]:
                 self.costs[state] = cost
+                followed += len(self.block.before[state])
                 for before, more in self.block.before[state]:
                     heappush(queue, (cost + more, before))
+        return FOLLOWING * followed
 
 
 class Estimate:
     """What the goal costs at the least from a state; UNREACHED where nothing leads to it.
 
     No cost counts in two blocks, so what they cost adds up; of one block the farthest landmark
-    counts. A move never lowers it by more than its own cost.
+    counts. A move never lowers it by more than its own cost. Whoever asks is charged for what has
+    to be found out first; with an allowance that is spent the answer is less.
     """
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._grounds = {one.variable: one for one in scope.grounds}
-        self._blocks = {field: block for block in _blocks(scope) for field in block.fields}
+        self._blocks: dict[Field, Block] = {}
         self._marks: dict[int, Landmark] = {}
+        self._ends: tuple[Landmark, ...] = ()
+
+    def _begin(self, allowance: Allowance) -> bool:
+        """Part the scope in blocks, if that can be afforded."""
+        scope = self._scope
+        if not allowance.covers(BEGINNING * len(scope.rows) * len(scope.fields)):
+            return False
+        self._blocks = {field: block for block in _blocks(scope) for field in block.fields}
         ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
         ends += [(field,) for field in scope.fields]
         marks = (self._mark(fields, _whole(fields) & ~scope.allowed) for fields in ends)
         self._ends = tuple(dict.fromkeys(mark for mark in marks if mark.bad))
+        return True
 
-    def __call__(self, state: int) -> float:
+    def __call__(self, state: int, allowance: Allowance) -> float:
+        if not self._blocks and not self._begin(allowance):
+            return 0
         farthest: dict[int, float] = {}
         marks = [mark for mark in self._ends if state & mark.bad]
         minded = set(marks)
         for mark in marks:  # It grows on the way.
-            whole = mark.whole
-            cost, first = mark.ahead.get(state & whole) or self._look_ahead(mark, state & whole)
+            if allowance.work <= 0:
+                break
+            here, whole = state & mark.whole, mark.whole
+            cost, first = mark.ahead.get(here) or self._look_ahead(mark, here, allowance)
             if cost > farthest.get(whole, 0):
                 farthest[whole] = cost
             for one in first:
                 if state & one.bad and one not in minded and len(marks) < LANDMARKS_MAX:
                     minded.add(one)
                     marks.append(one)
+        allowance.spend(MINDING * len(marks))
         return sum(farthest.values())
 
     def _mark(self, fields: tuple[Field, ...], bad: int) -> Landmark:
         block = self._blocks[fields[0]]
         return self._marks.setdefault(bad, Landmark(block, fields, bad, block.whole))
 
-    def _look_ahead(self, mark: Landmark, state: int) -> tuple[float, tuple[Landmark, ...]]:
-        first = []
+    def _look_ahead(
+        self, mark: Landmark, state: int, allowance: Allowance
+    ) -> tuple[float, tuple[Landmark, ...]]:
+        """What a mark costs, and the marks before it; nothing where that cannot be afforded."""
+        allowance.spend(LOOKING * len(self._scope.fields))
+        cost, first = mark.cost(state, allowance), []
+        if allowance.work <= 0:
+            return 0, ()
         if len(mark.fields) == 1:
             first = [self._mark((one,), bad) for one, bad in self._first(mark, state)]
-        ahead = mark.ahead[state] = mark.cost(state), tuple(dict.fromkeys(first))
+        ahead = mark.ahead[state] = cost, tuple(dict.fromkeys(first))
         return ahead
 
     def _first(self, mark: Landmark, state: int) -> Iterator[tuple[Field, int]]:
@@ -182,20 +229,33 @@ def _whole(fields: tuple[Field, ...]) -> int:
 def _blocks(scope: Scope) -> Iterator[Block]:
     """Variables that are changed together; each alone where these have too many states."""
     spans = [field.whole for field in scope.fields]
-    spans += [row[-1].touches for row in scope.rows]
-    paid: set[Row] = set()
-    for group in joined(spans):
-        fields = tuple(field for field in scope.fields if field.whole & group)
-        states = prod(2 * field.width + 1 for field in fields)
-        for some in [fields] if states <= BLOCK_STATES_MAX else [(field,) for field in fields]:
-            yield _block(scope, some, paid)
+    groups = joined(spans + [row[-1].touches for row in scope.rows])
+    fields = {group: [field for field in scope.fields if field.whole & group] for group in groups}
+    group_of = {field.lowest: group for group in groups for field in fields[group]}
+    rows: dict[int, list[Row]] = {group: [] for group in groups}
+    for row in scope.rows:
+        touched = row[-1].touches & scope.within
+        rows[group_of[touched & -touched]].append(row)
+    strips = [(one.loose, one.width) for one in scope.grounds if one.loose]
+    for group in groups:
+        states = prod(2 * field.width + 1 for field in fields[group])
+        together = states <= BLOCK_STATES_MAX
+        paid: set[Move] = set()
+        for some in [fields[group]] if together else [[field] for field in fields[group]]:
+            yield _block(scope, tuple(some), rows[group], strips, paid)
 
 
-def _block(scope: Scope, fields: tuple[Field, ...], paid: set[Row]) -> Block:
+def _block(
+    scope: Scope,
+    fields: tuple[Field, ...],
+    rows: Iterable[Row],
+    strips: Iterable[tuple[int, int]],
+    paid: set[Move],
+) -> Block:
     """What moves several blocks is paid by the first of them."""
     whole = reduce(or_, (field.span for field in fields)) & scope.within
-    rows = [row for row in scope.rows if row[-1].touches & whole]
-    costs = [0 if row in paid else row[3] for row in rows]
-    paid.update(rows)
-    strips = ((one.loose, one.width) for one in scope.grounds if one.loose & whole)
-    return Block(fields, whole, tuple(zip(rows, costs, strict=True)), tuple(strips))
+    mine = [row for row in rows if row[-1].touches & whole]
+    costs = [0 if row[-1] in paid else row[3] for row in mine]
+    paid.update(row[-1] for row in mine)
+    lost = tuple(one for one in strips if one[0] & whole)
+    return Block(fields, whole, tuple(zip(mine, costs, strict=True)), lost)

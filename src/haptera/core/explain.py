@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from haptera.core.blocked import Trials, effort
+from haptera.core.allowance import Allowance
+from haptera.core.blocked import Trials
 from haptera.core.estimate import Estimate
 from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain
@@ -15,24 +15,22 @@ from haptera.core.problem import subjects
 from haptera.core.purposes import purposes, so_that
 from haptera.core.replay import link_name, replay
 from haptera.core.scope import Memory, Scope
-from haptera.core.search import Found, Route, Search, Walled, affordable, search
+from haptera.core.search import Found, Route, Search, Walled, search
 from haptera.model.chain import Chain, NoChain, Role
 from haptera.model.explained import Alternative, Explained, Nearest
 
 # Ways to have as much of a goal, of which the cheapest is told.
 PARTIAL_MAX: Final = 4
-# Classes in some state, on their way somewhere, of which it is remembered what is cheaper.
-ASIDES_CACHED_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the planner was asked. `budget` bounds the states of all searches for one purpose."""
+    """What the planner was asked, and what may be spent on all that there is to say of it."""
 
     domain: Domain
     start: int
     goal: Mapping[str, str]
-    budget: int
+    allowance: Allowance
     barred: frozenset[str] = frozenset()
 
     def root(self, memory: Memory) -> int:
@@ -45,26 +43,27 @@ class Asked:
         factors, root = factors_of(self.domain, self.goal, memory), self.root(memory)
         if self.barred:
             whole = Estimate(factors.whole)
-            yield (
-                factors.whole,
-                search(factors.whole, root, whole, budget=self.budget, barred=self.barred),
-            )
+            found = search(factors.whole, root, whole, self.allowance, barred=self.barred)
+            yield factors.whole, found
             return
         for one in factors.parts:
-            yield one.scope, one.search(root, budget=self.budget)
+            yield one.scope, one.search(root, self.allowance)
 
 
 def explain(asked: Asked, found: Chain | NoChain) -> Explained:
-    """What there is to say of an answer, as far as the budget allows to find it out."""
+    """What there is to say of an answer, as far as the allowance lets it be found out."""
     if isinstance(found, NoChain):
-        return Explained(nearest=nearest(asked))
+        near = nearest(asked)
+        return Explained(nearest=near, cut_short=asked.allowance.is_spent)
     runner_up, no_other = Rivals(asked, found).best()
+    other = cheaper(asked, found)
     return Explained(
         cost=found.cost,
         so_that=_purposes(asked, found),
         runner_up=runner_up,
         no_other=no_other,
-        cheaper=cheaper(asked, found),
+        cheaper=other,
+        cut_short=asked.allowance.is_spent,
     )
 
 
@@ -76,7 +75,7 @@ def cheaper(asked: Asked, chain: Chain) -> Alternative | None:
     """
     domain, goal = asked.domain, asked.goal
     if asked.barred:
-        free = plan(domain, asked.start, goal, budget=asked.budget)
+        free = plan(domain, asked.start, goal, asked.allowance)
         if isinstance(free, Chain) and free.cost < chain.cost:
             parts = [link_name(link)[0] for link in free.links]
             return Alternative(f"{parts[0]} was tried from here in vain", free.cost, parts)
@@ -84,13 +83,9 @@ def cheaper(asked: Asked, chain: Chain) -> Alternative | None:
     return min(others, key=lambda one: (one[0], one[1].cost), default=(True, None))[1]
 
 
-@lru_cache(ASIDES_CACHED_MAX)
-def aside(
-    domain: Domain, start: int, goal: tuple[tuple[str, str], ...], barred: frozenset[str]
-) -> str | None:
-    """What keeps a cheaper chain than the planner's from being taken, within what is affordable."""
-    asked = Asked(domain, start, dict(goal), affordable(domain), barred)
-    found = plan(domain, start, asked.goal, barred=barred, budget=asked.budget)
+def aside(asked: Asked) -> str | None:
+    """What keeps a cheaper chain than the planner's from being taken."""
+    found = plan(asked.domain, asked.start, asked.goal, asked.allowance, barred=asked.barred)
     other = cheaper(asked, found) if isinstance(found, Chain) else None
     return None if other is None else other.text
 
@@ -102,10 +97,10 @@ def nearest(asked: Asked) -> Nearest | None:
     for scope, found in asked.found(Memory.TRUSTED):
         met = isinstance(found, Route)
         subsets = [dict(scope.goal)] if met else islice(_within_reach(asked, scope), PARTIAL_MAX)
-        plans = [(plan(domain, start, one, budget=asked.budget), one) for one in subsets]
+        plans = [(plan(domain, start, one, asked.allowance), one) for one in subsets]
         chains = [(one.cost, sorted(some.items())) for one, some in plans if isinstance(one, Chain)]
         partial |= dict(min(chains)[1]) if chains else {}
-    chain = plan(domain, start, partial, budget=asked.budget)
+    chain = plan(domain, start, partial, asked.allowance)
     if not isinstance(chain, Chain) or not chain.links:
         return None
     known = domain.known(start).items()
@@ -120,7 +115,6 @@ class Rivals:
         self._asked = asked
         self._chain = chain
         self._memory = Memory.DOUBTED if chain.doubts else Memory.TRUSTED
-        self._budget = asked.budget
 
     def best(self) -> tuple[Alternative | None, bool]:
         """The cheapest; where there is none, whether it is proven that there is none."""
@@ -138,12 +132,10 @@ class Rivals:
         return min(others, key=lambda one: one.cost, default=None), told and not others
 
     def _search(self, scope: Scope) -> Found | None:
-        if self._budget <= 0:
-            return None
         asked, root = self._asked, self._asked.root(self._memory)
-        found = search(scope, root, Estimate(scope), budget=self._budget, barred=asked.barred)
-        self._budget -= found.expanded + effort(asked.domain, scope)
-        return found
+        if asked.allowance.is_spent:
+            return None
+        return search(scope, root, Estimate(scope), asked.allowance, barred=asked.barred)
 
 
 def _without(scope: Scope, path: str) -> Scope:
@@ -153,24 +145,22 @@ def _without(scope: Scope, path: str) -> Scope:
 
 def _unhindered(asked: Asked, chain: Chain) -> Iterator[tuple[bool, Alternative]]:
     """Cheaper chains that conditions on one variable bar, and whether that could be changed."""
-    budget = asked.budget
     touched = {name for link in chain.links for name in subjects(link.part)}
     for scope, route in asked.found(Memory.TRUSTED):
         if not isinstance(route, Route):
             continue
-        trials = Trials(asked.domain, [scope], asked.start, budget)
+        trials = Trials(asked.domain, [scope], asked.start, asked.allowance)
         for one in trials.hurdles(Role.CONDITION):
             way = None if one.variable in touched else trials.way(frozenset((one,)))
             if way and way.cost < route.cost and way.parts[0] not in asked.barred:
                 text = "; ".join(way.told(asked.domain))
                 cost = chain.cost - route.cost + way.cost
                 yield not trials.stuck(one), Alternative(text, cost, list(way.parts))
-        budget = trials.budget
 
 
 def _within_reach(asked: Asked, scope: Scope) -> Iterator[dict[str, str]]:
     """The largest parts of a goal that are met in some state within reach."""
-    found = Search(scope, asked.root(Memory.TRUSTED)).best(asked.budget)
+    found = Search(scope, asked.root(Memory.TRUSTED), allowance=asked.allowance).best()
     if not isinstance(found, Walled):
         return
     fields = asked.domain.fields

@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 from heapq import merge
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
 from haptera.core.knowledge import Domain
 from haptera.core.outlooks import Relaxation
@@ -41,33 +42,33 @@ class Factor:
     def tables(self) -> NextMoves:
         return next_moves(self.scope, self.states_max)
 
-    def next(self, start: int, *, budget: int) -> Row | End:
-        """The first move, without the rest; UNKNOWN where it takes more than the budget."""
+    def next(self, start: int, allowance: Allowance) -> Row | End:
+        """The first move, without the rest; UNKNOWN where it takes more than the allowance."""
         state = start & self.scope.within
         row = self.tables.next(state)
         if row is not End.UNKNOWN:
             return row
-        self.tables.keep(state, search(self.scope, state, self.estimate, budget=budget))
+        self.tables.keep(state, search(self.scope, state, self.estimate, allowance))
         return self.tables.next(state)
 
-    def search(self, start: int, *, budget: int, outlooks: int = 0) -> Found:
+    def search(self, start: int, allowance: Allowance) -> Found:
         state = start & self.scope.within
         known = self.tables.route(state)
         if known is not None:
             return known
-        found = self.seek(state, budget=budget, outlooks=outlooks)
+        found = self.seek(state, allowance)
         if not isinstance(found, Route) or found.optimal:
             self.tables.keep(state, found)
         return found
 
     def seek(
-        self, start: int, *, budget: int, outlooks: int, barred: frozenset[str] = frozenset()
+        self, start: int, allowance: Allowance, *, barred: frozenset[str] = frozenset()
     ) -> Found:
-        """The cheapest route where it is found within the budget, else any."""
-        found = search(self.scope, start, self.estimate, budget=budget, barred=barred)
-        if not isinstance(found, Spent) or not outlooks:
+        """The cheapest route where the allowance is enough to find it, else any."""
+        found = search(self.scope, start, self.estimate, allowance, barred=barred)
+        if not isinstance(found, Spent) or allowance.outlooks <= 0:
             return found
-        other = walk(self.scope, self.relaxation, start, outlooks=outlooks, barred=barred)
+        other = walk(self.scope, self.relaxation, start, allowance, barred=barred)
         return replace(other, expanded=found.expanded + other.expanded)
 
 
@@ -88,9 +89,9 @@ class Factors:
         """The place of each move among all."""
         return {move: number for number, (*_, move) in enumerate(self.whole.rows)}
 
-    def next(self, start: int, *, budget: int) -> Move | End:
+    def next(self, start: int, allowance: Allowance) -> Move | End:
         """The first move of what a search would find."""
-        each = [one.next(start, budget=budget) for one in self.parts]
+        each = [one.next(start, allowance) for one in self.parts]
         for end in (End.WALLED, End.UNKNOWN):
             if end in each:
                 return end
@@ -98,19 +99,10 @@ class Factors:
         return min(moves, key=self.order.__getitem__, default=End.MET)
 
     def search(
-        self,
-        start: int,
-        *,
-        budget: int,
-        outlooks: int = 0,
-        barred: frozenset[str] = frozenset(),
+        self, start: int, allowance: Allowance, *, barred: frozenset[str] = frozenset()
     ) -> Found:
-        """What a search for the whole finds, put together from its parts.
-
-        `budget` bounds the states of each search for the cheapest route, `outlooks` those of each
-        search for any that is made when it is spent.
-        """
-        found = [one.search(start, budget=budget, outlooks=outlooks) for one in self.parts]
+        """What a search for the whole finds, put together from its parts."""
+        found = [one.search(start, allowance) for one in self.parts]
         expanded = sum(one.expanded for one in found)
         for one in found:
             if isinstance(one, Walled):
@@ -121,7 +113,7 @@ class Factors:
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
-            return whole.seek(start, budget=budget, outlooks=outlooks, barred=barred)
+            return whole.seek(start, allowance, barred=barred)
         optimal = all(one.optimal for one in routes)
         return Route(moves, sum(one.cost for one in routes), expanded, optimal)
 

@@ -97,9 +97,10 @@ def compile_class(problem: Problem) -> Domain:
     moves += [_step_move(step, fields, grounds) for step in steps]
     moves.sort(key=lambda move: move.part.path)
     doubts = tuple(move for look in looks for move in _doubts(look, fields))
-    by_look = {
-        look.path: tuple(one for one in (*moves, *doubts) if one.part is look) for look in looks
-    }
+    by_look: dict[str, tuple[Move, ...]] = {look.path: () for look in looks}
+    for move in (*moves, *doubts):
+        if isinstance(move.link, Find):
+            by_look[move.link.look.path] += (move,)
     return Domain(problem, fields, grounds, looks, steps, tuple(moves), doubts, by_look)
 
 

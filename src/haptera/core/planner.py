@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from haptera.core.allowance import EXPANSIONS_MAX, Allowance
 from haptera.core.factors import Factors, factors_of
 from haptera.core.knowledge import Domain
 from haptera.core.reason import gave_up, no_progress, reason
 from haptera.core.scope import Memory
-from haptera.core.search import EXPANSIONS_MAX, Route, Spent, Walled
+from haptera.core.search import Route, Spent, Walled
 from haptera.core.stages import End
-from haptera.core.walk import OUTLOOKS_MAX
 from haptera.core.word import Move
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 
@@ -18,28 +18,28 @@ def plan(
     domain: Domain,
     start: int,
     goal: Mapping[str, str],
+    allowance: Allowance | None = None,
     *,
     barred: frozenset[str] = frozenset(),
-    budget: int = EXPANSIONS_MAX,
-    outlooks: int = OUTLOOKS_MAX,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
     Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
-    `budget` bounds the states of each search. Once it is spent, a chain is looked for that need not
-    be the cheapest, with so many `outlooks` at states.
+    All that is looked for spends one `allowance`: once it is spent, a chain is looked for that need
+    not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
     """
+    allowance = Allowance() if allowance is None else allowance
     expanded = 0
     for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, budget=budget, outlooks=outlooks, barred=barred)
+        found = factors.search(root, allowance, barred=barred)
         expanded += found.expanded
         if not isinstance(found, Walled):
             return _answer(domain, root, found, expanded)
     if barred:
-        freely = plan(domain, start, goal, budget=budget, outlooks=outlooks)
+        freely = plan(domain, start, goal, allowance)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
-    return NoChain(reason(domain, start, goal, trusted, budget), expanded)
+    return NoChain(reason(domain, start, goal, trusted, allowance), expanded)
 
 
 def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
@@ -52,10 +52,11 @@ def next_part(
 ) -> Move | End:
     """What the chain from here begins with, and nothing else of it.
 
-    WALLED where there is none, UNKNOWN where the budget does not tell.
+    WALLED where there is none, UNKNOWN where a `budget` of so many states does not tell.
     """
+    allowance = Allowance(budget)
     for root, factors in _roots(domain, start, goal):
-        found = factors.next(root, budget=budget)
+        found = factors.next(root, allowance)
         if found is not End.WALLED:
             return found
     return End.WALLED

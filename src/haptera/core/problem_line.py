@@ -6,6 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, NoReturn
 
+from haptera.core.allowance import Allowance
 from haptera.core.drawing import Course, drawing
 from haptera.core.explain import Asked, explain
 from haptera.core.graph import graphs_of
@@ -105,9 +106,9 @@ def _planned(question: Question) -> tuple[Asked, Chain | NoChain]:
     """The question as it is put to the planner, and its answer."""
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    budget = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
-    found = plan(domain, start, question.desired, budget=budget)
-    return Asked(domain, start, question.desired, budget), found
+    states_max = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
+    found = plan(domain, start, question.desired, Allowance(states_max))
+    return Asked(domain, start, question.desired, Allowance(states_max)), found
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

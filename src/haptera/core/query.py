@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
+from haptera.core.allowance import affordable
 from haptera.core.catalog import Catalog
 from haptera.core.diff import goal as goal_of
 from haptera.core.explain import Asked, explain
 from haptera.core.limits import MS
 from haptera.core.offers import offers
 from haptera.core.rows.row import Contest, Row
-from haptera.core.search import affordable
 from haptera.core.state import start
 from haptera.core.sync.presence import HEAR
 from haptera.core.unblock import again_at, unblock
@@ -88,7 +88,7 @@ def explained(
     barred = row.bars(state, now)
     if isinstance(row.plan, Chain) and any(one.part.path in barred for one in row.plan.links[:1]):
         barred = frozenset()  # It waits for its back-off, and there is no other chain.
-    asked = Asked(domain, state, goal, affordable(domain) // 2, barred)
+    asked = Asked(domain, state, goal, affordable(), barred)
     told = explain(asked, row.plan)
     if isinstance(row.plan, NoChain):
         helps = offers(row.kind.name, goal, row.plan.reason, absent)

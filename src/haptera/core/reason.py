@@ -5,6 +5,7 @@ from functools import reduce
 from itertools import chain, combinations, product
 from operator import or_
 
+from haptera.core.allowance import Allowance
 from haptera.core.blocked import Trials
 from haptera.core.factors import Factors
 from haptera.core.knowledge import Domain
@@ -23,14 +24,14 @@ def reason(
     start: int,
     goal: Mapping[str, str],
     factors: Factors,
-    budget: int,
+    allowance: Allowance,
 ) -> Reason:
-    """Why the search that trusted memory was walled in."""
+    """Why the search that trusted memory was walled in, as far as the allowance lets it be told."""
     return (
-        unknowable(domain, goal)
+        unknowable(domain, goal, allowance)
         or _no_step(domain, start, goal)
-        or _waits(domain, start, factors, budget)
-        or _blocked(domain, start, goal, factors, budget)
+        or _waits(domain, start, factors, allowance)
+        or _blocked(domain, start, goal, factors, allowance)
     )
 
 
@@ -53,48 +54,45 @@ def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | No
     return None
 
 
-def _waits(domain: Domain, start: int, factors: Factors, budget: int) -> Reason | None:
+def _waits(domain: Domain, start: int, factors: Factors, allowance: Allowance) -> Reason | None:
     """The fewest borrowed variables with whose values, were they others, there is a chain."""
     within = factors.whole.within
     borrowed = [name for name in domain.problem.borrowed if domain.fields[name].whole & within]
     for count in range(1, len(borrowed) + 1):
         some = (_others(domain, start, names) for names in combinations(borrowed, count))
-        values, budget = _cheapest(domain, start, factors, chain(*some), budget)
-        if values:
+        if values := _cheapest(domain, start, factors, chain(*some), allowance):
             text = f"waits for {listed(values)}"
             return Reason(ReasonKind.WAITS, values[0][0], text, waits_for=values)
     return None
 
 
 def _blocked(
-    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, budget: int
+    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: Allowance
 ) -> Reason:
     """What stands in the way of those parts of the goal that have no chain."""
-    walled = [one for one in factors.parts if isinstance(one.search(start, budget=budget), Walled)]
+    walled = [one for one in factors.parts if isinstance(one.search(start, allowance), Walled)]
     scopes = [one.scope for one in walled]
-    trials = Trials(domain, scopes, start, budget)
-    way = trials.smallest()
-    missing = sorted(_missing(domain, one, start, budget) for one in scopes)
+    way = Trials(domain, scopes, start, allowance).smallest()
+    missing = sorted(_missing(domain, one, start, allowance) for one in scopes)
     to = f"no way to {' and '.join(missing)}"
     if way is None:
         why = "no order of parts leads there, however things stood"
-        if trials.budget <= 0:
-            why = f"what stands in the way was not found within the budget ({budget})"
+        if allowance.is_spent:
+            why = "what stands in the way was not found within the budget"
         variable = min(name for one in scopes for name in one.goal)
         return Reason(ReasonKind.BLOCKED, variable, f"{to}: {why}")
     told = way.told(domain)
     several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
     hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
     names = sorted({one.variable for one in hurdles})
-    some = _others(domain, start, names, goal)
-    wants, _ = _cheapest(domain, start, factors, some, trials.budget)
+    wants = _cheapest(domain, start, factors, _others(domain, start, names, goal), allowance)
     text = f"{to}: {several}{'; '.join(told)}"
     return Reason(ReasonKind.BLOCKED, names[0], text, hurdles=hurdles, wants=wants)
 
 
-def _missing(domain: Domain, scope: Scope, start: int, budget: int) -> str:
+def _missing(domain: Domain, scope: Scope, start: int, allowance: Allowance) -> str:
     """The values of a goal that are in no state within reach; or all, if each is in some."""
-    found = Search(scope, start).best(budget)
+    found = Search(scope, start, allowance=allowance).best()
     seen = reduce(or_, found.reached) if isinstance(found, Walled) else 0
     missing = [
         (name, value)
@@ -121,21 +119,21 @@ def _others(
 
 
 def _cheapest(
-    domain: Domain, start: int, factors: Factors, some: Iterable[Values], budget: int
-) -> tuple[Values, int]:
-    """Those of these values with which the chain is cheapest, as far as the budget allows to look.
+    domain: Domain, start: int, factors: Factors, some: Iterable[Values], allowance: Allowance
+) -> Values:
+    """Those of these values with which the chain is cheapest, as far as the allowance reaches.
 
-    None where there is no chain with any; and what is left of the budget.
+    None where there is no chain with any.
     """
     chains: list[tuple[int, Values]] = []
     for values in some:
-        if budget <= 0:
+        if allowance.is_spent:
             break
-        found = factors.search(_with(domain, start, values), budget=budget)
-        budget -= found.expanded + 1
+        found = factors.search(_with(domain, start, values), allowance)
+        allowance.spend(len(factors.whole.rows), states=1)
         if isinstance(found, Route):
             chains.append((found.cost, values))
-    return (min(chains)[1] if chains else ()), budget
+    return min(chains)[1] if chains else ()
 
 
 def _with(domain: Domain, start: int, values: Values) -> int:

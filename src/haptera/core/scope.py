@@ -78,7 +78,7 @@ def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scop
 def joined(spans: Iterable[int]) -> list[int]:
     """The bits of spans, those that overlap put together."""
     groups: list[int] = []
-    for span in spans:
+    for span in dict.fromkeys(spans):
         overlapping = [one for one in groups if one & span]
         groups = [one for one in groups if not one & span]
         groups.append(reduce(or_, overlapping, span))

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.estimate import UNREACHED
-from haptera.core.knowledge import Domain
 from haptera.core.scope import Row, Scope
 from haptera.core.word import Move, strip
 
-# States that one search goes on from before it gives up, where nothing waits for it.
-EXPANSIONS_MAX: Final = 4_000
-# In the core others wait: so many times may one search try a move and think of a variable. It is
-# some 8 ms, whatever the machine; a search that needs more is rare.
-WORK_MAX: Final = 160_000
+# What coming to a state costs, in moves tried.
+COMING: Final = 15
 # States that a first try, which trusts the bound, may find to lead nowhere.
 DEAD_ENDS_MAX: Final = 16
 
-# What is left to pay from a state, at the least.
-Bound = Callable[[int], float]
+# What is left to pay from a state, at the least; with an allowance that is spent, anything less.
+Bound = Callable[[int, Allowance], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Walled:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """No route among as many states as the budget allowed."""
+    """No route among as many states as the allowance was for."""
 
     expanded: int
 
@@ -50,31 +47,26 @@ class Spent:
 Found = Route | Walled | Spent
 
 
-def affordable(domain: Domain) -> int:
-    """How many states a search may go on from where the core must not be held up."""
-    return min(EXPANSIONS_MAX, WORK_MAX // work_each(domain))
-
-
-def work_each(domain: Domain) -> int:
-    """What going on from one state of this class costs, in units of WORK_MAX."""
-    return max(1, len(domain.moves) * len(domain.fields))
-
-
-def unbounded(_: int) -> float:
+def unbounded(_state: int, _allowance: Allowance) -> float:
     """The bound that rules out nothing."""
     return 0
 
 
 def search(
-    scope: Scope, start: int, bound: Bound, *, budget: int, barred: frozenset[str] = frozenset()
+    scope: Scope,
+    start: int,
+    bound: Bound,
+    allowance: Allowance,
+    *,
+    barred: frozenset[str] = frozenset(),
 ) -> Found:
     """The cheapest route from a state; no barred part is its first.
 
     Of several, the one whose first move comes first in the scope, then its second, and so on. It
     is the same whatever the bound, and what is left of it is the route from where it has come to.
     """
-    begun = Search(scope, start, bound, barred)
-    return begun.straight() or begun.best(budget)
+    begun = Search(scope, start, bound, allowance, barred)
+    return begun.straight() or begun.best()
 
 
 class Search:
@@ -85,9 +77,11 @@ class Search:
         scope: Scope,
         start: int,
         bound: Bound = unbounded,
+        allowance: Allowance | None = None,
         barred: frozenset[str] = frozenset(),
     ) -> None:
         self._scope = scope
+        self._allowance = Allowance() if allowance is None else allowance
         self._root = start & scope.within
         self._bound = bound
         self._opening = tuple(row for row in scope.rows if row[-1].part.path not in barred)
@@ -101,7 +95,7 @@ class Search:
         moves = self._first(int(least), DEAD_ENDS_MAX) if least < UNREACHED else None
         return None if moves is None else Route(moves, int(least), self._expanded)
 
-    def best(self, budget: int) -> Found:
+    def best(self) -> Found:
         """Always go on from the state that promises most."""
         queue = [(self._left(self._root), 0, self._root)]
         while queue and queue[0][0] < UNREACHED:
@@ -109,15 +103,17 @@ class Search:
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
             if cost > self._costs[state]:
                 continue
-            if self._expanded >= budget:
+            if self._allowance.is_spent:
                 return Spent(self._expanded)
             self._expanded += 1
+            self._allowance.spend(len(self._scope.rows), states=1)
             if self._met(state):
-                moves = self._first(cost, budget)
+                moves = self._first(cost, self._allowance.states)
                 if moves is None:
                     return Spent(self._expanded)
                 return Route(moves, cost, self._expanded)
             for after, more, _ in _after(state, self._scope.rows if cost else self._opening):
+                self._allowance.spend(COMING)
                 if cost + more < self._costs.get(after, UNREACHED):
                     self._costs[after] = cost + more
                     heappush(queue, (cost + more + self._left(after), -cost - more, after))
@@ -131,20 +127,23 @@ class Search:
         vain: dict[int, int] = {}  # From these states it costs more than this.
         moves: list[Move] = []
         trail = [(self._root, cost, _after(self._root, self._opening))]
-        while trail and len(vain) <= dead_ends_max:
+        while trail and len(vain) <= dead_ends_max and self._allowance.work > 0:
             state, left, afters = trail[-1]
             if self._met(state):
                 self._expanded += len(trail)
                 return tuple(moves)
             for after, more, move in afters:
                 rest = left - more
+                self._allowance.spend(COMING)
                 in_time = cost - rest <= self._costs.get(after, UNREACHED)
                 if in_time and self._left(after) <= rest > vain.get(after, -1):
                     moves.append(move)
+                    self._allowance.spend(len(self._scope.rows))
                     trail.append((after, rest, _after(after, self._scope.rows)))
                     break
             else:
                 vain[state] = left
+                self._allowance.spend(0, states=1)
                 trail.pop()
                 del moves[-1:]
         self._expanded += len(vain)
@@ -155,7 +154,7 @@ class Search:
 
     def _left(self, state: int) -> float:
         if state not in self._bounds:
-            self._bounds[state] = self._bound(state)
+            self._bounds[state] = self._bound(state, self._allowance)
         return self._bounds[state]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.factors import factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import chain_of, plan
@@ -69,8 +70,8 @@ def answer(search: Search) -> Searched:
         domain,
         domain.start(search.observed, search.remembered),
         search.goal,
+        Allowance(search.states_max),
         barred=frozenset(search.barred),
-        budget=search.states_max,
     )
     return Searched(search.id, found if isinstance(found, NoChain) else _told(found))
 

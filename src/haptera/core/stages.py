@@ -16,10 +16,14 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
 from operator import or_
+from typing import Final
 
 from haptera.core.distances import UNREACHED, Before, distances
 from haptera.core.scope import Row, Scope, joined
 from haptera.core.word import Field, Grounds, is_grounded
+
+# Moves tried to work out the stages of a goal: some 4 ms.
+TRIES_MAX: Final = 20_000
 
 
 class End(IntEnum):
@@ -78,6 +82,8 @@ def stages_of(scope: Scope, states_max: int) -> tuple[Stage, ...]:
     drafts = [_Draft(scope, span, [one for one in spans if one != span]) for span in spans]
     if sum(draft.count for draft in drafts) > states_max:
         return ()
+    if sum(draft.tries for draft in drafts) > TRIES_MAX:
+        return ()
     stages = tuple(draft.stage() for draft in drafts)
     return () if _wait_for_each_other(stages) else stages
 
@@ -110,6 +116,7 @@ class _Draft:
         self._rows = [one for one in enumerate(scope.rows) if one[1][-1].touches & whole]
         self._grounds = [(one, one.loose) for one in scope.grounds if one.known & whole]
         self.count = prod(2 * field.width + 1 for field in self._fields)
+        self.tries = self.count * len(self._rows)
 
     def stage(self) -> Stage:
         resting = reduce(or_, map(self._resting, self._scope.grounds), 0) & ~self._whole

@@ -1,46 +1,54 @@
 """Whether a goal can be known at all, and if not, why not."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import accumulate
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.knowledge import Domain
 from haptera.core.missing import for_others, listed, named
 from haptera.core.word import Grounds
 from haptera.model.chain import Reason, ReasonKind
 from haptera.model.parts import Condition, Look
 
-# Choices of looks that are tried to see whether the goal can be known at all.
+# Choices of looks that are tried to see which values can be known.
 CHOICES_MAX: Final = 10_000
 
 # A look, and one of the conditions that it requires.
 Requirement = tuple[Look, Condition]
 
 
-def unknowable(domain: Domain, goal: Mapping[str, str]) -> Reason | None:
-    """Told of one value where one is enough, else of two, else of all."""
-    if _can_be_known(domain, goal):
+def unknowable(
+    domain: Domain, goal: Mapping[str, str], allowance: Allowance | None = None
+) -> Reason | None:
+    """Told of one value where one is enough, else of no more than it takes.
+
+    None also where the allowance is spent before that is proven.
+    """
+    choices = Choices(domain, Allowance() if allowance is None else allowance)
+    values = choices.fewest(goal)
+    if not values:
         return None
-    for name in sorted(goal):
-        if not _can_be_known(domain, {name: goal[name]}):
-            text = f"{name}={goal[name]} can never be known{_no_look(domain, name, goal[name])}"
-            return Reason(ReasonKind.UNKNOWABLE_GOAL, name, text)
-    for one, other in combinations(sorted(goal), 2):
-        pair = {one: goal[one], other: goal[other]}
-        if not _can_be_known(domain, pair):
-            text = f"{one}={goal[one]} cannot be known together with {other}={goal[other]}"
-            return Reason(ReasonKind.UNKNOWABLE_GOAL, one, text + _rests(domain, pair))
-    text = f"{listed(goal.items())} cannot all be known at once"
-    return Reason(ReasonKind.UNKNOWABLE_GOAL, min(goal), text)
+    if len(values) > 2:
+        text = f"{listed(values.items())} cannot all be known at once"
+        return Reason(ReasonKind.UNKNOWABLE_GOAL, min(values), text)
+    (name, value), *other = values.items()
+    if not other:
+        text = f"{name}={value} can never be known{_no_look(choices, name, value)}"
+        return Reason(ReasonKind.UNKNOWABLE_GOAL, name, text)
+    text = f"{name}={value} cannot be known together with {listed(other)}{_rests(domain, values)}"
+    return Reason(ReasonKind.UNKNOWABLE_GOAL, name, text)
 
 
-def _no_look(domain: Domain, name: str, value: str) -> str:
+def _no_look(choices: "Choices", name: str, value: str) -> str:
     """Why no look can ever find this value, to be added to words that say so."""
+    domain = choices.domain
     finding = [one for one in domain.problem.looks if one.at == name and value in one.outcomes]
     looks = finding or [one for one in domain.problem.looks if one.at == name]
     for look in (one for one in looks if one in domain.looks):
         for one in (one for one in look.requires if one.name in domain.fields):
-            if not any(_can_be_known(domain, {one.name: needed}) for needed in one.values):
+            if not any(choices.can_be_known({one.name: needed}) for needed in one.values):
                 return f": {look.path} requires {named(one.name, one.values)}"
     return for_others(domain, looks) or ": no look that could find it can be open"
 
@@ -71,36 +79,80 @@ def _trails(domain: Domain, name: str, value: str) -> Iterator[list[Requirement]
                     yield [*trail, (look, one)]
 
 
-def _can_be_known(domain: Domain, goal: Mapping[str, str]) -> bool:
-    """Whether strip leaves some state that meets the goal alone, reachable or not.
+class Choices:
+    """Whether goals can be known at all, in a state that strip leaves alone, reachable or not."""
 
-    Dependents first, a look is chosen for each variable that must be known; what it requires
-    narrows the variables below. True also where this takes more than CHOICES_MAX choices.
-    """
-    fields, grounds = domain.fields.values(), domain.grounds[::-1]
-    allowed = sum(field.whole for field in fields)
-    for name, value in goal.items():
-        field = domain.fields[name]
-        allowed &= ~field.whole | field.holding((value,))
-    choices = [(0, allowed)]
-    tried = set(choices)
-    while choices and len(tried) <= CHOICES_MAX:
-        number, allowed = choices.pop()
-        if number == len(grounds):
+    def __init__(self, domain: Domain, allowance: Allowance) -> None:
+        self.domain = domain
+        self._allowance = allowance
+        # Dependents first: what a look requires is below.
+        self._layers = [_Layer(domain, one) for one in domain.grounds[::-1]]
+        whole = sum(field.whole for field in domain.fields.values())
+        above = accumulate((one.field.whole for one in self._layers), initial=0)
+        self._below = [whole & ~bits for bits in above]
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def fewest(self, goal: Mapping[str, str]) -> dict[str, str]:
+        """Values of a goal that cannot be known at once, though they can without any one of them.
+
+        None where the whole goal can be; more than it takes where the allowance is spent.
+        """
+        values = sorted(goal.items())
+        if self.can_be_known(goal):
+            return {}
+        for name, value in values:
+            if not self.can_be_known({name: value}):
+                return {name: value}
+        found: dict[str, str] = {}
+        while values and self.can_be_known(found):
+            # Where it cannot be known with so many of the values, but can with the ones before.
+            last = bisect_left(
+                range(len(values) - 1),
+                1,
+                key=lambda number: not self.can_be_known(found | dict(values[: number + 1])),
+            )
+            found |= dict(values[last : last + 1])
+            values = values[:last]
+        return dict(sorted(found.items()))
+
+    def can_be_known(self, goal: Mapping[str, str]) -> bool:
+        """True also where this takes more than CHOICES_MAX choices, or more than the allowance."""
+        allowed = self._below[0]
+        for name, value in goal.items():
+            field = self.domain.fields[name]
+            allowed &= ~field.whole | field.holding((value,))
+        return self._open(0, allowed)
+
+    def _open(self, number: int, allowed: int) -> bool:
+        """Whether what must be known from a layer on can be, by some choice of looks."""
+        layers = enumerate(self._layers[number:], number)
+        needed = next((one for one, layer in layers if not allowed & layer.field.unknown), None)
+        if needed is None:
             return True
-        for narrowed in _narrowed(domain, grounds[number], allowed):
-            choice = (number + 1, narrowed)
-            if choice not in tried and all(narrowed & field.whole for field in fields):
-                tried.add(choice)
-                choices.append(choice)
-    return bool(choices)
+        choice = needed, allowed & self._below[needed]
+        if choice not in self._known:
+            self._allowance.spend(len(self._below))
+            if self._allowance.is_spent or len(self._known) >= CHOICES_MAX:
+                return True
+            narrowed = self._layers[needed].narrowed(allowed)
+            self._known[choice] = any(self._open(needed + 1, left) for left in narrowed)
+        return self._known[choice]
 
 
-def _narrowed(domain: Domain, grounds: Grounds, allowed: int) -> Iterator[int]:
-    """What each look that could find an allowed value leaves allowed of other variables."""
-    if allowed & domain.fields[grounds.variable].unknown:
-        yield allowed  # It need not be known.
-        return
-    for yields, forbidden in grounds.looks:
-        if allowed & yields:
-            yield allowed & ~forbidden
+class _Layer:
+    """A variable that must be known, and what lets it be."""
+
+    def __init__(self, domain: Domain, grounds: Grounds) -> None:
+        self.field = domain.fields[grounds.variable]
+        wholes = [field.whole for field in domain.fields.values()]
+        self._looks = [
+            (yields, forbidden, [whole for whole in wholes if whole & forbidden])
+            for yields, forbidden in grounds.looks
+        ]
+
+    def narrowed(self, allowed: int) -> Iterator[int]:
+        """What each look that could find an allowed value leaves allowed of other variables."""
+        for yields, forbidden, wholes in self._looks:
+            left = allowed & ~forbidden
+            if allowed & yields and all(left & whole for whole in wholes):
+                yield left

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from haptera.core.allowance import Allowance
 from haptera.core.greedy import Greedy
 from haptera.core.outlooks import Relaxation
 from haptera.core.scope import Scope
@@ -9,25 +10,29 @@ from haptera.core.search import Found, Route, Spent, Walled
 
 # How much more the way ahead counts than the way come; the second where the first never arrives.
 WEIGHTS: Final = (10, 3)
-# States that one walk looks at before it gives up, where nothing waits for it: some 0.3 s.
-OUTLOOKS_MAX: Final = 5_000
 
 
 def walk(
     scope: Scope,
     relaxation: Relaxation,
     start: int,
+    allowance: Allowance,
     *,
-    outlooks: int,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
     """The first move of a plan, then the first of a new plan from there, and so on to the goal.
 
     So what is left of a walk is the walk from where it has come to: whoever plans there, and has
     never heard of this walk, goes on with it. Else two plans could send each other in a circle.
-    No barred part is the first; so many `outlooks` may be taken of states.
+    No barred part is the first.
     """
-    greedy = Greedy(scope, relaxation, start, outlooks=outlooks, barred=barred)
+    greedy = Greedy(scope, relaxation, start, outlooks=allowance.outlooks, barred=barred)
+    found = _walked(scope, relaxation, greedy)
+    allowance.outlooks -= found.expanded
+    return found
+
+
+def _walked(scope: Scope, relaxation: Relaxation, greedy: Greedy) -> Found:
     if relaxation.outlook(greedy.root).left is None:
         return Walled((greedy.root,), 1)
     walks = [Walk(greedy, weight) for weight in WEIGHTS]

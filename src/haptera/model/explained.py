@@ -27,7 +27,8 @@ class Explained(msgspec.Struct, frozen=True, gc=False):
 
     The runner-up is the cheapest chain that does without one of the parts; there is `no_other`
     where it is proven that each of them is needed. Of no chain: what is nearest, and `offers`,
-    which modules would help that are not there.
+    which modules would help that are not there. What is `cut_short` may be more, or cheaper: it
+    would have taken too long to find out.
     """
 
     cost: int | None = None
@@ -37,3 +38,4 @@ class Explained(msgspec.Struct, frozen=True, gc=False):
     cheaper: Alternative | None = None
     nearest: Nearest | None = None
     offers: list[str] = []
+    cut_short: bool = False

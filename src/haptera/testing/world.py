@@ -1,14 +1,13 @@
 """A whole cluster in one process: real engines; network, clock and disks are seeded models."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 
+from haptera.core.allowance import WORK_MAX
 from haptera.core.bus import Bus
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.knowledge import Domain
 from haptera.core.limits import MS, S
-from haptera.core.search import affordable
 from haptera.core.side import PARENT, Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
@@ -252,7 +251,7 @@ class Process:
 class World:
     """A parent and its nodes. One seed is one history; `manifests` are the modules' own.
 
-    `afford` says how many states of a class a plan may cost before a worker searches for it.
+    `work_max` is what a plan may cost before a worker searches for it.
     """
 
     def __init__(
@@ -261,11 +260,11 @@ class World:
         nodes: Iterable[str],
         manifests: Iterable[Manifest],
         faults: Faults,
-        afford: Callable[[Domain], int] = affordable,
+        work_max: int = WORK_MAX,
     ) -> None:
         self.clock = Clock(seed)
         self.network = Network(self.clock, faults)
-        self.catalog = Catalog(KINDS, manifests, afford)
+        self.catalog = Catalog(KINDS, manifests, work_max)
         self.schema = schema_digest(KINDS.values(), self.catalog.parts())
         self.codec = Codec(KINDS.values(), self.schema)
         names = list(nodes)

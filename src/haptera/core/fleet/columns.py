@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from haptera.core.allowance import EXPANSIONS_MAX
 from haptera.core.factors import factors_of
 from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, levels_of
 from haptera.core.fleet.masks import Column, Mask, stands
@@ -18,7 +19,6 @@ from haptera.core.knowledge import Domain
 from haptera.core.planner import next_part
 from haptera.core.rows.states import number, numbering
 from haptera.core.scope import Memory
-from haptera.core.search import EXPANSIONS_MAX
 from haptera.core.stages import End
 from haptera.core.word import Field, Grounds
 

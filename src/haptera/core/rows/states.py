@@ -5,9 +5,9 @@ The twin of `core/fleet/columns.py`, for whoever has no numpy; a property test h
 
 from collections.abc import Iterable, Mapping
 
+from haptera.core.allowance import EXPANSIONS_MAX
 from haptera.core.knowledge import Domain
 from haptera.core.planner import next_part
-from haptera.core.search import EXPANSIONS_MAX
 from haptera.core.stages import End
 from haptera.core.word import Move
 
