@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.importing import import_from
-from haptera.config.imports.found import NODES_MAX
+from haptera.config.imports.found import GROUPS_MAX, NODES_MAX
 from haptera.config.imports.remarks import Sort
 from haptera.config.imports.source import IMPORT_BYTES_MAX
 from tests.cli.rig import LAB_ENDS_S_MAX, client_of, environment, served
@@ -66,6 +66,8 @@ def test_the_tables_have_all_tools_and_sorts() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    (line,) = re.findall(r"A file has (\d+) MiB at most, an import ([\d,]+) nodes", PAGE)
+    (line,) = re.findall(
+        r"A file has (\d+) MiB at most, an import ([\d,]+) nodes and ([\d,]+) groups\.", PAGE
+    )
 
-    assert line == (str(IMPORT_BYTES_MAX // 2**20), f"{NODES_MAX:,}")
+    assert line == (str(IMPORT_BYTES_MAX // 2**20), f"{NODES_MAX:,}", f"{GROUPS_MAX:,}")

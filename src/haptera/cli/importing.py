@@ -1,5 +1,6 @@
 """`haptera import`: what other tools know of a cluster, written as a site file."""
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -48,12 +49,17 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 @click.group("import")
-def import_from() -> None:
+@click.pass_context
+def import_from(ctx: click.Context) -> None:
     """Write a site file of what another tool knows; no parent is asked.
 
     The site goes to standard output; what of the source is not in it, to standard error. Nothing is
     desired in it without --manage: applied, haptera looks at these nodes, and changes nothing.
     """
+    # Trees of many pieces, and no cycle among them: looking for some takes longer than the rest.
+    if gc.isenabled():
+        gc.disable()
+        ctx.call_on_close(gc.enable)
 
 
 def _options(

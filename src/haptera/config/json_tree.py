@@ -101,7 +101,8 @@ class _Reader:
     def _string(self) -> Leaf:
         self._next()
         place = self._place()
-        text = str(json.loads(self._take(_STRING, "a text in quotes is due here")))
+        taken = self._take(_STRING, "a text in quotes is due here")
+        text = str(json.loads(taken)) if "\\" in taken else taken[1:-1]
         if _HALF.search(text) is not None:
             raise HapteraError("half a character, which is none", where=str(place), do=_DO)
         return Leaf(text, quoted=True, place=place)

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from haptera.api.shapes import SiteFile
 from haptera.config.imports.ansible import read_ansible
 from haptera.config.imports.clustershell import read_clustershell
-from haptera.config.imports.found import GROUPS_BYTES_MAX, Found
+from haptera.config.imports.found import GROUPS_BYTES_MAX, GROUPS_MAX, Found
 from haptera.config.imports.layercake import read_layercake
+from haptera.config.imports.site_text import site_text
 from haptera.config.imports.warewulf import read_warewulf
+from haptera.config.nodes import EXPANDED_MAX
+from haptera.config.sources import SITE_BYTES_MAX
 from haptera.config.tree import Place
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import NODESET_BYTES_MAX
@@ -87,14 +90,16 @@ def test_any_text_becomes_a_site_or_is_refused(name, text, data):
         assert set(site_of(found)) == set(found.nodes)
 
 
+PLACE = Place("source", 1, 1)
+
+
 def found_of(groups):
     found = Found()
-    place = Place("source", 1, 1)
     for nodes in groups.values():
         for node in nodes:
-            found.node(node, place)
+            found.node(node, PLACE)
     for name, nodes in groups.items():
-        found.group(name, nodes, place)
+        found.group(name, nodes, PLACE)
     return found
 
 
@@ -108,8 +113,33 @@ def test_groups_whose_names_a_node_cannot_all_have_are_left_out():
     assert [one[0] for one in said(found)] == ["left out"] * (len(names) - kept)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "text", "what"),
+    [
+        (25_000, "x{0:060}", f"the site would take more than {SITE_BYTES_MAX} bytes"),
+        (200_000, "r{1}", f"the node-sets of the site would name more than {EXPANDED_MAX} nodes"),
+    ],
+)
+def test_more_than_a_site_may_have_is_refused(count, text, what):
+    found = Found()
+    for at in range(count):
+        one = found.node(f"n{at}", PLACE)
+        for name in ("platform", "rack", "fault_group"):
+            # The sets of nodes of one text are others for each attribute.
+            found.attribute(one, name, text.format(at * 7919 % 99_991, at % len(name)), PLACE)
+    with pytest.raises(HapteraError) as refused:
+        site_text(found, "imported")
+    assert (refused.value.what, refused.value.do is not None) == (what, True)
+
+
+def test_more_groups_than_an_import_takes_are_refused():
+    with pytest.raises(HapteraError, match=f"an import takes {GROUPS_MAX} groups"):
+        found_of({f"g{at}": ["n1"] for at in range(GROUPS_MAX + 1)})
+
+
 def test_a_group_too_long_for_a_node_set_is_with_its_nodes():
-    nodes = [f"{'abcdefghij'[at % 10] * 20}{at:x}x" for at in range(0, 16**4, 16)]
+    nodes = [f"{'abcdefghij'[at % 10] * 20}{at:x}x" for at in range(0, 16**4, 22)]
     found = found_of({"long": nodes, "short": nodes[:2]})
 
     assert len(",".join(nodes)) > NODESET_BYTES_MAX

@@ -7,7 +7,7 @@ import pytest
 from haptera.api.shapes import SiteFile
 from haptera.config.imports.layercake import read_layercake
 from haptera.model.errors import HapteraError
-from tests.config.imports.reading import nothing_planted, said, seed, site_of
+from tests.config.imports.reading import PLANTED, nothing_planted, said, seed, site_of
 
 PARENT, ONE = "123e4567-e89b-12d3-a456-426655440000", "123e4567-e89d-12d3-a456-426655440001"
 
@@ -79,6 +79,21 @@ def test_a_node_without_a_name_is_called_by_its_id():
     ]
 
 
+def test_a_node_without_name_or_id_and_what_is_there_in_two_spellings_are_told():
+    found = read_layercake(
+        state(
+            {"nodename": "n1", "phys_state": "POWER_ON", "physState": "POWER_OFF"}, {"arch": "x"}
+        ),
+        manage=True,
+    )
+
+    assert site_of(found) == {"n1": ({}, {"power": "on"})}
+    assert [one[:2] for one in said(found)] == [
+        ("twice", "physState is phys_state, which was taken"),
+        ("left out", "a node has neither a name nor an id"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "desired"),
     [
@@ -86,12 +101,14 @@ def test_a_node_without_a_name_is_called_by_its_id():
         ({"physState": "POWER_OFF", "runState": "INIT"}, {"power": "off"}),
         ({"physState": "PHYS_UNKNOWN"}, {}),
         ({"physState": None}, {}),
+        ({"physState": {"a": 1}, "runState": PLANTED}, {}),
     ],
 )
 def test_states_are_read_by_name_or_number(more, desired):
     found = read_layercake(state(node("n1", **more)), manage=True)
 
     assert site_of(found) == {"n1": ({}, desired)}
+    assert nothing_planted(found)
 
 
 @pytest.mark.parametrize(

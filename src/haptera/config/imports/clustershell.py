@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Final
 
 from haptera.api.shapes import SiteFile
-from haptera.config.imports.found import Found
+from haptera.config.imports.found import MEMBERS_MAX, Found
 from haptera.config.imports.remarks import Remarks, Sort
 from haptera.config.sources import read_tree
 from haptera.config.tree import Branch, Errors, Leaf, Place, Series, Tree
@@ -23,7 +23,9 @@ NESTED_MAX: Final = 32
 
 _MAIN: Final = "Main"
 _SECTION: Final = re.compile(r"\[([^\]]*)\]\s*")
-_DEFAULT: Final = re.compile(r"default\s*[:=]\s*(.*)")
+_OPTION: Final = re.compile(r"(default|confdir|autodir)\s*[:=]\s*(.*)")
+# The folder that groups.conf is in.
+_HOME: Final = "$CFGDIR"
 _FLAT: Final = re.compile(r"([^\s:#]+)\s*:\s*(.*)")
 # Blanks alone are between node-sets, too.
 _BETWEEN: Final = re.compile(r"(?<=[^\s,&!^])\s+(?=[^\s,&!^])")
@@ -71,6 +73,7 @@ class _Sources:
         self._asked: dict[str, Place] = {}
         self._nodes: dict[Group, tuple[str, ...]] = {}
         self._under_way: list[Group] = []
+        self._expanded = 0
 
     def read(self, file: SiteFile) -> None:
         """Take in a file, which its name tells the form of."""
@@ -105,6 +108,9 @@ class _Sources:
         """The nodes of a group, which is there."""
         if group not in self._nodes:
             text = self.texts[str(group.source)][group.name]
+            if self._expanded > MEMBERS_MAX:
+                what = f"groups name more than {MEMBERS_MAX} nodes, all together"
+                raise HapteraError(what, do="import a part of them")
             if group in self._under_way or len(self._under_way) == NESTED_MAX:
                 what = f"it has itself in it, or more than {NESTED_MAX} groups in each other"
                 raise HapteraError(what, do="write its nodes")
@@ -113,6 +119,7 @@ class _Sources:
                 within = self._within(str(group.source), text.place)
                 joined = _BETWEEN.sub(",", text.text.strip())
                 self._nodes[group] = expand(joined, within) if joined else ()
+                self._expanded += len(self._nodes[group])
             finally:
                 self._under_way.pop()
         return self._nodes[group]
@@ -167,8 +174,17 @@ class _Sources:
                 section = title[1]
                 if section != _MAIN:
                     self._asked.setdefault(section, place)
-            elif section == _MAIN and (option := _DEFAULT.fullmatch(line)) is not None:
-                self.default = option[1].strip()
+            elif section == _MAIN and (option := _OPTION.fullmatch(line)) is not None:
+                self._read_option(option[1], option[2].strip(), PurePath(file.name).parent, place)
+
+    def _read_option(self, name: str, text: str, home: PurePath, place: Place) -> None:
+        if name == "default":
+            self.default = text
+            return
+        for folder in text.split():
+            if not folder.startswith(_HOME) and PurePath(folder).parent != home:
+                what = f"{name}: the folder {folder} was not read"
+                self._remarks.add(Sort.NOTE, what, place, do="name it too, if it is meant")
 
     def _add(self, source: str, group: Leaf, nodes: Leaf | None) -> None:
         groups = self.texts.setdefault(source, {})

@@ -14,9 +14,10 @@ from haptera.model.desirable import check_attribute
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 
-# All node-sets of a site may name 500,000: each node once, and once for each of its groups.
 NODES_MAX: Final = 200_000
-MEMBERS_MAX: Final = 250_000
+# Each costs a look at its nodes, also where it cannot be in the site.
+GROUPS_MAX: Final = 10_000
+MEMBERS_MAX: Final = 1_000_000
 
 GROUPS_BYTES_MAX: Final = node.groups.size_bytes_max
 # A machine's name or number, and a port perhaps.
@@ -42,6 +43,7 @@ class Found:
         self.profiles: dict[str, None] = {}
         self.remarks = Remarks()
         self._group_bytes: dict[str, int] = {}
+        self._tried = 0
         self._members = 0
 
     def node(self, name: str, place: Place) -> FoundNode | None:
@@ -78,8 +80,17 @@ class Found:
                 self.remarks.add(Sort.LEFT_OUT, error.what, place, node=one.name, do=error.do)
 
     def group(self, name: str, members: Iterable[str], place: Place) -> None:
-        """Make a group of nodes that are there, unless it cannot be one."""
+        """Make a group of nodes that are there, unless it cannot be one.
+
+        Raises:
+            HapteraError: there are too many groups, or nodes in them.
+        """
         inside = tuple(dict.fromkeys(one for one in members if one in self.nodes))
+        self._tried += 1
+        self._members += len(inside)
+        if self._tried > GROUPS_MAX or self._members > MEMBERS_MAX:
+            what = f"an import takes {GROUPS_MAX} groups, and {MEMBERS_MAX} nodes in them, at most"
+            raise HapteraError(what, where=str(place), do="import a part of them")
         size_bytes = len(name.encode()) + len(", ")
         try:
             self._check_group(name, inside, size_bytes)
@@ -88,7 +99,6 @@ class Found:
             return
         for one in inside:
             self._group_bytes[one] = self._group_bytes.get(one, 0) + size_bytes
-        self._members += len(inside)
         self.groups[name] = inside
 
     def profile(self, name: str, place: Place) -> bool:
@@ -131,10 +141,6 @@ class Found:
             raise HapteraError("another is called so, and was taken")
         if not inside:
             raise HapteraError("it has no nodes")
-        if self._members + len(inside) > MEMBERS_MAX:
-            raise HapteraError(
-                f"all groups together name {MEMBERS_MAX} nodes at most", do="take out groups"
-            )
         if any(self._group_bytes.get(one, 0) + size_bytes > GROUPS_BYTES_MAX for one in inside):
             raise HapteraError(
                 f"the names of a node's groups take {GROUPS_BYTES_MAX} bytes at most",

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import ipaddress
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _WISHES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     ),
     "runstate": (node.agent.name, {"SYNC": Agent.UP, "2": Agent.UP}),
 }
+# Kraken's words for states; what else may stand there is not for all eyes.
+_STATE: Final = re.compile(r"(?:PHYS|POWER)_[A-Z]+|INIT|ERROR|UNKNOWN|[0-9]")
 _CONSUMED: Final = {"id", "nodename", "parentid"}
 _IPV4: Final = "IPv4OverEthernet"
 # The interface that Layercake's modules look at, where it is there.
@@ -73,7 +76,7 @@ def read_layercake(source: SiteFile, *, manage: bool) -> Found:
     parents = {one.parent for one in said}
     ids = set[str]()
     for one in said:
-        if one.parent is None and one.id in parents:
+        if one.id is not None and one.parent is None and one.id in parents:
             found.remarks.add(Sort.NOTE, "a node is the parent's own, and left out", one.place)
         elif one.id is not None and one.id in ids:
             what = "an id is there twice; the first node was taken"
@@ -86,8 +89,15 @@ def read_layercake(source: SiteFile, *, manage: bool) -> Found:
 
 
 def _said(tree: Tree, remarks: Remarks) -> _Said:
-    entries = remarks.entries(tree, "a node")
-    return _Said({_plain(key.text): (key, inner) for key, inner in entries}, tree.place)
+    entries = dict[str, tuple[Leaf, Tree]]()
+    for key, inner in remarks.entries(tree, "a node"):
+        plain = key.text.replace("_", "").lower()
+        if plain in entries:
+            what = f"{key.text} is {entries[plain][0].text}, which was taken"
+            remarks.add(Sort.TWICE, what, key.place)
+        else:
+            entries[plain] = key, inner
+    return _Said(entries, tree.place)
 
 
 class _Reader:
@@ -97,16 +107,19 @@ class _Reader:
         self._manage = manage
 
     def read(self, said: _Said) -> None:
-        name = said.text("nodename")
-        if name is not None and name in self._found.nodes:
+        name = said.text("nodename") or said.id
+        if name is None:
+            what = "a node has neither a name nor an id"
+            self._remarks.add(Sort.LEFT_OUT, what, said.place)
+            return
+        if name in self._found.nodes:
             what = "nodes of one name; the first was taken"
             self._remarks.add(Sort.CONFLICT, what, said.place, node=name)
             return
-        if name is None:
-            name = said.id
+        if name == said.id:
             what = "a node has no name, and is called by its id"
             self._remarks.add(Sort.NOTE, what, said.place, node=name)
-        one = None if name is None else self._found.node(name, said.place)
+        one = self._found.node(name, said.place)
         if one is not None:
             for key, (written, tree) in said.entries.items():
                 if key not in _CONSUMED:
@@ -131,7 +144,8 @@ class _Reader:
     def _read_wish(self, one: FoundNode, name: str, key: Leaf, text: str) -> None:
         variable, values = _WISHES[name]
         if text not in values:
-            self._remarks.leave_out(f"{key.text} {text}", key.place, node=one.name)
+            shown = text if _STATE.fullmatch(text) else "of no known state"
+            self._remarks.leave_out(f"{key.text} {shown}", key.place, node=one.name)
         elif self._manage:
             one.desired[variable] = values[text]
         else:
@@ -152,6 +166,9 @@ class _Reader:
 
     def _read_ifaces(self, one: FoundNode, tree: Tree) -> None:
         """Take the address of one interface: of that which Layercake looks at, or the first."""
+        if isinstance(tree, Leaf):
+            self._remarks.leave_out("interfaces: they are no list", tree.place, node=one.name)
+            return
         named = {key.text: inner for key, inner in tree.entries} if isinstance(tree, Branch) else {}
         ifaces = tree.items if isinstance(tree, Series) else tuple(named.values())
         taken = named.get(_IFACE, next(iter(ifaces), None))
@@ -177,10 +194,6 @@ class _Reader:
 def _member(tree: Tree, name: str) -> str | None:
     entries = tree.entries if isinstance(tree, Branch) else ()
     return next((text_of(inner) for key, inner in entries if key.text == name), None)
-
-
-def _plain(key: str) -> str:
-    return key.replace("_", "").lower()
 
 
 def _uuid(text: str | None) -> str | None:

@@ -1,26 +1,62 @@
 """What was found, as the text of a site file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from haptera.config.imports.found import Found
+from haptera.config.imports.found import Found, FoundNode
 from haptera.config.imports.patterns import templates
 from haptera.config.imports.remarks import Sort
-from haptera.config.nodes import PROFILES
+from haptera.config.nodes import EXPANDED_MAX, PROFILES
+from haptera.config.sources import SITE_BYTES_MAX
 from haptera.config.yaml_text import alike, folded, titled, yaml_key, yaml_value
 from haptera.kinds import node
+from haptera.model.errors import HapteraError
 from haptera.model.nodeset import NODESET_BYTES_MAX, fold, natural
 
 CLUSTER: Final = "imported"
+
+_A_PART: Final = "import a part of the nodes, or fewer groups and attributes"
 
 # A name, and its value as YAML.
 _Fact = tuple[str, str]
 
 
 def site_text(found: Found, cluster: str) -> str:
-    """A site file that declares all that was found; the same is written the same way each time."""
+    """A site file that declares all that was found; the same is written the same way each time.
+
+    Raises:
+        HapteraError: there is more of it than a site may have.
+    """
     groups = {name: fold(nodes) for name, nodes in found.groups.items()}
-    short = {name for name, text in groups.items() if len(text) <= NODESET_BYTES_MAX}
+    short = {name: text for name, text in groups.items() if len(text) <= NODESET_BYTES_MAX}
+    nodes = alike(_facts(found, groups.keys() - short.keys()))
+    desired = alike({name: _desired(one) for name, one in found.nodes.items() if one.desired})
+    _check_size([*found.groups.values(), *nodes, *desired])
+    text = "\n".join(
+        [
+            *_head(found),
+            f"cluster: {yaml_key(cluster)}",
+            *titled("groups", _pairs(short)),
+            *titled("profiles", [f"{yaml_key(name)}: {{}}" for name in found.profiles]),
+            *titled("nodes", _lines(nodes)),
+            *titled("desired", _lines(desired)),
+            "",
+        ]
+    )
+    if len(text.encode()) > SITE_BYTES_MAX:
+        raise HapteraError(f"the site would take more than {SITE_BYTES_MAX} bytes", do=_A_PART)
+    return text
+
+
+def _check_size(sets: Iterable[Sequence[str]]) -> None:
+    """That node-sets name no more nodes than those of a site may, each as often as it stands."""
+    if sum(map(len, sets)) > EXPANDED_MAX:
+        what = f"the node-sets of the site would name more than {EXPANDED_MAX} nodes"
+        raise HapteraError(what, do=_A_PART)
+
+
+def _facts(found: Found, beside: Collection[str]) -> dict[str, list[_Fact]]:
+    """What is said of each node; the groups that are not there as node-sets are said, too."""
     facts: dict[str, list[_Fact]] = {name: [] for name in found.nodes}
     for attribute in sorted({name for one in found.nodes.values() for name in one.attributes}):
         having = {
@@ -30,29 +66,20 @@ def site_text(found: Found, cluster: str) -> str:
         }
         for name, template in templates(having).items():
             facts[name].append((attribute, yaml_value(template)))
-    for group in sorted(set(groups) - short):
+    joined: dict[str, list[str]] = {}
+    for group in sorted(beside):
         for name in found.groups[group]:
-            facts[name].append((node.groups.name, group))
+            joined.setdefault(name, []).append(group)
+    for name, names in joined.items():
+        facts[name].append((node.groups.name, yaml_value(", ".join(names))))
     for name, one in found.nodes.items():
-        facts[name] = _joined(facts[name])
         if one.profiles:
             facts[name].append((PROFILES, f"[{', '.join(map(yaml_key, one.profiles))}]"))
-    desired = {
-        name: [(variable, yaml_value(value)) for variable, value in one.desired.items()]
-        for name, one in found.nodes.items()
-        if one.desired
-    }
-    return "\n".join(
-        [
-            *_head(found),
-            f"cluster: {yaml_key(cluster)}",
-            *titled("groups", _pairs({name: groups[name] for name in short})),
-            *titled("profiles", [f"{yaml_key(name)}: {{}}" for name in found.profiles]),
-            *titled("nodes", _lines(facts)),
-            *titled("desired", _lines(desired)),
-            "",
-        ]
-    )
+    return facts
+
+
+def _desired(one: FoundNode) -> list[_Fact]:
+    return [(variable, yaml_value(value)) for variable, value in one.desired.items()]
 
 
 def _head(found: Found) -> Iterator[str]:
@@ -63,22 +90,15 @@ def _head(found: Found) -> Iterator[str]:
         yield "# Secrets are not in this file; `haptera secret set NAME` keeps them."
 
 
-def _joined(facts: list[_Fact]) -> list[_Fact]:
-    """The facts, the groups that a node is in as one of them."""
-    groups = [value for name, value in facts if name == node.groups.name]
-    others = [one for one in facts if one[0] != node.groups.name]
-    return [*others, (node.groups.name, yaml_value(", ".join(groups)))] if groups else facts
-
-
 def _pairs(texts: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(texts, key=natural):
         yield f"{yaml_key(name)}: {yaml_value(texts[name])}"
 
 
-def _lines(facts: Mapping[str, list[_Fact]]) -> Iterator[str]:
+def _lines(facts: Mapping[tuple[str, ...], list[_Fact]]) -> Iterator[str]:
     """A line for each node-set that is said the same of."""
     found: dict[str, list[_Fact]] = {}
-    for nodes, some in alike(facts).items():
+    for nodes, some in facts.items():
         for text in folded(nodes):
             found.setdefault(text, []).extend(some)
     for text in sorted(found, key=natural):
