@@ -18,6 +18,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.news import Cursor, Wanted, parse_cursor
 from haptera.model.views import Condition
+from haptera.runtime.tokens import Bearer, Scope
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving
@@ -28,9 +29,9 @@ N1, N2 = node_id("n1"), node_id("n2")
 class Stream:
     """A client of the stream, read event by event."""
 
-    def __init__(self, one, last_id=None, query=""):
+    def __init__(self, one, last_id=None, query="", token="read-token"):
         self.connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=WITHIN_S)
-        headers = {"Authorization": "Bearer read-token"}
+        headers = {"Authorization": f"Bearer {token}"}
         if last_id is not None:
             headers["Last-Event-ID"] = last_id
         self.connection.request("GET", f"/v1/events{query}", headers=headers)
@@ -67,6 +68,42 @@ def test_a_stream_begins_with_all_there_is_and_goes_on_with_what_changes():
         assert stream.next()[1:] == ("change", ["node:n2"], [])
         one.do(one.backend.write, Undeclare(N1))
         assert stream.next()[1:] == ("change", [], ["node:n1"])
+
+
+def limited(one, within):
+    """A token of a served backend that is limited, and how it is taken back."""
+    backend = one.backend
+    minted = asyncio.run(backend.mint_token(Bearer("eve", Scope.READ, within), 60))
+    return minted.text, lambda: backend.minted.pop(minted.text)
+
+
+@pytest.mark.net
+def test_a_limited_token_is_told_of_nothing_else():
+    with serving(Declare(N1, {}, "site"), Declare(N2, {}, "site")) as one:
+        token, _ = limited(one, "n1")
+        with Stream(one, token=token) as stream:
+            last_id, *snapshot = stream.next()
+            assert snapshot == ["snapshot", ["node:n1"], []]
+            one.do(one.backend.write, Undeclare(N2), SetDesired(N1, "power", "on", "site"))
+            assert stream.next()[1:] == ("change", ["node:n1"], [])
+        one.do(one.backend.write, Declare(N2, {}, "site"))
+        with Stream(one, last_id, token=token) as resumed:
+            assert resumed.next()[1:] == ("change", ["node:n1"], [])
+        with Stream(one, query="?select=n2", token=token) as stream:
+            assert stream.next()[1:] == ("snapshot", [], [])
+        with Stream(one, query="?select=power=on", token=token) as refused:
+            assert refused.status == 403
+
+
+@pytest.mark.net
+def test_a_stream_ends_when_its_token_does():
+    with serving(Declare(N1, {}, "site")) as one:
+        token, take_back = limited(one, None)
+        with Stream(one, token=token) as stream:
+            stream.next()
+            one.do(take_back)
+            one.do(one.backend.write, SetDesired(N1, "power", "on", "site"))
+            assert stream.ended()
 
 
 @pytest.mark.net

@@ -7,6 +7,7 @@ from haptera.api.stream import StreamRoute
 from haptera.config import Sites
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
+from haptera.model.past import Happened, PastView, Sort
 from haptera.runtime.pki import make_request, new_key
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -74,6 +75,26 @@ def test_a_limited_token_sees_and_changes_what_it_is_limited_to_and_nothing_else
         "the token is limited to rack1n*, and node:rack2n1 is not of it",
     )
     assert tried("GET", "/v1/entities/module:web").status == 403
+
+
+def test_a_limited_token_reads_the_past_of_what_it_is_limited_to():
+    backend, app = cluster()
+    text = make(app, within="rack1n*").json["text"]
+    for entity in ("node:rack1n1", "node:rack2n1"):
+        backend.happenings.append(Happened(5.0, entity, Sort.SEEN, "power", "on"))
+        backend.pasts.setdefault(5, []).append(PastView(entity, {}, {}, {}, None, None))
+
+    def told(path, member):
+        found = ask(app, "GET", path, token=text).json[member]
+        return {one["entity"] for one in found}
+
+    here = {"node:rack1n1", "service:web@rack1n1"}
+    assert told("/v1/history", "changes") == here
+    assert told("/v1/history?select=node:*", "changes") == {"node:rack1n1"}
+    assert told("/v1/history?select=rack2n1 or service:*", "changes") == {"service:web@rack1n1"}
+    assert told("/v1/happenings", "happened") == {"node:rack1n1"}
+    assert told("/v1/past?at=5", "entities") == {"node:rack1n1"}
+    assert ask(app, "GET", "/v1/history?select=power=on", token=text).status == 400
 
 
 def test_what_is_about_the_whole_cluster_is_refused_to_a_limited_token():

@@ -62,6 +62,13 @@ class Callers:
             )
         return known
 
+    def still(self, request: Request, known: Bearer) -> bool:
+        """Whether who asked may go on being answered as they were let in."""
+        try:
+            return self.of(request) == known
+        except ProblemError:
+            return False
+
     def _peer(self, request: Request, peer: Peer) -> Bearer:
         # A page elsewhere can have a browser ask here, which shows who it is without being told to.
         if "origin" in request.headers:

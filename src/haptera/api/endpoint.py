@@ -1,7 +1,7 @@
 """One route of the API with the scope it needs; nothing is answered without one."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -36,10 +36,14 @@ _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; `name` is None where anybody may. All that they may see is `within`, if given."""
+    """Who asks; `name` is None where anybody may. All that they may see is `within`, if given.
+
+    Where an answer takes long, `holds` says whether they are still let in.
+    """
 
     name: str | None
     within: Selector | None = None
+    holds: Callable[[], bool] = field(default=lambda: True, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +166,25 @@ def author(request: Request, caller: Caller) -> Author:
     return Author(f"user:{caller.name}", why or None)
 
 
+def check_by_name(selectors: Iterable[Selector]) -> None:
+    """Refuse what goes by state: that of a node could be found out by asking of what is on it."""
+    for one in selectors:
+        if not one.by_name:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"a limited token selects by names, and {one} goes by state",
+                do="name what you mean, and look at its state",
+            )
+
+
+def narrowed(selector: Selector, caller: Caller) -> Selector:
+    """What of a selection a caller may see."""
+    if caller.within is None:
+        return selector
+    check_by_name([selector])
+    return parse_selector(f"({selector}) and ({caller.within})")
+
+
 def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
     """Refuse what the query may not have: a name misspelt must not be taken for nothing."""
     known = {one.name for one in queries}
@@ -196,7 +219,7 @@ def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
     within = None if known.within is None else parse_selector(known.within)
     if within is not None and not endpoint.narrows:
         _check_within(request, within)
-    return Caller(known.name, within)
+    return Caller(known.name, within, lambda: callers.still(request, known))
 
 
 def _check_within(request: Request, within: Selector) -> None:

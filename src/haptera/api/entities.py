@@ -1,6 +1,6 @@
 """Routes about entities: how they are, what is desired of them, trying again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
@@ -18,6 +18,7 @@ from haptera.api.endpoint import (
     Contract,
     Endpoint,
     author,
+    check_by_name,
     claim_of,
     flag,
 )
@@ -33,7 +34,7 @@ from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
-from haptera.model.selector import Selector, parse_selector
+from haptera.model.selector import parse_selector
 from haptera.model.views import EntityDetail, EntityView
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
@@ -103,7 +104,7 @@ class EntityRoutes:
             texts.append(f"{kind}:*")
         selectors = [check_selector(parse_selector(text)) for text in texts if text is not None]
         if caller.within is not None:
-            _by_name(selectors)
+            check_by_name(selectors)
             selectors.append(caller.within)
         found = self.backend.entities(selectors)
         if wants_lines(request):
@@ -180,17 +181,6 @@ class EntityRoutes:
 
     def _told(self, view: EntityView) -> Response:
         return as_json(view, headers={"ETag": tag_of(self.backend, view.revision)})
-
-
-def _by_name(selectors: Iterable[Selector]) -> None:
-    """Refuse what goes by state: that of a node could be found out by asking of what is on it."""
-    for one in selectors:
-        if not one.by_name:
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                f"a limited token selects by names, and {one} goes by state",
-                do="name what you mean, and look at its state",
-            )
 
 
 def _entity_of(request: Request) -> EntityId:

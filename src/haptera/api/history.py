@@ -18,6 +18,7 @@ from haptera.api.endpoint import (
     Endpoint,
     author,
     dry_run,
+    narrowed,
     number,
 )
 from haptera.api.lines import listing
@@ -43,11 +44,11 @@ class HistoryRoutes:
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed)
-        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract)
+        yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract, narrows=True)
         contract = Contract(gives=Happenings, queries=(SELECT, LIMIT), lines=Happened)
-        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract)
+        yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract, narrows=True)
         contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView)
-        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract)
+        yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract, narrows=True)
         contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
         contract = Contract(
@@ -56,12 +57,12 @@ class HistoryRoutes:
         path = "/v1/revert/{revision}"
         yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
 
-    async def history(self, request: Request, _caller: Caller) -> Response:
+    async def history(self, request: Request, caller: Caller) -> Response:
         """What was changed of what is selected, latest first; `before` is the next page.
 
         As lines, the header Link names the next page.
         """
-        chosen = _chosen(request)
+        chosen = _chosen(request, caller)
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         before = number(request, "before", None, least=1)
         page = await asyncio.to_thread(
@@ -69,18 +70,18 @@ class HistoryRoutes:
         )
         return listing(request, page, page.changes, _next(request, page))
 
-    async def happenings(self, request: Request, _caller: Caller) -> Response:
+    async def happenings(self, request: Request, caller: Caller) -> Response:
         """What was seen of what is selected, where it stood, what was tried, latest first."""
         limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        chosen = _chosen(request)
+        chosen = _chosen(request, caller)
         found = await asyncio.to_thread(self.backend.happened, chosen, limit or LIMIT_DEFAULT)
         return listing(request, Happenings(found), found)
 
-    async def past(self, request: Request, _caller: Caller) -> Response:
+    async def past(self, request: Request, caller: Caller) -> Response:
         """How what is selected was at a time, in seconds since 1970."""
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
         assert at_s is not None, "it is required"
-        chosen = _chosen(request)
+        chosen = _chosen(request, caller)
         found = await self.backend.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)
 
@@ -115,13 +116,13 @@ class HistoryRoutes:
         return as_json(Applied(revision, [change_view(one) for one in changes], views))
 
 
-def _chosen(request: Request) -> Callable[[EntityId], bool]:
-    """What the query selects."""
+def _chosen(request: Request, caller: Caller) -> Callable[[EntityId], bool]:
+    """What the query selects of what the caller may see."""
     selector = check_selector(parse_selector(request.query_params.get("select", ALL)))
     if not selector.by_name:
         what = f"{selector}: the past is selected by names"
         raise HapteraError(what, do="name them; haptera get -o name SELECTOR prints names")
-    return selector.could_mean
+    return narrowed(selector, caller).could_mean
 
 
 def _next(request: Request, page: Page) -> dict[str, str] | None:

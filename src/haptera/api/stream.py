@@ -7,7 +7,7 @@ Long lists come in slices; of those of a snapshot only the last has an id.
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Final
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
-from haptera.api.endpoint import Caller, Contract, Endpoint
+from haptera.api.endpoint import Caller, Contract, Endpoint, narrowed
 from haptera.api.problems import ProblemError
 from haptera.api.query import KINDS_WANTED, SELECT, TYPES
 from haptera.api.shapes import Event
@@ -30,7 +30,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.news import Cursor, Wanted, parse_cursor, parse_wanted
 from haptera.runtime import tokens
 
-STREAMS_MAX: Final = 64
+STREAMS_MAX: Final = 256
 ENTITIES_PER_EVENT: Final = 200
 # Changes that come closer together than this go out together.
 EVERY_S: Final = 0.05
@@ -50,9 +50,10 @@ class StreamRoute:
             problems=(HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS),
             media_type="text/event-stream",
         )
-        yield Endpoint("GET", "/v1/events", tokens.Scope.READ, self.events, contract)
+        read = tokens.Scope.READ
+        yield Endpoint("GET", "/v1/events", read, self.events, contract, narrows=True)
 
-    async def events(self, request: Request, _caller: Caller) -> Response:
+    async def events(self, request: Request, caller: Caller) -> Response:
         """Server-sent events: all entities once, then each as it changes."""
         if len(self.streams) >= STREAMS_MAX:
             raise ProblemError(
@@ -62,8 +63,9 @@ class StreamRoute:
             )
         since = self._resumed(request.headers.get("last-event-id"))
         wanted = _wanted(request)
+        wanted = replace(wanted, selector=narrowed(wanted.selector, caller))
         # What it was shown before the break is not known here.
-        return EventStream(self, wanted, since if wanted.selector.by_name else None)
+        return EventStream(self, caller, wanted, since if wanted.selector.by_name else None)
 
     def close(self) -> None:
         """Let all streams end: the server is about to."""
@@ -101,12 +103,15 @@ class StreamRoute:
 
 
 class EventStream(Response):
-    """Sends events until the client goes, or the server ends."""
+    """Sends events until the client goes, is let in no more, or the server ends."""
 
-    def __init__(self, route: StreamRoute, wanted: Wanted, since: Cursor | None) -> None:
+    def __init__(
+        self, route: StreamRoute, caller: Caller, wanted: Wanted, since: Cursor | None
+    ) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self._route = route
+        self._caller = caller
         self._news = asyncio.Event()
         self._wanted = wanted
         self._since = since
@@ -137,7 +142,7 @@ class EventStream(Response):
                 "headers": self.raw_headers,
             }
         )
-        while not self._closed:
+        while not self._closed and self._caller.holds():
             self._news.clear()
             while (batch := listener.take(ENTITIES_PER_EVENT)) is not None:
                 if (text := self._route.text(batch, self._shown)) is not None:
