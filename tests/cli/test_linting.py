@@ -211,7 +211,7 @@ async def look(target: Target) -> Power: ...
     [
         ("nonsense", "'nonsense' cannot be imported: No module named 'nonsense'; name jobs,"),
         ("nonsense.py", "there is no file nonsense.py"),
-        (".", "'.' names no module: name jobs, labnode, service, FILE.py or PLACE:ATTRIBUTE"),
+        (".", "'.' names no module: name jobs, labnode, service, one of a package, FILE.py or"),
         ("mine.py:none", "mine.py has no Module called 'none'"),
         ("mine:Target", "mine has no Module called 'Target'"),
     ],

@@ -62,7 +62,7 @@ def test_they_are_written_out_with_their_places():
         ("[outlet]", "2:11", "there is no module 'outlet'"),
         ("{outlet: {enabled: true}}", "2:11", "there is no module 'outlet'"),
         ("{outlet: {place: a:b}}", "2:11", "where outlet runs is not said"),
-        ("{outlet: {context: parent}}", "2:11", "where outlet is is said in no way, or in two"),
+        ("{outlet: {context: parent}}", "2:11", "there is no module 'outlet'"),
         ("{o: {place: a:b, exec: c, context: self}}", "2:11", "where o is is said in no way"),
         ("{o: {place: a-b:c, context: self}}", "2:22", "'a-b:c' is no place"),
         ("{o: {place: a, context: self}}", "2:22", "'a' is no place"),

@@ -15,6 +15,7 @@ from haptera.runtime.output import LOG_BYTES_MAX
 from haptera.runtime.process import LIMITS
 from haptera.runtime.secrets import SECRET_BYTES_MAX
 from haptera.wire.ipc import FRAME_BYTES_MAX
+from tests.kinds import test_brought
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/modules.md").read_text("utf-8")
 
@@ -70,3 +71,14 @@ def test_the_page_tells_the_limits_that_hold() -> None:
 
     assert {one for one in told if one not in PAGE} == set()
     assert SERVED_WELL_NS == 1_000_000_000
+
+
+def test_the_page_shows_the_package_of_fans_as_it_is() -> None:
+    root = Path(__file__).resolve().parents[2]
+    (toml,) = re.findall(r"```toml fans\n(.*?)```", PAGE, re.DOTALL)
+    (kind,) = re.findall(r"```python kind.py\n(.*?)```", PAGE, re.DOTALL)
+    (site,) = re.findall(r"```yaml fans\n(.*?)```", PAGE, re.DOTALL)
+
+    assert toml in (root / "examples/fans/pyproject.toml").read_text("utf-8")
+    assert kind == (root / "examples/fans/src/fans/kind.py").read_text("utf-8")
+    assert site == test_brought.SITE

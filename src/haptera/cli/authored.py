@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from haptera.cli.lint_forms import Location
+from haptera.kinds.brought import MODULES_GROUP, brought, imported, the_one
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
@@ -19,7 +20,7 @@ from haptera.sdk import Module
 
 # What a file's module is called where nothing else is said.
 ATTRIBUTE: Final = "module"
-_DO: Final = f"name {', '.join(BUNDLED)}, FILE.py or PLACE:ATTRIBUTE"
+_DO: Final = f"name {', '.join(BUNDLED)}, one of a package, FILE.py or PLACE:ATTRIBUTE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,18 @@ class Authored:
 
 
 def authored(name: str) -> Authored:
-    """The module of this name: a bundled one, `FILE.py[:ATTRIBUTE]` or `PLACE[:ATTRIBUTE]`.
+    """The module of this name: bundled, a package's, `FILE.py[:ATTRIBUTE]` or `PLACE[:ATTRIBUTE]`.
 
     Raises:
         BadParameter: there is none; HapteraError: it declares what cannot be.
     """
-    module = load(name) if name in BUNDLED else _imported(name)
+    if name in BUNDLED:
+        module = load(name)
+    elif name in (there := brought(MODULES_GROUP)):
+        one = the_one(there[name])
+        module = _module(imported(one), *one.place.split(":", 1))
+    else:
+        module = _imported(name)
     return Authored(module.manifest(), dict(_places(module)))
 
 
@@ -52,10 +59,14 @@ def _imported(name: str) -> Module[Any]:
     except SyntaxError as error:
         where = f"{error.filename}:{error.lineno}"
         raise HapteraError(f"no Python: {error.msg}", where=where, do="mend it") from None
-    module = getattr(found, attribute or ATTRIBUTE, None)
-    if not isinstance(module, Module):
-        raise click.BadParameter(f"{place} has no Module called {attribute or ATTRIBUTE!r}")
-    return module
+    attribute = attribute or ATTRIBUTE
+    return _module(getattr(found, attribute, None), place, attribute)
+
+
+def _module(found: object, place: str, attribute: str) -> Module[Any]:
+    if not isinstance(found, Module):
+        raise click.BadParameter(f"{place} has no Module called {attribute!r}")
+    return found
 
 
 def _file(path: Path) -> ModuleType:

@@ -11,6 +11,7 @@ import msgspec
 from haptera.cli.main import OK, REFUSED
 from haptera.cli.words import printable
 from haptera.config.modules import PLACE
+from haptera.kinds.brought import MODULES_GROUP, brought, the_one
 from haptera.model.desirable import nearest
 from haptera.model.entity import check_name, parse_entity
 from haptera.model.errors import HapteraError
@@ -62,8 +63,8 @@ def check(
     r"""Check that a module speaks the frames (docs/reference/frames.md), by talking to it.
 
     CMD is any command, with its words, started as a daemon starts it; or, in one word, a Python
-    module: FILE.py[:ATTRIBUTE], PLACE:ATTRIBUTE or a bundled one. Without --act only what changes
-    nothing is asked: looks, and what must be refused.
+    module: FILE.py[:ATTRIBUTE], PLACE:ATTRIBUTE, or the name of one that is installed. Without
+    --act only what changes nothing is asked: looks, and what must be refused.
 
     \b
     Examples:
@@ -124,6 +125,9 @@ def place_of(words: Sequence[str]) -> ModulePlace:
         return ModulePlace(name, Context.SELF, folder, command=tuple(words))
     if words[0] in BUNDLED:
         return ModulePlace(words[0], Context.SELF, folder, place=BUNDLED[words[0]])
+    if words[0] in (there := brought(MODULES_GROUP)):
+        place = the_one(there[words[0]]).place
+        return ModulePlace(words[0], Context.SELF, folder, place=place)
     file, _, attribute = words[0].partition(":")
     if not file.endswith(".py"):
         return ModulePlace(_name(attribute), Context.SELF, folder, place=words[0])
@@ -140,7 +144,7 @@ def _is_python(word: str) -> bool:
     """Python's to import; a file that may be run is a command."""
     if word.partition(":")[0].endswith(".py"):
         return not os.access(word, os.X_OK)
-    return word in BUNDLED or PLACE.fullmatch(word) is not None
+    return word in {*BUNDLED, *brought(MODULES_GROUP)} or PLACE.fullmatch(word) is not None
 
 
 def _name(text: str) -> str:

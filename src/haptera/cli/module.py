@@ -8,6 +8,7 @@ from haptera.cli.lazy import Lazy
 
 _COMMANDS: Final = {
     "lint": "haptera.cli.linting:lint_modules",
+    "list": "haptera.cli.modules:list_modules",
     "check": "haptera.cli.checking:check",
 }
 

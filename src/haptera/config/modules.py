@@ -10,6 +10,7 @@ import msgspec
 from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, entries_of, leaf, plain_data
 from haptera.config.values import Entries, Value
 from haptera.kinds import module
+from haptera.kinds.brought import MODULES_GROUP, brought, the_one
 from haptera.kinds.module import Run
 from haptera.model.desirable import check_plain, nearest
 from haptera.model.entity import check_name
@@ -20,7 +21,7 @@ from haptera.runtime.places import ModulePlace
 
 MODULES: Final = ("jobs", "labnode", "service")
 _KEYS: Final = ("enabled", "version", "settings")
-# What a module of one's own says besides: where it is, one way or the other, and where it runs.
+# What a module of one's own says besides: where it is, if no package brings it, and where it runs.
 _PLACE_KEYS: Final = ("place", "exec", "context")
 WORDS_MAX: Final = 64
 PLACE: Final = re.compile(
@@ -90,19 +91,17 @@ def _module(name: Leaf, tree: Tree | None, folder: str, errors: Errors) -> Modul
         name.place if tree is None else tree.place,
     )
     desired = read_terms(rest, errors)
-    if not where:
-        if name.text not in BUNDLED:
-            do = f"{nearest(name.text, BUNDLED)}; one of your own has a `place`, or an `exec`"
-            raise HapteraError(f"there is no module {name.text!r}", do=do)
-        return ModuleSaid(name.text, load(name.text).context, desired)
     if name.text in BUNDLED:
-        raise HapteraError(f"{name.text} comes with haptera", do="take another name")
+        if where:
+            raise HapteraError(f"{name.text} comes with haptera", do="take another name")
+        return ModuleSaid(name.text, load(name.text).context, desired)
     place = _place(name, where, folder, errors)
     return ModuleSaid(name.text, place.context, desired, place)
 
 
 def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -> ModulePlace:
     """Where a module of one's own is, and where it runs."""
+    told = None if where.keys() & {"place", "exec"} else _brought(name.text)
     context = Context.SELF
     if "context" not in where:
         do = "write `context: parent`, or `context: self`: on each node"
@@ -110,6 +109,8 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
     else:
         with errors.at(where["context"].place):
             context = _context(leaf(where["context"]).text)
+    if told is not None:
+        return ModulePlace(name.text, context, folder, place=told)
     if ("place" in where) == ("exec" in where):
         raise HapteraError(
             f"where {name.text} is is said in no way, or in two",
@@ -122,6 +123,15 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
         with errors.at(where["place"].place):
             return ModulePlace(name.text, context, folder, place=check_place(where["place"]))
     return ModulePlace(name.text, context, folder)
+
+
+def _brought(name: str) -> str:
+    """Where an installed package has its module of this name."""
+    there = brought(MODULES_GROUP)
+    if name not in there:
+        do = f"{nearest(name, {*BUNDLED, *there})}; one of your own has a `place`, or an `exec`"
+        raise HapteraError(f"there is no module {name!r}", do=do)
+    return the_one(there[name]).place
 
 
 def _context(text: str) -> Context:

@@ -121,6 +121,9 @@ def _desired() -> Schema:
         "patternProperties": {
             "^module:": _ref("module_desired"),
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
+            "^(?!(module|service|node):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
+                "Of a kind that an installed package brings."
+            ),
         },
         "additionalProperties": _ref("node_desired"),
     }
@@ -178,7 +181,8 @@ def _own_module() -> Schema:
         **_mapping({"place": place, "exec": command, "context": context, **_terms()}),
         "type": "object",
         "required": ["context"],
-        "oneOf": [{"required": ["place"]}, {"required": ["exec"]}],
+        # One without either is brought by an installed package.
+        "not": {"required": ["place", "exec"]},
     }
 
 

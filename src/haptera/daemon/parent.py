@@ -30,7 +30,7 @@ from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cl
 from haptera.daemon.doors import Doors
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
-from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
 from haptera.daemon.settings import WAYS, Settings, Ways, check_address
 from haptera.model.changes import Author, Stored
@@ -208,6 +208,7 @@ class _Parent:
 
     def _begin(self, stored: Stored) -> None:
         """Make the engine of what is stored, and what is asked and told of it."""
+        check_stored(stored)
         settings = self._settings
         side = Side(
             Context.PARENT,

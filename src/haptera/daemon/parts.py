@@ -5,6 +5,8 @@ from typing import Final
 
 from haptera.core.catalog import Catalog
 from haptera.kinds import KINDS
+from haptera.model.changes import Stored
+from haptera.model.errors import HapteraError
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
@@ -21,7 +23,23 @@ def catalog_of(modules: Iterable[str], others: Iterable[Manifest] = ()) -> Catal
     Raises:
         HapteraError: one is not there, or declares what cannot be.
     """
-    return Catalog(KINDS, [*(load(name).manifest() for name in modules), *others])
+    return Catalog(dict(KINDS), [*(load(name).manifest() for name in modules), *others])
+
+
+def check_stored(stored: Stored) -> None:
+    """See that what the store holds is of kinds that there are.
+
+    Raises:
+        HapteraError: a package that brought one of them is gone.
+    """
+    gone = [one.entity for one in stored.entities if one.entity.kind not in KINDS]
+    if gone:
+        kinds = sorted({one.kind for one in gone})
+        raise HapteraError(
+            f"{len(gone)} stored entities are of a kind that nobody declares: {', '.join(kinds)}",
+            where=f"state.db, {gone[0]} among them",
+            do="install the package that brings it; with it, apply a site without them, then start",
+        )
 
 
 def absent_manifests(catalog: Catalog) -> list[Manifest]:

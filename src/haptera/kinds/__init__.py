@@ -1,10 +1,40 @@
-"""The kinds that come with haptera, each declared once."""
+"""The kinds that there are: those that come with haptera, and those that packages bring."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from haptera.kinds import budget, freeze, module, node, policy, service
+from haptera.kinds.brought import brought_kinds
 from haptera.model.schema import Kind
 
-KINDS: Mapping[str, Kind] = {
-    one.kind.name: one.kind for one in (node, service, module, freeze, policy, budget)
-}
+
+class Kinds(Mapping[str, Kind]):
+    """Kinds by their names. What packages bring is looked for where it matters, and once.
+
+    Raises:
+        HapteraError: when that is, for whatever a package brings that is wrong.
+    """
+
+    def __init__(self, bundled: Mapping[str, Kind]) -> None:
+        self.bundled = bundled
+        self._all: Mapping[str, Kind] | None = None
+
+    def __getitem__(self, name: str) -> Kind:
+        kind = self.bundled.get(name)
+        return self._known()[name] if kind is None else kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def _known(self) -> Mapping[str, Kind]:
+        if self._all is None:
+            self._all = {**self.bundled, **brought_kinds(self.bundled)}
+        return self._all
+
+
+KINDS: Final = Kinds(
+    {one.kind.name: one.kind for one in (node, service, module, freeze, policy, budget)}
+)

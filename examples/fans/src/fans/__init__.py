@@ -1,0 +1,1 @@
+"""Fans, as a kind of their own, with a module that spins them."""

@@ -1,0 +1,85 @@
+"""`haptera module list`: the modules and kinds that are installed here, and whose they are."""
+
+import click
+import msgspec
+
+import haptera
+from haptera.cli.main import OK, REFUSED
+from haptera.cli.printing import print_error
+from haptera.kinds import KINDS
+from haptera.kinds.brought import (
+    KINDS_GROUP,
+    MODULES_GROUP,
+    Brought,
+    brought,
+    check_kind,
+    the_one,
+)
+from haptera.model.errors import HapteraError
+from haptera.modules import BUNDLED
+
+
+@click.command("list")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+def list_modules(output: str) -> int:
+    r"""List the modules and kinds that a site file on this machine can name.
+
+    They come with haptera, or with packages installed beside it, which name them as entry points
+    of the groups haptera.modules and haptera.kinds. No parent is asked.
+
+    \b
+    Examples:
+      haptera module list
+      haptera module list -o json
+
+    Exit codes: 0 all are in order, 1 a package brings what cannot be used, 2 wrong usage.
+    """
+    found, wrong = _bundled(), dict[str, HapteraError]()
+    for group in (MODULES_GROUP, KINDS_GROUP):
+        for some in brought(group).values():
+            try:
+                found.append(_usable(the_one(some)))
+            except HapteraError as error:
+                wrong[str(error)] = error
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        _tell(found)
+    for one in wrong.values():
+        print_error(one)
+    return REFUSED if wrong else OK
+
+
+def _bundled() -> list[Brought]:
+    own = ("haptera", haptera.__version__)
+    modules = [Brought(MODULES_GROUP, name, place, *own) for name, place in BUNDLED.items()]
+    kinds = [Brought(KINDS_GROUP, name, "", *own) for name in KINDS.bundled]
+    return [*modules, *kinds]
+
+
+def _usable(one: Brought) -> Brought:
+    if one.group == MODULES_GROUP and one.name in BUNDLED:
+        raise HapteraError(
+            f"module {one.name} comes with haptera: that of {one} is not used",
+            where=f"entry points {one.group}",
+            do="give it another name",
+        )
+    if one.group == KINDS_GROUP:
+        check_kind(one, KINDS.bundled)
+    return one
+
+
+def _tell(found: list[Brought]) -> None:
+    rows = [
+        (
+            one.group.removeprefix("haptera.")[:-1],
+            one.name,
+            f"{one.package} {one.version}",
+            one.place,
+        )
+        for one in found
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
+        click.echo("  ".join(cells).rstrip())

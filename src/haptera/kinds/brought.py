@@ -1,0 +1,98 @@
+"""What installed packages bring by their entry points: kinds of their own, and modules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Kind
+
+KINDS_GROUP: Final = "haptera.kinds"
+MODULES_GROUP: Final = "haptera.modules"
+# What a stranger's file may do when it is imported.
+_FAILS: Final = (ImportError, SyntaxError, NameError, TypeError, ValueError, HapteraError)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """One entry point: its name, the place it names (`package.file:attribute`), and whose it is."""
+
+    group: str
+    name: str
+    place: str
+    package: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version} ({self.place})"
+
+
+def brought(group: str) -> Mapping[str, tuple[Brought, ...]]:
+    """What is brought under each name, which should be one thing."""
+    # Here, for it takes as long to import as all kinds, and most commands do without.
+    from importlib import metadata
+
+    found: dict[str, list[Brought]] = {}
+    for entry in metadata.entry_points(group=group):
+        package = ("", "") if entry.dist is None else (entry.dist.name, entry.dist.version)
+        found.setdefault(entry.name, []).append(Brought(group, entry.name, entry.value, *package))
+    return {name: tuple(sorted(some, key=str)) for name, some in sorted(found.items())}
+
+
+def the_one(some: tuple[Brought, ...]) -> Brought:
+    """What is brought under a name.
+
+    Raises:
+        HapteraError: several packages bring something of this name.
+    """
+    if len(some) > 1:
+        raise HapteraError(
+            f"{len(some)} packages bring {some[0].name!r}",
+            where=f"entry points {some[0].group}: {', '.join(map(str, some))}",
+            do="uninstall all but one",
+        )
+    return some[0]
+
+
+def brought_kinds(bundled: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The kinds that packages bring, beside those that come with haptera.
+
+    Raises:
+        HapteraError: one cannot be imported, is no kind, or has another's name.
+    """
+    return {name: check_kind(the_one(some), bundled) for name, some in brought(KINDS_GROUP).items()}
+
+
+def check_kind(one: Brought, bundled: Mapping[str, Kind]) -> Kind:
+    """The kind that is brought.
+
+    Raises:
+        HapteraError: it cannot be imported, is no kind, or is called otherwise or as haptera's own.
+    """
+    kind = imported(one)
+    if not isinstance(kind, Kind):
+        raise _wrong(one, f"is no Kind but {type(kind).__name__}", "name a Kind")
+    if kind.name != one.name:
+        raise _wrong(one, f"is kind {kind.name!r}", f"call the entry point {kind.name!r}")
+    if kind.name in bundled:
+        raise _wrong(one, "comes with haptera", "give it another name")
+    return kind
+
+
+def imported(one: Brought) -> Any:
+    """What stands at the place.
+
+    Raises:
+        HapteraError: it cannot be imported.
+    """
+    place, _, attribute = one.place.partition(":")
+    try:
+        return getattr(import_module(place), attribute)
+    except (*_FAILS, AttributeError) as error:
+        what = f"cannot be imported: {type(error).__name__}: {error}"
+        raise _wrong(one, what, "mend the package, or uninstall it") from error
+
+
+def _wrong(one: Brought, what: str, do: str) -> HapteraError:
+    return HapteraError(f"{one.name!r} of {one}: {what}", where=f"entry points {one.group}", do=do)

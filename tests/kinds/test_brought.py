@@ -1,0 +1,188 @@
+"""Packages, really installed, bring kinds and modules; what is wrong with one is told."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cli.rig import client_of, served, typed
+from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
+
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
+
+ADDRESS = "127.99.58.1"
+SITE = """\
+cluster: airy
+nodes:
+  "n[1-2]": {}
+desired:
+  "fan:left@n[1-2]": {spin: spinning}
+modules:
+  fans: {context: parent}
+"""
+BARE = "cluster: airy\nnodes: {'n[1-2]': {}}\nmodules: []\n"
+OF_FANS = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "NAME"
+version = "2"
+
+[project.entry-points."haptera.GROUP"]
+ENTRY
+"""
+
+
+@pytest.fixture(scope="module")
+def fans(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of the examples, installed in a folder of its own."""
+    home = tmp_path_factory.mktemp("fans")
+    shutil.copytree(ROOT / "examples" / "fans", home / "source")
+    return installed(home / "source", home / "site-packages")
+
+
+def test_a_site_names_the_kind_and_the_module_of_a_package(
+    fans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(fans))
+    site, client = tmp_path / "site.yaml", client_of(tmp_path)
+    site.write_text(SITE)
+
+    def type_in(*words: object) -> tuple[int, str, str]:
+        return typed(*words, folder=tmp_path, client=client)  # type: ignore[no-untyped-call,no-any-return]
+
+    def spins() -> dict[str, str]:
+        told = json.loads(type_in("get", "fan", "-o", "json")[1])
+        return {one["entity"]: one["observed"]["spin"]["value"] for one in told}
+
+    assert type_in("site", "check", site)[1] == (
+        "cluster airy: 2 fans, 2 nodes; nothing is wrong\n"
+    )
+    assert type_in("module", "lint", "fans") == (0, "nothing wrong\n", "")
+    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
+        both = {"fan:left@n1": "spinning", "fan:left@n2": "spinning"}
+        wait_for(lambda: spins() == both)  # type: ignore[no-untyped-call]
+        assert type_in("set", "fan:left@n2", "spin=still", "--take")[0] == 0
+        wait_for(lambda: spins() == {**both, "fan:left@n2": "still"})  # type: ignore[no-untyped-call]
+        assert type_in("get", "fan:* and spin=still")[1].startswith("fan:left@n2  ")
+        # What a person took would not go with the site.
+        assert type_in("unset", "fan:left@n2", "spin")[0] == 0
+
+    # Without the package, what is stored cannot be read, and nothing is lost.
+    monkeypatch.delenv("PYTHONPATH")
+    site.write_text(BARE)
+    refused = type_in("serve", "--dir", tmp_path, "--site", site, "--listen", ADDRESS)
+    assert refused[:2] == (1, "")
+    assert refused[2].splitlines()[-3:] == [
+        "error: 2 stored entities are of a kind that nobody declares: fan",
+        "  state.db, fan:left@n1 among them",
+        "  install the package that brings it; with it, apply a site without them, then start",
+    ]
+    monkeypatch.setenv("PYTHONPATH", str(fans))
+    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
+        wait_for(lambda: type_in("get", "fan")[1] == "")  # type: ignore[no-untyped-call]
+    monkeypatch.delenv("PYTHONPATH")
+    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
+        assert type_in("status")[0] == 0
+
+
+def test_what_is_installed_is_listed_with_whose_it_is(fans: Path) -> None:
+    done = haptera("module", "list", "-o", "json", path=[fans])
+
+    told = [(one["group"], one["name"], one["package"]) for one in json.loads(done.stdout)]
+    assert done.returncode == 0
+    assert told[-2:] == [("haptera.modules", "fans", "fans"), ("haptera.kinds", "fan", "fans")]
+    assert {package for _, _, package in told[:-2]} == {"haptera"}
+
+
+WRONG = {
+    "twice": (
+        {"name": "breeze", "group": "kinds", "entry": 'fan = "fans.kind:kind"'},
+        "error: 2 packages bring 'fan'\n"
+        "  entry points haptera.kinds: breeze 2 (fans.kind:kind), fans 1.0 (fans.kind:kind)\n"
+        "  uninstall all but one\n",
+    ),
+    "not there": (
+        {"name": "gale", "group": "kinds", "entry": 'gust = "gale:kind"'},
+        "error: 'gust' of gale 2 (gale:kind): cannot be imported: ModuleNotFoundError: No module"
+        " named 'gale'\n  entry points haptera.kinds\n  mend the package, or uninstall it\n",
+    ),
+    "no kind": (
+        {"name": "calm", "group": "kinds", "entry": 'calm = "fans.kind:spin"'},
+        "error: 'calm' of calm 2 (fans.kind:spin): is no Kind but Variable\n"
+        "  entry points haptera.kinds\n  name a Kind\n",
+    ),
+    "another": (
+        {"name": "draft", "group": "kinds", "entry": 'draft = "fans.kind:kind"'},
+        "error: 'draft' of draft 2 (fans.kind:kind): is kind 'fan'\n"
+        "  entry points haptera.kinds\n  call the entry point 'fan'\n",
+    ),
+    "ours": (
+        {"name": "usurper", "group": "modules", "entry": 'jobs = "fans.module:module"'},
+        "error: module jobs comes with haptera: that of usurper 2 (fans.module:module) is not used"
+        "\n  entry points haptera.modules\n  give it another name\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_with_a_package_is_told(fans: Path, tmp_path: Path, case: str) -> None:
+    words, said = WRONG[case]
+    text = OF_FANS
+    for word in ("name", "group", "entry"):
+        text = text.replace(word.upper(), words[word])
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "pyproject.toml").write_text(text)
+    other = installed(tmp_path / "source", tmp_path / "site-packages")
+    done = haptera("module", "list", path=[fans, other])
+
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_one_module_of_two_packages_is_refused_to_the_site_that_names_it(
+    fans: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "source").mkdir()
+    text = OF_FANS.replace("NAME", "breeze").replace("GROUP", "modules")
+    (tmp_path / "source" / "pyproject.toml").write_text(
+        text.replace("ENTRY", 'fans = "fans.kind:kind"')
+    )
+    other = installed(tmp_path / "source", tmp_path / "site-packages")
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "bare.yaml").write_text(BARE)
+
+    done = haptera("site", "check", tmp_path / "site.yaml", path=[fans, other])
+    assert done.returncode == 1
+    assert "2 packages bring 'fans'" in done.stderr
+    assert haptera("site", "check", tmp_path / "bare.yaml", path=[fans, other]).returncode == 0
+
+
+def installed(source: Path, target: Path) -> Path:
+    """Install a package with pip, without asking any registry; where it is."""
+    offline = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--no-warn-conflicts"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *offline, "--target", target, source],
+        check=True,
+        timeout=WAIT_S_MAX,
+        capture_output=True,
+    )
+    return target
+
+
+def haptera(*words: object, path: list[Path]) -> subprocess.CompletedProcess[str]:
+    env: Mapping[str, str] = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    return subprocess.run(
+        [sys.executable, "-m", "haptera", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=WAIT_S_MAX,
+        check=False,
+    )
