@@ -7,6 +7,7 @@ import click
 from haptera.cli.lazy import Lazy
 
 _COMMANDS: Final = {
+    "new": "haptera.cli.creating:new",
     "lint": "haptera.cli.linting:lint_modules",
     "list": "haptera.cli.modules:list_modules",
     "check": "haptera.cli.checking:check",
