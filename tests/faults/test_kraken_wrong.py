@@ -244,6 +244,6 @@ def test_a_kind_of_ones_own_needs_nothing_to_be_compiled_in() -> None:
     async def paint(lit: list[Colour]) -> None:
         lit.append(Colour.BLUE)
 
-    bench = Bench(module, {}, on=[Colour.RED], kinds=KINDS | {"lamp": lamp})
+    bench = Bench(module, {}, on=[Colour.RED], kinds={**KINDS, "lamp": lamp})
     stands = asyncio.run(bench.settle({"colour": "blue", "watts": 40}))
     assert (stands.condition, stands.observed["colour"].value) == (Condition.CONVERGED, "blue")
