@@ -13,9 +13,10 @@ from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
 from haptera.core.factors import Factors, factors_of
 from haptera.core.knowledge import Domain, compile_class
+from haptera.core.openings import Row
 from haptera.core.planner import next_part, plan
 from haptera.core.problem import check
-from haptera.core.scope import Memory, Row, Scope
+from haptera.core.scope import Memory, Scope
 from haptera.core.search import Found, Route, Search, Walled, search
 from haptera.core.solved import knowable, solve
 from haptera.core.stages import End, Stage, next_row, stages_of

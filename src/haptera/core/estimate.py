@@ -10,7 +10,8 @@ from operator import or_
 from typing import Final
 
 from haptera.core.allowance import Allowance
-from haptera.core.scope import Row, Scope, joined
+from haptera.core.openings import Row
+from haptera.core.scope import Scope, joined
 from haptera.core.word import Field, Move
 
 # States of variables that are changed together, up to which they are looked at together.

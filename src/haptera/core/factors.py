@@ -9,8 +9,9 @@ from typing import Final
 from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
 from haptera.core.knowledge import Domain
+from haptera.core.openings import Row
 from haptera.core.outlooks import Relaxation
-from haptera.core.scope import Memory, Row, Scope, apart, scope_of
+from haptera.core.scope import Memory, Scope, apart, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
 from haptera.core.stages import End
 from haptera.core.tables import STATES_MAX, NextMoves, next_moves

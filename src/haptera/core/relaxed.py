@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from haptera.core.scope import Row, Scope
+from haptera.core.openings import Row
+from haptera.core.scope import Scope
 from haptera.core.word import Field, Grounds, Move, strip
 from haptera.model.chain import Find, Hurdle, Role
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 
 from haptera.core.knowledge import Domain
+from haptera.core.openings import Openings, Row
 from haptera.core.word import Field, Grounds, Move
-
-# A move as a plain tuple: the loop over these is where a search spends its time.
-Row = tuple[int, int, int, int, tuple[Grounds, ...], Move]
 
 
 class Memory(Enum):
@@ -20,7 +18,7 @@ class Memory(Enum):
     DOUBTED = auto()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Scope:
     """A goal, and the variables and moves that it depends on.
 
@@ -35,6 +33,11 @@ class Scope:
     fields: tuple[Field, ...]
     grounds: tuple[Grounds, ...]
     rows: tuple[Row, ...]
+
+    @cached_property
+    def openings(self) -> Openings:
+        """Which rows can be taken in a state."""
+        return Openings(self.rows, self.fields)
 
 
 def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:

@@ -1,13 +1,13 @@
 """The cheapest way from a state to a goal: always go on from where it seems shortest."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from haptera.core.allowance import Allowance
 from haptera.core.estimate import UNREACHED
-from haptera.core.scope import Row, Scope
+from haptera.core.scope import Scope
 from haptera.core.word import Move, strip
 
 # What coming to a state costs, in moves tried.
@@ -84,7 +84,7 @@ class Search:
         self._allowance = Allowance() if allowance is None else allowance
         self._root = start & scope.within
         self._bound = bound
-        self._opening = tuple(row for row in scope.rows if row[-1].part.path not in barred)
+        self._barred = barred
         self._costs: dict[int, int] = {self._root: 0}
         self._bounds: dict[int, float] = {}
         self._expanded = 0
@@ -98,6 +98,7 @@ class Search:
     def best(self) -> Found:
         """Always go on from the state that promises most."""
         queue = [(self._left(self._root), 0, self._root)]
+        onward: dict[int, list[int]] = {}
         while queue and queue[0][0] < UNREACHED:
             _, paid, state = heappop(queue)
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
@@ -108,16 +109,32 @@ class Search:
             self._expanded += 1
             self._allowance.spend(len(self._scope.rows), states=1)
             if self._met(state):
+                self._hindsight(onward)
                 moves = self._first(cost, self._allowance.states)
                 if moves is None:
                     return Spent(self._expanded)
                 return Route(moves, cost, self._expanded)
-            for after, more, _ in _after(state, self._scope.rows if cost else self._opening):
+            onward[state] = []
+            for after, more, _ in self._after(state, cost):
                 self._allowance.spend(COMING)
-                if cost + more < self._costs.get(after, UNREACHED):
+                known = self._costs.get(after, UNREACHED)
+                if cost + more <= known:
+                    onward[state].append(after)
+                if cost + more < known:
                     self._costs[after] = cost + more
                     heappush(queue, (cost + more + self._left(after), -cost - more, after))
         return Walled(tuple(self._costs), self._expanded)
+
+    def _hindsight(self, onward: dict[int, list[int]]) -> None:
+        """Raise the bounds of states by what is known of those that come next.
+
+        States are in the order in which they were gone on from, so the last are looked at first.
+        What was come to more cheaply another way is on no cheapest route, and is not in `onward`.
+        """
+        costs, bounds = self._costs, self._bounds
+        for state in reversed(onward):
+            ahead = [costs[after] + bounds[after] for after in onward[state]]
+            bounds[state] = max(bounds[state], min(ahead, default=UNREACHED) - costs[state])
 
     def _first(self, cost: int, dead_ends_max: int) -> tuple[Move, ...] | None:
         """The first of the routes of this cost, where none costs less and there is one.
@@ -126,7 +143,7 @@ class Search:
         """
         vain: dict[int, int] = {}  # From these states it costs more than this.
         moves: list[Move] = []
-        trail = [(self._root, cost, _after(self._root, self._opening))]
+        trail = [(self._root, cost, self._after(self._root, 0))]
         while trail and len(vain) <= dead_ends_max and self._allowance.work > 0:
             state, left, afters = trail[-1]
             if self._met(state):
@@ -139,7 +156,7 @@ class Search:
                 if in_time and self._left(after) <= rest > vain.get(after, -1):
                     moves.append(move)
                     self._allowance.spend(len(self._scope.rows))
-                    trail.append((after, rest, _after(after, self._scope.rows)))
+                    trail.append((after, rest, self._after(after, cost - rest)))
                     break
             else:
                 vain[state] = left
@@ -149,6 +166,13 @@ class Search:
         self._expanded += len(vain)
         return None
 
+    def _after(self, state: int, paid: int) -> Iterator[tuple[int, int, Move]]:
+        """The states that come next, what they cost, and by which move: at first by none barred."""
+        for _, keep, put, cost, upsets, move in self._scope.openings.rows(state):
+            if paid or move.part.path not in self._barred:
+                after = state & keep | put
+                yield strip(after, upsets) if upsets else after, cost, move
+
     def _met(self, state: int) -> bool:
         return state & self._scope.wanted == self._scope.wanted
 
@@ -156,10 +180,3 @@ class Search:
         if state not in self._bounds:
             self._bounds[state] = self._bound(state, self._allowance)
         return self._bounds[state]
-
-
-def _after(state: int, rows: Iterable[Row]) -> Iterator[tuple[int, int, Move]]:
-    """The states that come next, what they cost, and by which move."""
-    for forbidden, keep, put, cost, upsets, move in rows:
-        if not state & forbidden:
-            yield strip(state & keep | put, upsets), cost, move

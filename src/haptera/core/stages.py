@@ -19,7 +19,8 @@ from operator import or_
 from typing import Final
 
 from haptera.core.distances import UNREACHED, Before, distances
-from haptera.core.scope import Row, Scope, joined
+from haptera.core.openings import Row
+from haptera.core.scope import Scope, joined
 from haptera.core.word import Field, Grounds, is_grounded
 
 # Moves tried to work out the stages of a goal: some 4 ms.

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from haptera.core.scope import Row, Scope
+from haptera.core.openings import Row
+from haptera.core.scope import Scope
 from haptera.core.search import Found, Route, Walled
 from haptera.core.solved import solve
 from haptera.core.stages import End, Stage, next_row, stages_of
