@@ -7,24 +7,27 @@ fails the number is told; `question(Seeded(NUMBER))` draws it again, and the pro
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from haptera.core.allowance import Allowance
 from haptera.core.factors import factors_of
 from haptera.core.fleet.columns import Columns
+from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.core.knowledge import Domain
+from haptera.core.openings import Row
 from haptera.core.outlooks import Relaxation
 from haptera.core.planner import plan
+from haptera.core.rows.states import numbering
 from haptera.core.scope import Memory
-from haptera.core.search import Route, Walled
+from haptera.core.search import Found, Route, Walled
 from haptera.core.solved import solve
-from haptera.core.stages import stages_of
+from haptera.core.stages import End, stages_of
 from haptera.core.tables import STATES_MAX, NextMoves
 from haptera.core.walk import walk
 from tests.core.dice import Seeded
-from tests.core.fleet.test_columns import begins, told
+from tests.core.fleet.test_columns import begins, tables_tell, told
 from tests.core.strategies import Question, question
 from tests.core.test_methods import (
     Case,
@@ -54,46 +57,85 @@ def test_all_methods_agree_with_the_plain_model(
         memory = Memory.DOUBTED if number % 4 == 0 else Memory.TRUSTED
         one = case(from_memory(drawn) if memory is Memory.DOUBTED else drawn, memory)
         try:
-            agree(one)
-            agree_on_answer(one.domain, one.question)
+            forced = agree(one)
+            used = agree_on_answer(one.domain, one.question)
         except AssertionError as error:
             error.add_note(f"problem {number}, memory {memory.name}")
             raise
         shares("parts of goals decided by").update(decided_by(one))
+        shares("next parts of a fleet told by").update([used])
+        shares("by columns, forced to use each table").update([forced])
 
 
-def agree(one: Case) -> None:
-    """The same cost as the plain model, and but for the walk the same moves as each other."""
+def agree(one: Case) -> str:
+    """The same cost as the plain model, and but for the walk the same moves as each other.
+
+    Returns whether columns told of it, forced.
+    """
     found = blind(one)
     assert isinstance(found, Route | Walled)
     assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
     assert verdict(bounded(one)) == verdict(found)
     assert verdict(in_parts(one)) == verdict(found)
     assert (first := straight(one)) is None or verdict(first) == verdict(found)
-    for table in other_tables(one):
-        known = table.route(one.root & one.scope.within)
-        assert known is None or verdict(known) == verdict(found)
+    columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
     some = walk(one.scope, Relaxation(one.scope), one.root, Allowance())
     if isinstance(some, Route):
         assert isinstance(found, Route)
         assert some.cost >= found.cost
     elif isinstance(some, Walled):
         assert isinstance(found, Walled)
+    return "told" if any(columns_tell) else "no table"
 
 
-def agree_on_answer(domain: Domain, asked: Question) -> None:
-    """The planner's answer is the plain model's, and the pass over a fleet tells its first part."""
-    start = domain.start(asked.observed, asked.remembered)
-    answer = plan(domain, start, asked.desired)
+def agree_on_tables(one: Case, tables: NextMoves, found: Found) -> bool:
+    """What these tell is what was found, in columns too; whether they tell anything."""
+    state = one.root & one.scope.within
+    known = tables.route(state)
+    assert known is None or verdict(known) == verdict(found)
+    assert by_columns(one, tables) == tables.next(state)
+    return tables.next(state) is not End.UNKNOWN
+
+
+def agree_on_answer(domain: Domain, asked: Question) -> str:
+    """The planner's answer is the plain model's, and the pass over a fleet tells its first part.
+
+    So do columns alone, wherever it stands in tables: by which of the two it is told.
+    """
+    start, goal = domain.start(asked.observed, asked.remembered), asked.desired
+    answer = plan(domain, start, goal)
     hold_to_model(asked, answer)
-    (number,) = Columns(domain, [start]).next_parts(asked.desired).tolist()
+    columns = Columns(domain, [start])
+    (number,), (alone,) = columns.next_parts(goal).tolist(), columns.tabled(goal).tolist()
     assert told(domain, number) == begins(answer)
+    if not tables_tell(domain, start, goal):
+        assert alone == End.UNKNOWN
+        return "a plan for each"
+    assert alone == number
+    return "columns alone"
 
 
-def other_tables(one: Case) -> Iterator[NextMoves]:
-    """Those that the parts of the goal do not have by themselves, as far as there can be any."""
+def all_tables(one: Case) -> Iterator[NextMoves]:
+    """Of each kind those of the whole goal; if it is one part, what that has is not made again."""
     parts = factors_of(one.domain, one.question.desired, one.memory).parts
-    if len(parts) > 1 or parts[0].tables.ahead is None:
-        yield NextMoves(one.scope, STATES_MAX, ahead=solve(one.scope, STATES_MAX))
-    if len(parts) > 1 or parts[0].tables.ahead is not None:
-        yield NextMoves(one.scope, STATES_MAX, stages=stages_of(one.scope, STATES_MAX))
+    own = parts[0].tables if len(parts) == 1 else None
+    if own is not None and own.ahead is not None:
+        ahead: Mapping[int, Row | End] | None = own.ahead
+    else:
+        ahead = solve(one.scope, STATES_MAX)
+    if own is not None and own.ahead is None:
+        stages = own.stages
+    else:
+        stages = stages_of(one.scope, STATES_MAX)
+    yield NextMoves(one.scope, STATES_MAX, ahead=ahead)
+    yield NextMoves(one.scope, STATES_MAX, stages=stages)
+
+
+def by_columns(one: Case, tables: NextMoves) -> Row | End:
+    """What comes next by these tables, read as a column."""
+    asked, numbers = one.question, numbering(one.domain)
+    start = one.domain.start(asked.observed, asked.remembered)
+    sheet = Columns(one.domain, [start]).sheet
+    (level,) = table(tables, one.scope, numbers).read(sheet).tolist()
+    ends = {MET: End.MET, WALLED: End.WALLED, UNKNOWN: End.UNKNOWN}
+    return ends.get(level) or next(row for row in one.scope.rows if numbers[row[-1]] == level)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from itertools import islice
 
 from haptera.core.distances import UNREACHED, distances
-from haptera.core.scope import Row, Scope
+from haptera.core.openings import Row
+from haptera.core.scope import Scope
 from haptera.core.stages import End, leads
 from haptera.core.word import Field, is_grounded, strip
 
@@ -55,6 +56,7 @@ def knowable(scope: Scope, states_max: int) -> list[int] | None:
 
 
 def _bits(field: Field, within: int) -> tuple[int, ...]:
-    """The ways in which a variable can stand; where doubts count, touched or not."""
+    """The ways in which a variable can stand; where doubts count, untouched if still remembered."""
     touched = field.touched & within
-    return field.bits + tuple(bit | touched for bit in field.bits if touched)
+    untouched = (bit for bit in field.bits if touched and bit & field.remembered)
+    return (*(bit | touched for bit in field.bits), *untouched)

@@ -1,12 +1,13 @@
 """One pass over columns says for each entity what the plain rows say, and what is planned."""
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.factors import factors_of
+from haptera.core.factors import Factor, factors_of
 from haptera.core.fleet.columns import Columns
 from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.core.knowledge import Domain, compile_class
@@ -64,6 +65,25 @@ def told(domain: Domain, number: int) -> tuple[object, ...]:
     return (link.look, link.expect) if isinstance(link, Find) else (link.step,)
 
 
+def tables_tell(domain: Domain, word: int, goal: Mapping[str, str]) -> bool:
+    """Whether what comes next stands in tables, so that columns have to tell it by themselves."""
+    within = factors_of(domain, goal, Memory.DOUBTED).whole.within
+    trusting, memories = word | domain.touched, domain.memories(word)
+    roots = [(trusting, Memory.TRUSTED), (trusting & ~memories, Memory.DOUBTED)]
+    for root, memory in roots if memories & within else roots[:1]:
+        parts = factors_of(domain, goal, memory).parts
+        ends = [without_searches(one).next(root & one.scope.within) for one in parts]
+        if End.WALLED not in ends:
+            return End.UNKNOWN not in ends
+    return True
+
+
+def without_searches(part: Factor) -> NextMoves:
+    """Its tables, with nothing kept of what searches found."""
+    tables = part.tables
+    return NextMoves(part.scope, 0, ahead=tables.ahead, stages=tables.stages)
+
+
 def test_words_become_columns_and_words_again() -> None:
     domain = compile_class(problem(services(4, 36)))
     words = drawn_words(domain, Random(1))
@@ -91,11 +111,13 @@ def test_columns_are_stripped_as_words_are(question: Question, random: Random) -
 @given(questions(), st.randoms(use_true_random=False))
 def test_one_pass_says_what_each_entity_is_planned(question: Question, random: Random) -> None:
     domain = compile_class(question.problem)
-    words = words_around(domain, question, random)
-    numbers = Columns(domain, words).next_parts(question.desired).tolist()
-    assert numbers == States(domain, words).next_parts(question.desired)
-    for word, number in zip(words, numbers, strict=True):
-        assert told(domain, number) == begins(plan(domain, word, question.desired))
+    goal, words = question.desired, words_around(domain, question, random)
+    columns = Columns(domain, words)
+    numbers, alone = columns.next_parts(goal).tolist(), columns.tabled(goal).tolist()
+    assert numbers == States(domain, words).next_parts(goal)
+    for word, number, by_columns in zip(words, numbers, alone, strict=True):
+        assert told(domain, number) == begins(plan(domain, word, goal))
+        assert by_columns == (number if tables_tell(domain, word, goal) else End.UNKNOWN)
 
 
 @given(questions(), questions(), st.randoms(use_true_random=False))
@@ -127,8 +149,8 @@ def test_columns_alone_say_what_is_worked_out_ahead_of_every_state(question: Que
 def hold_to_tables(domain: Domain, scope: Scope, moves: NextMoves) -> None:
     """Nothing is asked plainly here: what columns do not tell, tables do not."""
     numbers, states = numbering(domain), knowable(scope, ALL)
-    read = table(moves, scope.fields, numbers)
-    if states is None or read is None:
+    read = table(moves, scope, numbers)
+    if states is None:
         return
     others = sum(one.unknown for one in domain.fields.values() if not one.whole & scope.within)
     columns = Columns(domain, [state | others for state in states])
@@ -154,7 +176,9 @@ def test_what_would_make_too_large_a_table_is_not_read_at_once() -> None:
     goal = dict.fromkeys(domain.fields, "on")
     (part,) = factors_of(domain, goal, Memory.TRUSTED).parts
     moves = NextMoves(part.scope, 0, ahead=solve(part.scope, 10_000))
-    assert table(moves, part.scope.fields, numbering(domain)) is None
+    read = table(moves, part.scope, numbering(domain))
+    off, on = (domain.start(dict.fromkeys(goal, value), {}) for value in ("off", "on"))
+    assert read.read(Columns(domain, [off, on]).sheet).tolist() == [UNKNOWN, MET]
 
 
 def test_what_no_table_tells_is_planned_by_itself() -> None:

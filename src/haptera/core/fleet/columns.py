@@ -50,16 +50,26 @@ class Columns:
 
     def next_parts(self, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX) -> Numbers:
         """The number of the move that comes next for each, or its end; words are stripped."""
-        factors = factors_of(self._domain, goal, Memory.TRUSTED)
-        levels = np.full(self._count, MET, np.int32)
-        for table in levels_of(self._domain, factors):
-            each = UNKNOWN if table is None else table.read(self.sheet)
-            np.minimum(levels, each, out=levels)
-        walled = (levels == WALLED) & ~self._doubtful(goal)
-        unsure = np.flatnonzero((levels < 0) & ~walled)
+        found = self.tabled(goal)
+        unsure = np.flatnonzero(found == End.UNKNOWN)
+        found[unsure] = self._planned(unsure, goal, budget)
+        return found
+
+    def tabled(self, goal: Mapping[str, str]) -> Numbers:
+        """The same by columns alone: UNKNOWN with those of which no table tells."""
+        levels = self._levels(goal, Memory.TRUSTED)
+        doubtful = (levels == WALLED) & self._doubtful(goal)
+        if doubtful.any():
+            levels[doubtful] = self._levels(goal, Memory.DOUBTED)[doubtful]
+        levels[levels == UNKNOWN] = End.UNKNOWN
         levels[levels == MET] = End.MET
-        levels[walled] = End.WALLED
-        levels[unsure] = self._planned(unsure, goal, budget)
+        return levels
+
+    def _levels(self, goal: Mapping[str, str], memory: Memory) -> Numbers:
+        """The lowest level of all factors."""
+        levels = np.full(self._count, MET, np.int32)
+        for table in levels_of(self._domain, factors_of(self._domain, goal, memory)):
+            np.minimum(levels, table.read(self.sheet), out=levels)
         return levels
 
     def _grounded(self, field: Field, grounds: Grounds) -> Mask:

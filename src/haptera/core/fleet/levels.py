@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import product
 from math import prod
-from operator import or_
+from operator import and_, or_
 from typing import Final
 
 import numpy as np
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from haptera.core.factors import FACTORS_CACHED_MAX, Factors
 from haptera.core.fleet.masks import Mask, Sheet, stands
 from haptera.core.knowledge import Domain
+from haptera.core.openings import Row
 from haptera.core.rows.states import numbering
-from haptera.core.scope import Row
+from haptera.core.scope import Scope
 from haptera.core.stages import End, Stage
 from haptera.core.tables import NextMoves
 from haptera.core.word import Field, Move
@@ -87,24 +88,46 @@ class Stages:
         return levels
 
 
-Table = Lookup | Stages
+@dataclass(frozen=True, slots=True, eq=False)
+class Bare:
+    """Without a table: only who meets the goal is told."""
+
+    scope: Scope
+
+    def read(self, sheet: Sheet) -> Levels:
+        wanted = self.scope.wanted
+        fields = (field for field in self.scope.fields if field.whole & wanted)
+        met = reduce(and_, (stands(sheet, field, wanted) for field in fields))
+        return np.where(met, np.int32(MET), np.int32(UNKNOWN))
+
+
+Table = Lookup | Stages | Bare
 
 
 @lru_cache(FACTORS_CACHED_MAX)
-def levels_of(domain: Domain, factors: Factors) -> tuple[Table | None, ...]:
-    """What is read for each factor; nothing where it has no table that tells of many states."""
+def levels_of(domain: Domain, factors: Factors) -> tuple[Table, ...]:
+    """What is read for each factor."""
     numbers = numbering(domain)
-    return tuple(table(one.tables, one.scope.fields, numbers) for one in factors.parts)
+    return tuple(table(one.tables, one.scope, numbers) for one in factors.parts)
 
 
-def table(moves: NextMoves, fields: tuple[Field, ...], numbers: Numbers) -> Table | None:
-    """The next moves of a factor with these variables, as far as they do not come from searches."""
+def table(moves: NextMoves, scope: Scope, numbers: Numbers) -> Table:
+    """The next moves of a factor, as far as they do not come from searches."""
+    fields = scope.fields
     if moves.ahead is not None and prod(len(field.bits) for field in fields) <= PLACES_MAX:
-        return _lookup(fields, {state: _level(row, numbers) for state, row in moves.ahead.items()})
+        ahead = moves.ahead.items()
+        levels = {state: _level(row, numbers) for state, row in ahead if _begins(scope, state)}
+        return _lookup(fields, levels)
     if moves.stages:
         staged = (_staged(one, moves.stages, fields, numbers) for one in moves.stages)
         return Stages(tuple(staged))
-    return None
+    return Bare(scope)
+
+
+def _begins(scope: Scope, state: int) -> bool:
+    """Whether a search may begin so: what is remembered is in doubt, where doubts count."""
+    doubted = (field for field in scope.fields if field.touched & scope.within)
+    return all((not state & one.touched) == bool(state & one.remembered) for one in doubted)
 
 
 def _staged(
