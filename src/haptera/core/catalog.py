@@ -1,6 +1,6 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from haptera.core.allowance import WORK_MAX, affordable
@@ -11,7 +11,7 @@ from haptera.core.module_parts import MANIFEST as SUPERVISE
 from haptera.core.planner import make_ready, plan
 from haptera.core.problem import check, problem_of
 from haptera.core.reason import gave_up
-from haptera.core.refusal import refuse
+from haptera.core.refusal import refuse, refusing
 from haptera.core.rows.row import Row
 from haptera.core.sync import presence
 from haptera.kinds import module
@@ -27,8 +27,10 @@ PLANS_CACHED_MAX: Final = 4096
 ASIDES_CACHED_MAX: Final = 256
 # Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
 MOVES_MAX: Final = 1_024
-# Work, in moves tried: compiling a move, making ready for a goal, and that for each move and
-# variable, telling an answer for each variable.
+# Work, in moves tried: checking a part and planning with it from now on, compiling a move, making
+# ready for a goal, and that for each move and variable, telling an answer for each variable.
+CHECKING: Final = 200
+DECLARING: Final = 400
 COMPILING: Final = 200
 READYING: Final = 10_000
 READYING_EACH: Final = 6
@@ -61,6 +63,8 @@ class Catalog:
         self.kinds = kinds
         self._work_max = work_max
         self._parts: dict[str, list[Part]] = {}
+        # Parts of kinds that have passed all checks, if they are not planned with yet.
+        self._fit: dict[str, list[Part]] = {}
         self._domains: dict[tuple[str, Goal], Domain] = {}
         self.work = 0
         self._ready: dict[tuple[Domain, Goal], None] = {}
@@ -82,6 +86,22 @@ class Catalog:
                 "is a gate, or is none, as it was not before", do="start haptera anew"
             )
         self._declare({**self.manifests, manifest.name: manifest})
+        self.work += DECLARING * len(self.parts())
+
+    def judge(self, manifest: Manifest) -> Iterator[None]:
+        """Find out whether `replace` would plan with this, a piece at a time, each one charged.
+
+        Raises:
+            HapteraError: it would not.
+        """
+        for name, parts in self._by_kind({**self.manifests, manifest.name: manifest}).items():
+            if parts != self._fit.get(name):
+                _check(self.kinds[name], parts)
+                self.work += CHECKING * len(parts)
+                for work in refusing(self.kinds[name], parts):
+                    yield
+                    self.work += work
+                self._fit[name] = parts
 
     def parts(self) -> list[Part]:
         """All declared parts."""
@@ -206,19 +226,12 @@ class Catalog:
 
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
-        by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
-        for manifest in manifests.values():
-            for part in manifest.parts:
-                if part.kind not in self.kinds:
-                    raise HapteraError(
-                        f"serves kind {part.kind!r}, which nobody declares",
-                        where=f"module {manifest.name}",
-                    )
-                by_kind[part.kind].append(part)
+        by_kind = self._by_kind(manifests)
         for name, parts in by_kind.items():
-            check(problem_of(self.kinds[name], parts, {}))
-            _check_size(name, parts)
-            refuse(self.kinds[name], parts)
+            if parts != self._fit.get(name):
+                _check(self.kinds[name], parts)
+                refuse(self.kinds[name], parts)
+        self._fit = dict(by_kind)
         kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
@@ -228,18 +241,32 @@ class Catalog:
         self.sums = sums_of(manifests.values())
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
 
+    def _by_kind(self, manifests: Mapping[str, Manifest]) -> dict[str, list[Part]]:
+        by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
+        for manifest in manifests.values():
+            for part in manifest.parts:
+                if part.kind not in self.kinds:
+                    raise HapteraError(
+                        f"serves kind {part.kind!r}, which nobody declares",
+                        where=f"module {manifest.name}",
+                    )
+                by_kind[part.kind].append(part)
+        return by_kind
+
     def _class(self, row: Row, node: Row | None) -> tuple[str, Goal]:
         values = attributes(row, node)
         mentioned = self._mentioned[row.kind.name]
         return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
 
 
-def _check_size(kind: str, parts: Iterable[Part]) -> None:
+def _check(kind: Kind, parts: Collection[Part]) -> None:
+    """Refuse what is malformed, or too much."""
+    check(problem_of(kind, parts, {}))
     count = sum(len(one.outcomes) if isinstance(one, Look) else 1 for one in parts)
     if count > MOVES_MAX:
         raise HapteraError(
             f"has {count} steps and outcomes of looks in all; at most {MOVES_MAX} are planned with",
-            where=f"kind {kind}",
+            where=f"kind {kind.name}",
             do="serve it by fewer parts, or make two kinds of it",
         )
 

@@ -7,11 +7,15 @@ from math import prod
 from typing import Final
 
 from haptera.core.knowledge import Domain, compile_class, excluding_attribute
+from haptera.core.pieces import Pieces, at_once
 from haptera.core.problem import Problem
 
 # Ways to combine attributes that are gone through, and classes that are made of them.
 COMBINATIONS_MAX: Final = 4_096
 CLASSES_MAX: Final = 64
+# What it costs to see of a part whether it is in a class, and to compile it, in moves tried.
+SELECTING: Final = 10
+COMPILING: Final = 200
 
 Attributes = Mapping[str, str | None]
 
@@ -26,9 +30,15 @@ class Classes:
 
 def classes_of(problem: Problem) -> Classes:
     """All classes, whatever the attributes of the problem are; those with fewer of them first."""
+    return at_once(compiling(problem))
+
+
+def compiling(problem: Problem) -> Pieces[Classes]:
+    """The same, a piece at a time."""
     found: dict[tuple[str, ...], Problem] = {}
     complete = _combinations(problem) <= COMBINATIONS_MAX
     for attributes in islice(_attributes(problem), COMBINATIONS_MAX):
+        yield SELECTING * len(problem.parts)
         one = replace(problem, attributes=attributes)
         parts = tuple(part.path for part in one.parts if excluding_attribute(one, part) is None)
         if parts and parts not in found:
@@ -36,7 +46,11 @@ def classes_of(problem: Problem) -> Classes:
                 complete = False
                 break
             found[parts] = one
-    return Classes(tuple(map(compile_class, found.values())), complete)
+    domains = []
+    for parts, one in found.items():
+        yield COMPILING * len(parts)
+        domains.append(compile_class(one))
+    return Classes(tuple(domains), complete)
 
 
 def _combinations(problem: Problem) -> int:

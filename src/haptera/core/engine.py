@@ -125,6 +125,9 @@ class Engine:
             self._retire(turn)
         for key in self.timers.due(now):
             self._wake(turn, key)
+        if self.takeover.waits:
+            self.takeover.tend(turn)
+            self.gate.tend(turn)
         self._decide_all(turn)
         self._retire(turn)
         self.previews.tend(turn)
@@ -252,7 +255,7 @@ class Engine:
                 self.gate.tend(turn)
             case ("search",):
                 self.searches.wake(turn)
-            case ("preview", int()) | ("late",):
+            case ("preview", int()) | ("late",) | ("takeover",):
                 pass  # What they are for is looked after in each turn.
             case ("look" | "decide", EntityId() as entity):
                 turn.dirty.add(entity)
@@ -315,6 +318,8 @@ class Engine:
             self._decide(turn)
         if self.decisions.late:
             self.timers.set(("late",), turn.now)
+        if self.takeover.waits:
+            self.timers.set(("takeover",), turn.now)
 
     def _decide(self, turn: Turn) -> None:
         """Nodes before what is on them; again where deciding itself changed something."""

@@ -1,16 +1,21 @@
 """What is linted: all parts of one kind, class by class."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from haptera.core.classes import classes_of
+from haptera.core.classes import compiling
 from haptera.core.demands import Clash
 from haptera.core.knowledge import Domain
+from haptera.core.pieces import Pieces, at_once
 from haptera.core.problem import Problem, subjects
 from haptera.core.prospects import CHOICES_CLASS_MAX, Prospects
 from haptera.core.witness import TooLargeError, Witness
 from haptera.core.word import Move
 from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Part
+
+# What it costs to prepare a look and a variable for questions, in moves tried.
+LAYING: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,17 @@ class Subject:
 
 def subject_of(kind: str, problem: Problem, choices_max: int = CHOICES_CLASS_MAX) -> Subject:
     """What is linted of a problem; each class may take so many choices."""
-    classes = classes_of(problem)
-    prospects = tuple(Prospects(domain, choices_max) for domain in classes.domains)
-    return Subject(kind, problem, prospects, classes.complete)
+    return at_once(subjecting(kind, problem, choices_max))
+
+
+def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[Subject]:
+    """The same, a piece at a time."""
+    classes = yield from compiling(problem)
+    prospects = []
+    for domain in classes.domains:
+        yield LAYING * len(domain.looks) * len(domain.fields)
+        prospects.append(Prospects(domain, choices_max))
+    return Subject(kind, problem, tuple(prospects), classes.complete)
 
 
 def example(domain: Domain, found: Witness, move: Move | None = None) -> Example:

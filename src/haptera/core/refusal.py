@@ -6,7 +6,8 @@ from itertools import chain
 from typing import Final
 
 from haptera.core.lint_parts import never, never_kept
-from haptera.core.lint_subject import subject_of
+from haptera.core.lint_subject import subjecting
+from haptera.core.pieces import Pieces, at_once
 from haptera.core.problem import problem_of
 from haptera.core.witness import TooLargeError
 from haptera.model.errors import HapteraError
@@ -16,6 +17,8 @@ from haptera.model.schema import Kind
 
 # A daemon that takes a module over waits for the answer: less than a lint may take.
 CHOICES_REFUSAL_MAX: Final = 500
+# What a question about a part costs for each variable, in moves that a search could try.
+ASKING: Final = 100
 # Kinds with their parts whose answers are kept: each process asks of the same few.
 ANSWERS_MAX: Final = 64
 
@@ -26,20 +29,33 @@ def refuse(kind: Kind, parts: Iterable[Part]) -> None:
     Raises:
         HapteraError: knowledge cannot hold with one of them.
     """
-    finding = _fault(kind, tuple(parts))
-    if finding is not None:
-        raise HapteraError(finding.text, where=finding.place, do=finding.fix)
+    _raise(_fault(kind, tuple(parts)))
+
+
+def refusing(kind: Kind, parts: Iterable[Part]) -> Pieces[None]:
+    """The same, a piece at a time.
+
+    Raises:
+        HapteraError: knowledge cannot hold with one of them.
+    """
+    _raise((yield from _judging(kind, tuple(parts))))
 
 
 @lru_cache(ANSWERS_MAX)
 def _fault(kind: Kind, parts: tuple[Part, ...]) -> Finding | None:
+    return at_once(_judging(kind, parts))
+
+
+def _judging(kind: Kind, parts: tuple[Part, ...]) -> Pieces[Finding | None]:
     """The first fault that is proven; what takes too long to tell is none."""
-    subject = subject_of(kind.name, problem_of(kind, parts, {}), CHOICES_REFUSAL_MAX)
+    problem = problem_of(kind, parts, {})
+    subject = yield from subjecting(kind.name, problem, CHOICES_REFUSAL_MAX)
     questions = chain(
         (never(subject, part) for part in parts),
         (never_kept(subject, step) for step in subject.problem.steps),
     )
     for found in questions:
+        yield ASKING * len(problem.variables)
         try:
             if (finding := next(iter(found), None)) is not None:
                 assert finding.rule in REFUSED
@@ -47,3 +63,8 @@ def _fault(kind: Kind, parts: tuple[Part, ...]) -> Finding | None:
         except TooLargeError:
             continue
     return None
+
+
+def _raise(finding: Finding | None) -> None:
+    if finding is not None:
+        raise HapteraError(finding.text, where=finding.place, do=finding.fix)
