@@ -16,6 +16,7 @@ my @own = (module => 'lamp', kind => 'node', context => 'parent',
            requires => [{ name => 'platform', values => ['lamp'] }]);
 my %manifest = (
     name => 'lamp', version => '1', context => 'parent',
+    settings => [{ name => 'folder', type => 'text' }],
     looks => [{ @own, name => 'look', at => 'power', outcomes => ['off', 'on'], every_ms => 5000 }],
     steps => [map { step($_) } 'on', 'off'],
 );

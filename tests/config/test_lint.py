@@ -9,8 +9,18 @@ import pytest
 from haptera.api.shapes import SiteFile
 from haptera.config.lint import lint_site
 from haptera.config.site import load_site, parse_site
+from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.finding import Level, Rule
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import (
+    Change,
+    Condition,
+    Context,
+    Look,
+    Manifest,
+    Setting,
+    SettingType,
+    Step,
+)
 from haptera.runtime.described import described
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,3 +132,53 @@ def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> Non
     lost, one_way = (Rule.MAY_BE_LOST, "mine.drain"), (Rule.ONE_WAY, "node.busy")
     assert found(busy, drain) == [goal, lost, one_way]
     assert found(replace(busy, requires=(up, off))) == [(Rule.NEVER_OPENS, "mine.look")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule", "text"),
+    [
+        ("{key: {secret: k}, port: 1.5}", "wrong-setting", "the setting 'port' of o is no integer"),
+        (
+            "{key: {secret: k}, port: true}",
+            "wrong-setting",
+            "the setting 'port' of o is no integer",
+        ),
+        ("{key: {secret: k}, prot: 1}", "wrong-setting", "o has no setting 'prot'"),
+        ("{port: 1}", "wrong-setting", "o needs the setting 'key'"),
+        ("{key: {secret: k}, port: {secret: k}}", "wrong-setting", "the setting 'port' of o is no"),
+        ("{key: open}", "open-secret", "the setting 'key' of o is a secret, and stands here"),
+        ("{key: {secret: k}, port: 1, any: [1, {a: b}]}", None, None),
+    ],
+)
+def test_settings_are_held_against_what_the_module_declares(settings, rule, text):
+    declared = (
+        Setting("key", SettingType.TEXT, required=True, secret=True),
+        Setting("port", SettingType.INTEGER),
+        Setting("any"),
+    )
+    own = Manifest("o", "1", Context.SELF, (), (), settings=declared)
+    site = parse_site(
+        [
+            SiteFile(
+                "site.yaml",
+                "cluster: c\nnodes: {'n[1-2]': }\nmodules:\n"
+                f"  o: {{place: a:b, context: self, settings: {settings}}}\n",
+            )
+        ],
+        {},
+    )
+    found = lint_site(site, [own])
+
+    # Both nodes have them: it is told once.
+    assert [one.finding.rule for one in found] == ([] if rule is None else [rule])
+    if rule is not None:
+        assert found[0].finding.text.startswith(text)
+        assert (found[0].place.line, found[0].finding.place) == (4, "module:o@n1")
+
+
+def test_settings_that_nobody_declared_are_told_with_what_to_do():
+    text = "cluster: c\nnodes: {n1: }\nmodules:\n  service: {settings: {grace_s: 5}}\n"
+    (one,) = lint_site(parse_site([SiteFile("site.yaml", text)], {}))
+
+    assert one.finding.rule is Rule.UNDECLARED_SETTINGS
+    assert one.finding.text == f"service {UNDECLARED_SETTINGS}"

@@ -10,7 +10,7 @@ import pytest
 
 from haptera.cli.checking import check
 from haptera.cli.main import OK, run
-from haptera.model.parts import Change, Condition, Look, Manifest, Step
+from haptera.model.parts import Change, Condition, Look, Manifest, Setting, Step
 from haptera.model.policy import Policy
 from haptera.testing.conformance import CHECKS, OF_PARTS
 
@@ -25,6 +25,7 @@ DECLARED = {
     "change": Change,
     "condition": Condition,
     "policy": Policy,
+    "setting": Setting,
 }
 
 

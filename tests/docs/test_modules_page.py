@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from haptera.api.shapes import SiteFile
+from haptera.cli.authored import authored
 from haptera.config import parse_site
 from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
@@ -82,3 +83,16 @@ def test_the_page_shows_the_package_of_fans_as_it_is() -> None:
     assert toml in (root / "examples/fans/pyproject.toml").read_text("utf-8")
     assert kind == (root / "examples/fans/src/fans/kind.py").read_text("utf-8")
     assert site == test_brought.SITE
+
+
+def test_the_settings_of_the_page_are_declared_as_it_says(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python settings.py\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "with_settings.py").write_text(code)
+    told = authored(str(tmp_path / "with_settings.py")).manifest.settings
+
+    assert told is not None
+    assert [str(one) for one in told] == [
+        "password: text, secret, required",
+        "pause_s: number",
+        "user: text",
+    ]

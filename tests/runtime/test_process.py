@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Work
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready
@@ -122,6 +123,21 @@ def test_a_module_is_started_asked_and_answers(tmp_path: Path) -> None:
         assert answered == Answered(1, "on", answered.at)
 
     run(scenario, tmp_path)
+
+
+def test_settings_that_a_module_does_not_declare_are_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.ready()
+        rig.processes.start(Start("trial", 2, '{"word": "hunter-2"}'))
+        await rig.heard.until(1)
+        rig.processes.call(a_call(1, Work.LOOK, "look", process=2))
+        await rig.heard.until(1)
+
+    run(scenario, tmp_path)
+    told = [one.getMessage() for one in caplog.records]
+    assert told == [f"module trial {UNDECLARED_SETTINGS}"]
 
 
 def test_a_step_that_enrols_gets_the_token(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ class Lamp:
             raise SystemExit("no begin")
         if FAULT == "chatty":
             sys.stderr.write(f"{frame}\n")
+        if FAULT == "leaky":
+            sys.stderr.write(f"the password is {frame['settings'].get('password')}\n")
         if FAULT == "alone":
             self.alone = socket.socket(socket.AF_UNIX)
             self.alone.bind(f"\0faulty-{os.getppid()}")
@@ -167,9 +169,10 @@ def manifest() -> dict[str, Any]:
     ]
     if FAULT == "absurd":
         look |= {"kind": "toaster"}
+    settings = [{"name": "password", "type": "text", "secret": True}]
     name = "lamp" if FAULT != "two-faced" else "torch"
     whole = {"name": name, "version": "1", "context": "self", "gate": True}
-    return whole | {"looks": [look], "steps": steps}
+    return whole | {"looks": [look], "steps": steps, "settings": settings}
 
 
 def now() -> int:

@@ -54,6 +54,7 @@ FAULTS = {
         "it went on for 2 s after a frame that says it is over 1 MiB",
     ),
     "lenient": ("ends-on-an-unknown-op", "it went on for 2 s after an `op` that there is not"),
+    "leaky": ("keeps-secrets", "a secret that it was told is in what it printed"),
     "chatty": ("keeps-secrets", "a secret that it was told is in what it printed"),
 }
 

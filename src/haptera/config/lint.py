@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from haptera.config.lint_settings import lint_settings
 from haptera.config.site import Site, SiteEntity
 from haptera.config.tree import Place
 from haptera.core.catalog import Catalog, own_manifests
@@ -81,7 +82,11 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
         for alike in _alike(site, _Modules(manifests, rows))
         for finding in _findings(alike.aim, alike.node)
     ]
-    return tuple(sorted([*of_parts, *found], key=_order))
+    of_settings = [
+        Placed(finding, entity.places.get(str(finding.variable)))
+        for finding, entity in lint_settings(site, manifests)
+    ]
+    return tuple(sorted([*of_parts, *found, *of_settings], key=_order))
 
 
 def _with_one_more(

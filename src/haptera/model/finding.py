@@ -40,6 +40,9 @@ class Rule(StrEnum):
     NO_WAY = "no-way"
     NO_WAY_FROM = "no-way-from"
     NODE_FORBIDS = "node-forbids"
+    WRONG_SETTING = "wrong-setting"
+    OPEN_SECRET = "open-secret"
+    UNDECLARED_SETTINGS = "undeclared-settings"
     # Of the lint itself.
     NOT_CHECKED = "not-checked"
 
@@ -105,6 +108,16 @@ RULES: Final[Mapping[Rule, About]] = {
     Rule.NO_WAY_FROM: About(
         Level.WARNING,
         "Where a variable has come to a certain value, no part leads on to the desired one.",
+    ),
+    Rule.WRONG_SETTING: About(
+        Level.ERROR,
+        "A module is given a setting that it does not take, or lacks one that it needs.",
+    ),
+    Rule.OPEN_SECRET: About(
+        Level.WARNING, "A setting that its module calls a secret stands in the site file."
+    ),
+    Rule.UNDECLARED_SETTINGS: About(
+        Level.WARNING, "A module is given settings, and does not declare which it takes."
     ),
     Rule.NOT_CHECKED: About(Level.NOTE, "A check would have been too large, and was not made."),
 }

@@ -8,6 +8,8 @@ from haptera.model.policy import LOOKING, STEPPING, Policy
 
 # `from` of a change: any state but known `to` (SEMANTICS, Step).
 ANY: Final = "*"
+# The version of the frames, and of what `haptera.sdk` offers: raised where something new comes in.
+API: Final = 1
 # How long a gate may take to hold or to release.
 GATE_WITHIN_MS: Final = 2_000
 
@@ -102,13 +104,38 @@ class Step:
 Part = Look | Step
 
 
+class SettingType(StrEnum):
+    """What a setting can be, as JSON has it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that a module takes; a secret one is given by reference only."""
+
+    name: str
+    type: SettingType = SettingType.ANY
+    required: bool = False
+    secret: bool = False
+
+    def __str__(self) -> str:
+        marks = [word for word in ("secret", "required") if getattr(self, word)]
+        return f"{self.name}: {', '.join([self.type, *marks])}"
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a module declares of itself before any of it runs.
 
     A `gate` answers for its node being busy: it holds, so that nothing begins on the node that
     must not be disturbed, or refuses where something runs; and it releases. A `controller` has no
-    parts: it is not called but asks, so it runs from the start on.
+    parts: it is not called but asks, so it runs from the start on. `settings` are those that it
+    takes, None where it does not say which. `api` is the version of the frames that it needs.
     """
 
     name: str
@@ -118,6 +145,8 @@ class Manifest:
     steps: tuple[Step, ...]
     gate: bool = False
     controller: bool = False
+    settings: tuple[Setting, ...] | None = None
+    api: int = 1
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -8,7 +8,7 @@ import msgspec
 from haptera.model.effects import Call, Start
 from haptera.model.errors import HapteraError
 from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
-from haptera.model.parts import Manifest
+from haptera.model.parts import API, Manifest
 from haptera.runtime.ipc import Frame
 from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
 from haptera.sdk.target import Boot
@@ -17,7 +17,13 @@ from haptera.sdk.target import Boot
 def begin_frame(start: Start, run_dir: Path) -> Frame:
     """What a module is told first, over its link: nobody else sees its settings."""
     settings = msgspec.json.decode(start.settings) if start.settings else {}
-    return {"op": "begin", "module": start.module, "settings": settings, "run_dir": str(run_dir)}
+    return {
+        "op": "begin",
+        "module": start.module,
+        "settings": settings,
+        "run_dir": str(run_dir),
+        "api": API,
+    }
 
 
 def call_frame(call: Call, boot: Boot | None) -> Frame:
@@ -77,6 +83,9 @@ def _manifest(module: str, content: Any) -> Manifest | None:
         manifest = msgspec.convert(content, Manifest)
     except (msgspec.ValidationError, HapteraError) as error:
         raise ValueError(f"it declares what is no manifest: {error}") from None
+    if manifest.api > API:
+        what = f"it is written for version {manifest.api} of the frames, and this haptera has {API}"
+        raise ValueError(f"{what}: install a newer haptera")
     if {manifest.name, *(part.module for part in manifest.parts)} != {module}:
         raise ValueError("it declares another module than it is")
     return manifest

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Stop
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
 from haptera.runtime.controllers import Controllers, Served
@@ -46,6 +48,8 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+
+_log = logging.getLogger(__name__)
 
 
 class ModuleProcesses:
@@ -258,6 +262,7 @@ class _Process:
                 self._due.discard(call)
             case Ready():
                 self._ready, self._missed = True, 0
+                self._say_what_will_go(event)
             case Sighted(call=call) if call in self._due:
                 self._unasked += 1
             case _:
@@ -265,6 +270,12 @@ class _Process:
                 self._unasked += 1
                 return None
         return event
+
+    def _say_what_will_go(self, ready: Ready) -> None:
+        """Once a process, in the daemon's log."""
+        undeclared = ready.manifest is not None and ready.manifest.settings is None
+        if undeclared and self.start.settings not in ("", "{}"):
+            _log.warning("module %s %s", self.start.module, UNDECLARED_SETTINGS)
 
     def _beat(self) -> None:
         """Ask for a sign of life, unless it owes us too many; and begin to count anew."""

@@ -4,12 +4,13 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.parts import ANY, Context, Manifest
+from haptera.model.parts import ANY, API, Context, Manifest, Setting, SettingType
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.views import Condition, EntityView
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Conditions, Module, Served
+from haptera.sdk.settings import Secret
 from haptera.sdk.target import Boot, Refused, Target
 
 PARENT: Final = Context.PARENT
@@ -17,6 +18,7 @@ SELF: Final = Context.SELF
 
 __all__ = [
     "ANY",
+    "API",
     "PARENT",
     "SELF",
     "Applied",
@@ -38,7 +40,10 @@ __all__ = [
     "Plain",
     "Policy",
     "Refused",
+    "Secret",
     "Served",
+    "Setting",
+    "SettingType",
     "Target",
     "Variable",
 ]

@@ -93,7 +93,15 @@ class _Host:
         self._writer = writer
         self._now = now
         self._run_dir = run_dir
-        self._settings = settings
+        self._settings: Any = None
+        self._unfit: HapteraError | None = None
+        try:
+            self._settings = module.settings(settings)
+        except HapteraError as error:
+            # Who gives no settings at all may only want to know what the module declares.
+            if settings:
+                raise
+            self._unfit = error
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._uncut: set[int] = set()
         self._cancelled: set[int] = set()
@@ -124,6 +132,8 @@ class _Host:
             self._fail(call.id, f"{CALLS_MAX} calls are under way, and no more are taken")
         elif call.part not in self._functions(call):
             self._fail(call.id, f"module {self._module.name} has no {call.work} {call.part!r}")
+        elif self._unfit is not None:
+            self._fail(call.id, str(self._unfit))
         else:
             self._calls[call.id] = task = tasks.create_task(self._run(call))
             task.add_done_callback(lambda _: self._forget(call.id))
@@ -240,7 +250,7 @@ def _parsed(frame: Frame) -> _Call:
         raise HapteraError(f"the daemon sent a call that is none: {error}") from error
 
 
-def _target(call: _Call, run_dir: Path, settings: Mapping[str, Any]) -> Target:
+def _target(call: _Call, run_dir: Path, settings: Any) -> Target:
     boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
     return Target(
         call.entity,

@@ -18,9 +18,10 @@ from typing import (
 
 from haptera.model.effects import Work
 from haptera.model.errors import HapteraError
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import API, Change, Condition, Context, Look, Manifest, Step
 from haptera.model.policy import LOOKING, STEPPING, Policy
 from haptera.model.schema import Applied, Attribute, Variable
+from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Target
 
 Values = TypeVar("Values", bound=StrEnum)
@@ -72,7 +73,9 @@ class Module(Generic[Made]):
     """A module: a name, how it connects to an entity, and the parts that it serves.
 
     `connect` makes of a `Target` what the functions are handed: a class, a function, or either
-    of an async context manager. `where` selects the entities; all parts require it.
+    of an async context manager. `where` selects the entities; all parts require it. `settings`
+    is a dataclass, which `target.settings` is then one of. `api` is the version of the SDK that
+    it is written for; an older one refuses it.
     """
 
     @overload
@@ -84,6 +87,8 @@ class Module(Generic[Made]):
         where: Conditions | None = None,
         context: Context = Context.SELF,
         version: str = "1",
+        settings: type | None = None,
+        api: int = API,
     ) -> None: ...
     @overload
     def __init__(
@@ -94,6 +99,8 @@ class Module(Generic[Made]):
         where: Conditions | None = None,
         context: Context = Context.SELF,
         version: str = "1",
+        settings: type | None = None,
+        api: int = API,
     ) -> None: ...
     def __init__(
         self,
@@ -103,6 +110,8 @@ class Module(Generic[Made]):
         where: Conditions | None = None,
         context: Context = Context.SELF,
         version: str = "1",
+        settings: type | None = None,
+        api: int = API,
     ) -> None:
         self.name = name
         self.version = version
@@ -112,6 +121,8 @@ class Module(Generic[Made]):
         self.watchers: dict[str, Watcher[Made, str]] = {}
         self.gates: dict[str, Stepper[Made]] = {}
         self._connect = connect
+        self._settings = settings
+        self.api = api
         self._where: Conditions = {} if where is None else where
         self._looks: dict[str, Look] = {}
         self._steps: dict[str, Step] = {}
@@ -181,7 +192,26 @@ class Module(Generic[Made]):
             replace(look, watched=look.name in self.watchers) for look in self._looks.values()
         )
         steps = tuple(self._steps.values())
-        return Manifest(self.name, self.version, self.context, looks, steps, bool(self.gates))
+        if self.api > API:
+            raise HapteraError(
+                f"module {self.name} is written for version {self.api} of the SDK, this is {API}",
+                do="install a newer haptera",
+            )
+        settings = None if self._settings is None else declared(self._settings)
+        gate = bool(self.gates)
+        return Manifest(
+            *(self.name, self.version, self.context, looks, steps, gate),
+            settings=settings,
+            api=self.api,
+        )
+
+    def settings(self, given: Mapping[str, Any]) -> Any:
+        """What is given, in the declared type, or as it is where there is none.
+
+        Raises:
+            HapteraError: it does not fit.
+        """
+        return given if self._settings is None else made(self._settings, given, self.name)
 
     def outcomes(self, look: str) -> tuple[str, ...] | None:
         """What a look of this name may find; None for a digest in force, which has no list."""

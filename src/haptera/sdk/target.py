@@ -25,7 +25,7 @@ class Boot:
 class Target:
     """One entity: its attributes and its node's, its plain desired data and their digest.
 
-    `settings` are those of the module, as its entity's desired state has them.
+    `settings` are those of the module, of the type that it declares, or else a mapping.
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
     process is kept in `run_dir`. A look may `note` what it sees besides the value.
     """
@@ -37,7 +37,7 @@ class Target:
     intent: str | None = None
     boot: Boot | None = None
     run_dir: Path = Path()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Any = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property

@@ -16,7 +16,9 @@ from haptera.testing.conformance.subject import Subject
 
 
 async def keeps_secrets(exam: Exam) -> str:
-    """Asked last: in all that it was told before there was a secret."""
+    """Asked last: in all that it was told before there was a secret, and once more here."""
+    async with exam.talk() as talk:
+        await talk.answer(exam.harmless(talk), exam.harmless_within_s)
     if exam.said_canary is not None:
         raise Wrong(
             f"a secret that it was told is in {exam.said_canary}",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from haptera.model.effects import Call, Start
 from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
-from haptera.model.parts import Manifest
+from haptera.model.parts import API, Manifest
 from haptera.runtime.forking import LoopZygote
 from haptera.runtime.module_frames import call_frame, event_of
 from haptera.runtime.output import Output
@@ -86,13 +86,13 @@ class Talk:
 
     async def begin(self) -> Ready:
         """Say `begin`, and hear `ready`."""
-        settings = dict(self.subject.settings) | dict.fromkeys(self.subject.secrets, self._canary)
         self.send(
             {
                 "op": "begin",
                 "module": self._name,
-                "settings": settings,
+                "settings": self._settings(),
                 "run_dir": str(self._folder),
+                "api": API,
                 # Keys that it does not know are skipped, and no frame is printed whole.
                 "check": self._canary,
             }
@@ -215,6 +215,12 @@ class Talk:
         self._output.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
+
+    def _settings(self) -> dict[str, Any]:
+        """What is given, and something made up for each secret."""
+        declared = () if self._known is None else self._known.settings or ()
+        secrets = (*self.subject.secrets, *(one.name for one in declared if one.secret))
+        return dict.fromkeys(secrets, self._canary) | dict(self.subject.settings)
 
     def _judged(self, holds: Callable[[], bool]) -> bool:
         """Whether it holds; what came before the end counts, and so does what was wrong in it."""

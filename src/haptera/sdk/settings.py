@@ -1,0 +1,80 @@
+"""The settings of a module as a type: declared by its author, told in its manifest, made here."""
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from haptera.model.desirable import nearest
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Setting, SettingType
+
+# A setting that nobody may see: a site file gives it by reference, `{secret: NAME}`.
+Secret = NewType("Secret", str)
+
+_TYPES: Final[Mapping[Any, SettingType]] = {
+    str: SettingType.TEXT,
+    Secret: SettingType.TEXT,
+    int: SettingType.INTEGER,
+    float: SettingType.NUMBER,
+    bool: SettingType.BOOLEAN,
+}
+
+
+def declared(shape: type) -> tuple[Setting, ...]:
+    """What a dataclass says of each setting.
+
+    >>> @dataclasses.dataclass
+    ... class Strip:
+    ...     password: Secret
+    ...     pause_s: float = 1.0
+    >>> [str(one) for one in declared(Strip)]
+    ['password: text, secret, required', 'pause_s: number']
+
+    Raises:
+        HapteraError: it is no dataclass.
+    """
+    if not dataclasses.is_dataclass(shape):
+        raise HapteraError(f"{shape!r} declares no settings", do="name a dataclass")
+    return tuple(_settings(shape))
+
+
+def _settings(shape: type) -> Iterator[Setting]:
+    hints = get_type_hints(shape)
+    for one in dataclasses.fields(shape):
+        given = {one.default, one.default_factory} - {dataclasses.MISSING}
+        hint = _without_none(hints[one.name])
+        yield Setting(
+            one.name,
+            _TYPES.get(hint, SettingType.ANY),
+            required=not given,
+            secret=hint is Secret,
+        )
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    rest = [one for one in get_args(hint) if one is not type(None)]
+    return rest[0] if len(rest) == 1 else hint
+
+
+def made(shape: type, given: Mapping[str, Any], module: str) -> Any:
+    """The settings that are given, in the declared shape.
+
+    Raises:
+        HapteraError: they do not fit; no value is in its words.
+    """
+    names = [one.name for one in dataclasses.fields(shape)]
+    where = f"settings of module {module}"
+    for name in given:
+        if name not in names:
+            raise HapteraError(
+                f"there is no setting {name!r}", where=where, do=nearest(name, names)
+            )
+    try:
+        return msgspec.convert(dict(given), shape)
+    except msgspec.ValidationError as error:
+        raise HapteraError(str(error), where=where, do="see what it declares") from None
