@@ -1,6 +1,6 @@
 """Changes of desired state on their way to be durable: nothing counts before it is written."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -99,37 +99,41 @@ class Proposals:
 
     def _declared(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
         """The changes, each resident that something is desired of for the first time declared."""
-        bare = {row.id for row in self._table if not row.declared}
-        bare -= {change.entity for change in changes if isinstance(change, Declare)}
+        declared = {change.entity for change in changes if isinstance(change, Declare)}
         whole: list[Change] = []
         for change in changes:
-            if isinstance(change, SetDesired) and change.entity in bare:
-                bare.discard(change.entity)
-                whole.append(Declare(change.entity, {}, change.owner))
+            if isinstance(change, SetDesired) and change.entity not in declared:
+                row = self._table.get(change.entity)
+                if row is not None and not row.declared:
+                    whole.append(Declare(change.entity, {}, change.owner))
+                declared.add(change.entity)
             whole.append(change)
         return tuple(whole)
 
     def _astray(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""
-        here = {row.id for row in self._table}
+        added: set[EntityId] = set()
         for change in changes:
             match change:
                 case Declare(entity):
                     if entity.kind not in self._kinds:
                         return f"{entity}: there is no kind {entity.kind!r}"
-                    here.add(entity)
-                    if entity.node is not None and node_id(entity.node) not in here:
+                    added.add(entity)
+                    if entity.node is not None and not self._is_here(node_id(entity.node), added):
                         return f"{entity}: node {entity.node} is not declared"
                 case SetDesired(entity, name, value):
-                    if entity not in here:
+                    if not self._is_here(entity, added):
                         return f"{entity} is not declared"
                     try:
                         check_desired(self._kinds[entity.kind], name, value)
                     except HapteraError as error:
                         return f"{entity}: {error}"
                 case UnsetDesired(entity) | Undeclare(entity):
-                    if entity not in here:
+                    if not self._is_here(entity, added):
                         return f"{entity} is not declared"
                 case _:
                     return "only desired state can be proposed"
         return None
+
+    def _is_here(self, entity: EntityId, added: Collection[EntityId]) -> bool:
+        return entity in added or self._table.get(entity) is not None
