@@ -95,7 +95,8 @@ def listen(address: str, port: int) -> socket.socket:
         HapteraError: the port is in use, or the address is not this machine's.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio has small answers wait for nothing only where the protocol is named.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address, port))
