@@ -53,10 +53,17 @@ def test_those_that_follow_the_numbers_are_one(some, first, second):
         ({"r1n1": "a1", "r1n2": "a2", "r2n1": "a9", "r2n2": "a10"}, {"a{n}", "a{n+8}"}),
         ({"n01": "01", "n02": "02"}, {"{n}"}),
         ({"n1n1": "1", "n1n2": "2"}, {"{2}"}),
+        ({"n1n01": "1", "n1n02": "2"}, {"{2:d}"}),
+        ({"n1n1": "11", "n1n2": "12"}, {"11", "12"}),
+        ({"n1": "08", "n2": "09"}, {"08", "09"}),
+        ({"n1": f"{10**20}", "n2": f"{10**20 + 1}"}, {f"{10**20}", f"{10**20 + 1}"}),
+        ({"name1": "1", "name2": "2"}, {"{name}"}),
         ({"n1": "5", "n2": "9"}, {"5", "9"}),
         ({"n1": "{1", "n2": "{2"}, {"{{{n}"}),
         ({"n9": "same", "n10": "same"}, {"same"}),
     ],
 )
 def test_what_they_are_written_as(written, expected):
-    assert set(templates(written).values()) == expected
+    found = templates(written)
+
+    assert (set(found.values()), filled(found)) == (expected, written)

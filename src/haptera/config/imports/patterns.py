@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from haptera.config.nodes import holes
-from haptera.config.template import fill
 from haptera.config.yaml_text import braced
 from haptera.model.names import split
 
@@ -57,12 +56,7 @@ def _template(values: Mapping[str, str]) -> str | None:
         if hole is None:
             return None
         pieces += [hole, str(braced(text))]
-    template = "".join(pieces)
-    fits = all(
-        fill(template, dict(zip(named, row, strict=True)).__getitem__) == value
-        for row, value in zip(rows, values.values(), strict=True)
-    )
-    return template if fits else None
+    return "".join(pieces)
 
 
 def _hole(
@@ -80,5 +74,8 @@ def _hole(
             added = {int(one) - int(other) for one, other in zip(numbers, column, strict=True)}
             if len(added) == 1 and all(str(int(one)) == one for one in numbers):
                 (more,) = added
-                return f"{{{name}:d}}" if more == 0 else f"{{{name}{more:+d}}}"
+                if more == 0:
+                    return f"{{{name}:d}}"
+                if not name.isdigit():  # in a sum that would be a number itself
+                    return f"{{{name}{more:+d}}}"
     return None
