@@ -10,6 +10,7 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
 from haptera.model.parts import Context
+from haptera.modules import BUNDLED
 from haptera.runtime.places import ModulePlace
 from haptera.testing.conformance import CHECKS, Report, Subject, Verdict, check_module
 from tests.liars.modules import WAYS
@@ -108,6 +109,25 @@ def test_each_liar_is_caught(way: str) -> None:
     (steps,) = [one for one in report.checks if one.name == "takes-steps"]
     assert steps.verdict is Verdict.FAILED
     assert re.match(STEPS[way], steps.seen), steps.seen
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.slow
+def test_nothing_is_wrong_with_the_modules_that_come_with_haptera(name: str) -> None:
+    report = check_module(Subject(ModulePlace(name, Context.SELF, "", place=BUNDLED[name])))
+
+    assert [one for one in report.checks if one.verdict is Verdict.FAILED] == []
+
+
+@pytest.mark.slow
+def test_a_check_that_was_asked_for_and_could_not_be_made_is_told() -> None:
+    report = check_module(liar("honest"), only=["holds-and-releases", "look no-such"])
+
+    assert [(one.name, one.verdict) for one in report.checks] == [
+        ("begins", Verdict.PASSED),
+        ("holds-and-releases", Verdict.SKIPPED),
+        ("look no-such", Verdict.SKIPPED),
+    ]
 
 
 @pytest.mark.slow

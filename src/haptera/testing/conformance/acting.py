@@ -22,7 +22,7 @@ async def refuses_late_steps(exam: Exam) -> str:
     """A step that is too late is not taken: nobody waits for its outcome any more."""
     _must_act(exam)
     if not exam.manifest.steps:
-        raise Skipped("it has no step", "nothing")
+        raise Skipped("it has no step")
     async with exam.talk() as talk:
         for part in exam.manifest.steps:
             await exam.refuses_late(talk, part)
@@ -33,7 +33,7 @@ async def steps(exam: Exam) -> str:
     """Each step that a state leads to is taken, and a look then finds what it declares."""
     _must_act(exam)
     if not exam.manifest.steps:
-        raise Skipped("it has no step", "nothing")
+        raise Skipped("it has no step")
     async with exam.talk() as talk:
         left = list(exam.manifest.steps)
         taken: list[str] = []

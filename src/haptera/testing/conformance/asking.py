@@ -80,7 +80,7 @@ async def watch(exam: Exam, part: Look) -> str:
 
 async def refuses_late_looks(exam: Exam) -> str:
     if not exam.looks:
-        raise Skipped("it has no look", "nothing")
+        raise Skipped("it has no look")
     async with exam.talk() as talk:
         for part in exam.looks:
             await exam.refuses_late(talk, part)

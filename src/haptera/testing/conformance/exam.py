@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,14 +22,6 @@ MS: Final = 1_000_000
 # How long a module is listened to that has nothing to say.
 QUIET_S: Final = 0.3
 _SAY_REFUSED = "read the clock before acting: past the deadline, answer `failed` with `refused`"
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A check with the name that it is told by; of a part, with that part's."""
-
-    name: str
-    run: Check
 
 
 class Exam:

@@ -24,9 +24,9 @@ class Wrong(Exception):  # noqa: N818 - the module's fault, not one of ours
 
 
 class Skipped(Exception):  # noqa: N818 - nobody's fault
-    """It could not be checked: why, and what would let it be."""
+    """It could not be checked: why, and what would let it be, if anything does."""
 
-    def __init__(self, seen: str, do: str) -> None:
+    def __init__(self, seen: str, do: str | None = None) -> None:
         super().__init__(seen)
         self.seen = seen
         self.do = do
