@@ -93,6 +93,13 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
         assert type_in("status")[0] == 0
 
 
+def test_a_kind_of_a_package_is_drawn_with_the_modules_of_packages(fans: Path) -> None:
+    drawn = json.loads(haptera("graph", "fan", "-o", "json", path=[fans]).stdout)
+
+    moves = {one["part"] for graph in drawn["graphs"] for one in graph["edges"]}
+    assert moves >= {"fans.start", "fans.stop"}
+
+
 def test_what_is_installed_is_listed_with_whose_it_is(fans: Path) -> None:
     done = haptera("module", "list", "-o", "json", path=[fans])
 

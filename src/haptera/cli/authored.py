@@ -47,6 +47,16 @@ def authored(name: str) -> Authored:
     return Authored(module.manifest(), dict(_places(module)))
 
 
+def brought_manifests() -> list[Manifest]:
+    """What the modules of installed packages declare.
+
+    Raises:
+        HapteraError: one cannot be imported, or several packages bring it.
+    """
+    names = brought(MODULES_GROUP).keys() - BUNDLED.keys()
+    return [authored(name).manifest for name in sorted(names)]
+
+
 def _imported(name: str) -> Module[Any]:
     place, _, attribute = name.partition(":")
     is_file = place.endswith(".py")

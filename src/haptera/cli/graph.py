@@ -9,6 +9,7 @@ from typing import Final
 import click
 import msgspec
 
+from haptera.cli.authored import brought_manifests
 from haptera.cli.drawing.dot import dot
 from haptera.cli.drawing.svg import svg
 from haptera.cli.main import the_client
@@ -112,7 +113,9 @@ def _of_problem(file: str) -> DrawingView:
 def _of_kind(kind: str, classes: Iterable[str]) -> DrawingView:
     if kind not in KINDS:
         raise HapteraError(f"there is no kind {kind!r}", do=nearest(kind, KINDS))
-    parts = catalog_of(BUNDLED).parts()
+    # A kind that a package brings is served by what packages bring.
+    others = [] if kind in KINDS.bundled else brought_manifests()
+    parts = catalog_of(BUNDLED, others).parts()
     mine = [part for part in parts if part.kind == kind]
     if not mine:
         served = {part.kind for part in parts}
