@@ -100,7 +100,8 @@ def test_the_site_is_taken_by_site_check(typed):
             ("ansible", "i.json", "--attribute", "rack"),
             "it says not where from\n  --attribute rack",
         ),
-        (("ansible", "i.json", "--attribute", "rak=a"), "a node has no attribute 'rak'"),
+        (("ansible", "i.json", "--attribute", "rak=a"), "no attribute 'rak' can be taken"),
+        (("ansible", "i.json", "--attribute", "groups=a"), "no attribute 'groups' can be taken"),
         (
             ("ansible", "i.json", "--attribute", "rack=a", "--attribute", "rack=b"),
             "rack is there twice",

@@ -62,9 +62,7 @@ def import_from(ctx: click.Context) -> None:
         ctx.call_on_close(gc.enable)
 
 
-def _options(
-    manage: str, strictly: str = "Exit with 1 if there is anything to tell."
-) -> _Decorator:
+def _options(manage: str) -> _Decorator:
     """What all imports can be told; `manage` says what is desired then."""
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,7 +174,7 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
     Raises:
         HapteraError: a text says none, or names a secret.
     """
-    names = [one.name for one in node.kind.attributes]
+    names = [one.name for one in node.kind.attributes if one is not node.groups]
     found: dict[str, str] = {}
     for text in texts:
         name, equals, source = text.partition("=")
@@ -184,7 +182,7 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
         if not equals or not source:
             raise HapteraError("it says not where from", where=where, do="write NAME=WHERE")
         if name not in names:
-            what = f"a node has no attribute {name!r}"
+            what = f"no attribute {name!r} can be taken"
             raise HapteraError(what, where=where, do=nearest(name, names))
         if name in found:
             raise HapteraError(f"{name} is there twice", where=where, do="say it once")

@@ -69,7 +69,7 @@ def test_profiles_are_there_by_name_in_their_order():
 def test_all_that_is_not_in_the_site_is_told():
     assert said(read(NODES_CONF, rack="rack")) == [
         ("conflict", "there is no profile gone", "n3", "25:3"),
-        ("conflict", "bmc is the same on these nodes", "n2", "n3", "20:3"),
+        ("conflict", "bmc is that of n2, too", "n3", "25:3"),
         ("secret", "ipmi password", "n2", "22:40"),
         ("secret", "ipmi password of profile default", "5:39"),
         ("left out", "network devices default hwaddr", "n1", "n2", "19:25"),

@@ -130,9 +130,9 @@ class Found:
             for one in self.nodes.values():
                 if name in one.attributes:
                     having.setdefault(one.attributes[name], []).append(one)
-            for some in having.values():
-                for one in some if len(some) > 1 else ():
-                    what = f"{name} is the same on these nodes"
+            for first, *others in having.values():
+                for one in others:
+                    what = f"{name} is that of {first.name}, too"
                     self.remarks.add(Sort.CONFLICT, what, one.place, node=one.name)
 
     def _check_group(self, name: str, inside: tuple[str, ...], size_bytes: int) -> None:
