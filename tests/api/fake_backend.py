@@ -24,7 +24,9 @@ from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
+from haptera.model.nodeset import fold
 from haptera.model.past import Changed, Deed, Page
+from haptera.model.plan import Plan, PlanGroup, digest_of
 from haptera.model.views import (
     BrakeView,
     Condition,
@@ -46,6 +48,38 @@ TOKENS = {
 }
 
 
+def fake_plan(views, nodes, disrupts):
+    """A plan of all that is not as it should be, by the chains that they have."""
+    alike = {}
+    for one in views:
+        if one.condition not in (Condition.CONVERGED, Condition.IDLE):
+            title = one.kind if one.kind == "node" else f"{one.kind} {one.name}"
+            key = repr((title, one.chain, one.why, one.desired))
+            alike.setdefault(key, (title, []))[1].append(one)
+    groups = [
+        PlanGroup(
+            of=title,
+            on=fold(one.node for one in some),
+            entities=len(some),
+            state={"power": "off"},
+            goal={name: str(wanted.value) for name, wanted in some[0].desired.items()},
+            condition=some[0].condition,
+            why=some[0].why,
+            chain=some[0].chain,
+            cost=len(some[0].chain) or None,
+            usual_ms=0,
+            unmeasured=[link.part for link in some[0].chain],
+            worst=None,
+            services=None,
+            busy=None,
+        )
+        for title, some in alike.values()
+    ]
+    on = fold(disrupts) if disrupts else None
+    plan = Plan("", [], groups, {}, nodes, on, len(disrupts), {"fake": "0" * 16})
+    return msgspec.structs.replace(plan, digest=digest_of(plan))
+
+
 def everything(_entity):
     return True
 
@@ -53,6 +87,7 @@ def everything(_entity):
 class FakeBackend:
     def __init__(self):
         self.epoch = 7
+        self.radius_percent = 10
         self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
@@ -68,6 +103,7 @@ class FakeBackend:
         self.reasons = {}  # what is explained of entities
         self.logs = {}
         self.graphs = {}  # drawings; of the others there is nothing to draw
+        self.disrupts = []  # nodes that any change at all would disrupt
         self.refusals = []  # texts that the next proposals are refused with
         self.meanwhile = None  # called once, before the next proposal is looked at
         self._revision = 0
@@ -147,7 +183,8 @@ class FakeBackend:
         other = FakeBackend()
         other.store, other.extra = copy.deepcopy(self.store), self.extra
         other.write(*changes)
-        return other.entities([])
+        nodes = sum(one.kind == "node" for one in self.store)
+        return fake_plan(other.entities([]), nodes, self.disrupts)
 
     async def begin_keyed(self, key, sha256):
         return keyed.begin(self._keyed, key, sha256, 1000.0)

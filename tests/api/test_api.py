@@ -284,8 +284,7 @@ def test_a_dry_run_shows_what_would_be_and_writes_nothing():
     backend, app = quick()
     answer = ask(app, "POST", "/v1/apply?dry_run=1", token="read-token", body=apply_body())
     assert [one["does"] for one in answer.json["changes"]] == ["declare", "set", "set", "set"]
-    after = {one["entity"]: one["desired"] for one in answer.json["entities"]}
-    assert after["node:n2"]["power"] == {"value": "on", "owner": "site"}
+    assert (answer.json["plan"]["nodes"], answer.json["wide"]) == (2, False)
     assert backend.revision() == 4
 
 

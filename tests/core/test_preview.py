@@ -1,4 +1,4 @@
-"""What would not be as desired after changes: shown at once, or once workers have planned it."""
+"""What changes would start: shown at once, or once workers have planned it."""
 
 from random import Random
 
@@ -8,17 +8,24 @@ from hypothesis import strategies as st
 from haptera.core.catalog import Catalog
 from haptera.core.diff import goal
 from haptera.core.engine import Engine
+from haptera.core.knowledge import Domain
 from haptera.core.limits import PREVIEW_WITHIN_NS, S
+from haptera.core.outcomes import outcomes
+from haptera.core.planner import plan as search
 from haptera.core.policies import Policies
 from haptera.core.preview import PREVIEWS_MAX, Previews
 from haptera.core.proposals import Proposals
+from haptera.core.query import link_view
+from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.searches import PLANNED, Searches
 from haptera.core.state import start
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
+from haptera.core.usual import Usual
+from haptera.core.word import Field
 from haptera.kinds import KINDS
-from haptera.model.chain import NoChain, Reason, ReasonKind, ToldChain
+from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Change, Declare, SetDesired
 from haptera.model.effects import Search, Show
 from haptera.model.entity import EntityId, node_id
@@ -32,30 +39,42 @@ from haptera.model.events import (
     Unsearched,
 )
 from haptera.model.facts import Fact, Method
-from haptera.model.views import Condition, EntityView
+from haptera.model.nodeset import expand
+from haptera.model.parts import Manifest
+from haptera.model.plan import Plan, PlanGroup
+from haptera.model.views import Condition
 from haptera.modules import load
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
 
-CATALOG = Catalog(KINDS, [load("labnode").manifest(), load("service").manifest()])
-WHAT = {"power": ("off", "on", "hung"), "agent": ("up",), "run": ("stopped", "running", "failed")}
+CATALOG = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])
+ON_OFF, RUNS = ("off", "on"), ("stopped", "running")
+WHAT = {
+    "power": ("off", "on", "hung"),
+    "agent": ("up",),
+    "busy": ("free", "busy"),
+    "run": ("stopped", "running", "failed"),
+}
 ON = (SetDesired(NODE, "power", "on", "site"),)
 BOTH = (*ON, Declare(OTHER, ATTRIBUTES, "site"), SetDesired(OTHER, "power", "off", "site"))
 LOOKS_UP = ToldChain((("bmc.look", "on"),), optimal=True, doubts=False, expanded=2)
 NO_WAY = NoChain(Reason(ReasonKind.BLOCKED, "power", "no way to power=off"), 7)
 
 
-def cluster(random: Random, nodes: int) -> Table:
-    """Nodes that should be on, with a service each that should run, seen in all sorts of states."""
-    table = Table(KINDS)
+def cluster(random: Random, nodes: int) -> tuple[Table, list[Change]]:
+    """Nodes with a service each, seen in all sorts of states; and changes that send most on."""
+    table, changes = Table(KINDS), list[Change]()
     for number in range(nodes):
         node, service = node_id(f"n{number}"), EntityId("service", "web", f"n{number}")
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
-        table.apply(SetDesired(node, "power", "on", "site"), 1)
         table.apply(Declare(service, {}, "site"), 1)
-        table.apply(SetDesired(service, "run", "running", "site"), 1)
-        see(table, node, random, "power", "agent")
+        see(table, node, random, "power", "agent", "busy")
         see(table, service, random, "run")
-    return table
+        for entity, name, values in ((node, "power", ON_OFF), (service, "run", RUNS)):
+            if random.random() < 1 / 4:
+                table.apply(SetDesired(entity, name, random.choice(values), "site"), 1)
+            if random.random() < 3 / 4:
+                changes.append(SetDesired(entity, name, random.choice(values), "user:a"))
+    return table, changes
 
 
 def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
@@ -66,11 +85,12 @@ def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
         random.choice([row.known, row.remembered, {}])[name] = fact
 
 
-def preview(table: Table, *changes: Change) -> tuple[EntityView, ...]:
-    """What is shown of these rows."""
+def previewed(table: Table, *changes: Change, usual: Usual | None = None) -> Plan:
+    """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, KINDS, Policies(table, CATALOG))
-    previews = Previews(table, CATALOG, proposals, Searches(SIDE, timers), timers)
+    searches = Searches(SIDE, timers)
+    previews = Previews(table, CATALOG, proposals, searches, timers, usual or Usual())
     CATALOG.begin_turn()
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
@@ -78,22 +98,32 @@ def preview(table: Table, *changes: Change) -> tuple[EntityView, ...]:
         previews.tend(turn)
     (show,) = turn.effects
     assert isinstance(show, Show)
-    return show.views
+    assert show.plan is not None
+    return show.plan
 
 
-def poor() -> Engine:
+def members(group: PlanGroup) -> list[EntityId]:
+    """The entities of a group, from what is told of them."""
+    kind, _, name = group.of.partition(" ")
+    nodes = expand(group.on or "")
+    assert len(nodes) == group.entities
+    return [EntityId(kind, name or on, on) for on in nodes]
+
+
+def poor(module: Manifest = BMC) -> Engine:
     """A parent that can afford no plan, and of which nothing is desired."""
-    engine = Engine(SIDE, Catalog(KINDS, [BMC], work_max=0), stored(desired={}), 0, S)
+    engine = Engine(SIDE, Catalog(KINDS, [module], work_max=0), stored(desired={}), 0, S)
     told(engine, S, Ticked())
     return engine
 
 
-def shown(engine: Engine, now: int, *events: Event) -> dict[int, dict[str, EntityView]]:
-    """The nodes of all previews that are shown, by ticket."""
-    shows = [one for one in told(engine, now, *events) if isinstance(one, Show)]
-    return {
-        show.ticket: {one.entity: one for one in show.views if one.kind == "node"} for show in shows
-    }
+def shown(engine: Engine, now: int, *events: Event) -> dict[int, Plan]:
+    """All plans that are shown, by ticket, once the turns are over that come at once."""
+    effects = told(engine, now, *events)
+    while engine.deadline() == now:
+        effects += told(engine, now, Ticked())
+    shows = [one for one in effects if isinstance(one, Show)]
+    return {show.ticket: show.plan for show in shows if show.plan is not None}
 
 
 def searches(engine: Engine, now: int, ticket: int, changes: tuple[Change, ...]) -> list[int]:
@@ -103,50 +133,102 @@ def searches(engine: Engine, now: int, ticket: int, changes: tuple[Change, ...])
     return [one.id for one in effects if isinstance(one, Search)]
 
 
-def stands(view: EntityView) -> tuple[Condition, str | None, list[str]]:
-    return view.condition, view.why, [link.part for link in view.chain]
+def stands(plan: Plan) -> dict[str, tuple[Condition, str | None, list[str]]]:
+    return {
+        one.title: (one.condition, one.why, [link.part for link in one.chain])
+        for one in plan.groups
+    }
 
 
 def test_what_the_core_can_plan_is_shown_at_once_and_nothing_is_changed() -> None:
     engine = parent(stored(desired={}))
-    (nodes,) = shown(engine, S, Considered(5, BOTH)).values()
-    assert {entity: stands(view) for entity, view in nodes.items()} == {
-        "node:n01": (Condition.ACTING, None, ["bmc.look"]),
-        "node:n02": (Condition.ACTING, None, ["bmc.look"]),
-    }
+    (plan,) = shown(engine, S, Considered(5, BOTH)).values()
+    looks = (Condition.ACTING, None, ["bmc.look"])
+    assert stands(plan) == {"node on n01": looks, "node on n02": looks}
     assert engine.table.get(OTHER) is None
 
 
 def test_what_would_be_as_desired_is_left_out() -> None:
-    engine = parent(stored(desired={"power": "on"}))
+    engine = parent(stored(desired={"agent": "up"}))
     told(engine, S, Ready("bmc"))
     told(engine, 2 * S, Answered(1, "on", 2 * S))
-    (nodes,) = shown(engine, 3 * S, Considered(5, BOTH)).values()
-    assert list(nodes) == ["node:n02"]
+    (plan,) = shown(engine, 3 * S, Considered(5, BOTH[1:])).values()
+    assert list(stands(plan)) == ["node on n02"]
+
+
+def test_what_goes_there_anyway_is_counted_apart() -> None:
+    engine = parent(stored(desired={"power": "on"}))
+    told(engine, S, Ticked())
+    (same,) = shown(engine, S, Considered(5, ON)).values()
+    (other,) = shown(engine, S, Considered(6, BOTH[1:])).values()
+    assert (stands(same), same.anyway) == ({}, {"waiting": 1})
+    assert (list(stands(other)), other.anyway) == (["node on n02"], {"waiting": 1})
 
 
 @given(st.randoms(use_true_random=False))
-def test_each_entity_stands_as_it_is_planned(random: Random) -> None:
-    table = cluster(random, 3)
-    views = {one.entity: one for one in preview(table)}
+def test_each_member_of_a_group_has_its_answer_when_planned_alone(random: Random) -> None:
+    table, changes = cluster(random, 6)
+    plan = previewed(table, *changes)
+    before = {row.id: alone(table, row) for row in table}
+    for change in changes:
+        table.apply(change, 2)
+    grouped = {entity: group for group in plan.groups for entity in members(group)}
+    assert sum(group.entities for group in plan.groups) == len(grouped)
     for row in table:
-        node = table.node_of(row)
-        domain = CATALOG.domain(row, node)
-        wanted = goal(row, domain)
-        CATALOG.begin_turn()
-        answer = CATALOG.plan(row, node, start(row, node, domain, wanted), wanted, frozenset())
-        view = views.get(str(row.id))
+        domain, state, wanted, answer = after = alone(table, row)
+        if after == before[row.id] or (isinstance(answer, Chain) and not answer.links):
+            assert row.id not in grouped
+            continue
+        group = grouped[row.id]
+        told = {name: domain.fields[name] for name in group.state}
+        assert group.goal == wanted
+        assert group.state == {name: status(field, state) for name, field in told.items()}
         if isinstance(answer, NoChain):
-            assert view is not None
-            assert (view.chain, view.why) == ([], answer.reason.text)
+            assert (group.chain, group.why, group.cost) == ([], answer.reason.text, None)
         else:
-            assert (len(view.chain) if view else 0) == len(answer.links)
+            assert (group.chain, group.cost) == ([*map(link_view, answer.links)], answer.cost)
+
+
+def alone(table: Table, row: Row) -> tuple[Domain, int, dict[str, str], Chain | NoChain | None]:
+    """The entity's class, start, goal and answer."""
+    node = table.node_of(row)
+    domain = CATALOG.domain(row, node)
+    wanted = goal(row, domain)
+    state = start(row, node, domain, wanted)
+    CATALOG.begin_turn()
+    return domain, state, wanted, CATALOG.plan(row, node, state, wanted, frozenset())
+
+
+def status(field: Field, state: int) -> str:
+    memory = field.memory(state)
+    return field.value(state) or (f"{memory}?" if memory else field.values[0])
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world(random: Random) -> None:
+    table, changes = cluster(random, 6)
+    plan = previewed(table, *changes)
+    disrupted = set()
+    for change in changes:
+        table.apply(change, 2)
+    for group in plan.groups:
+        for entity in members(group):
+            row = table.get(entity)
+            assert row is not None
+            assert row.id.node is not None
+            domain, state, wanted, _ = alone(table, row)
+            worst = outcomes(domain, state, lambda one, d=domain, w=wanted: search(d, one, w))
+            assert worst is not None
+            if any(step.disruptive for step in worst.steps):
+                disrupted.add(row.id.node)
+    assert set(expand(plan.disrupted) if plan.disrupted else ()) == disrupted
+    assert plan.disrupted_nodes == len(disrupted)
 
 
 def test_a_preview_touches_nothing() -> None:
-    table = cluster(Random(3), 4)
+    table, changes = cluster(Random(3), 4)
     before = [(row.id, dict(row.desired), dict(row.known), row.condition) for row in table]
-    preview(table, SetDesired(node_id("n1"), "power", "off", "user:a"))
+    previewed(table, *changes, SetDesired(node_id("n1"), "power", "off", "user:a"))
     assert [(row.id, dict(row.desired), dict(row.known), row.condition) for row in table] == before
 
 
@@ -154,17 +236,17 @@ def test_changes_that_cannot_be_meant_are_refused() -> None:
     engine = parent(stored(desired={}))
     told(engine, S, Ticked())
     lost = (SetDesired(OTHER, "power", "on", "site"),)
-    assert told(engine, S, Considered(5, lost)) == [Show(5, (), "node:n02 is not declared")]
+    assert told(engine, S, Considered(5, lost)) == [Show(5, None, "node:n02 is not declared")]
 
 
 def test_what_workers_plan_is_waited_for_and_shown_together() -> None:
     engine = poor()
     assert searches(engine, S, 5, BOTH) == [1]
     assert shown(engine, 2 * S, Searched(1, LOOKS_UP)) == {}
-    (nodes,) = shown(engine, 3 * S, Searched(2, NO_WAY)).values()
-    assert {entity: stands(view) for entity, view in nodes.items()} == {
-        "node:n01": (Condition.ACTING, None, ["bmc.look"]),
-        "node:n02": (Condition.STUCK, "no way to power=off", []),
+    (plan,) = shown(engine, 3 * S, Searched(2, NO_WAY)).values()
+    assert stands(plan) == {
+        "node on n01": (Condition.ACTING, None, ["bmc.look"]),
+        "node on n02": (Condition.STUCK, "no way to power=off", []),
     }
     assert engine.deadline() is None or engine.deadline() > 4 * S
 
@@ -174,9 +256,17 @@ def test_what_is_not_planned_in_time_is_shown_as_such_and_nobody_waits_for_it_an
     searches(engine, S, 5, BOTH)
     late = S + PREVIEW_WITHIN_NS
     assert shown(engine, late - 1, Ticked()) == {}
-    (nodes,) = shown(engine, late, Ticked()).values()
-    assert [stands(view) for view in nodes.values()] == [(Condition.ACTING, PLANNED, [])] * 2
+    (plan,) = shown(engine, late, Ticked()).values()
+    assert [*stands(plan).values()] == [(Condition.ACTING, PLANNED, [])] * 2
     assert told(engine, late, Searched(1, LOOKS_UP)) == []  # The other is not sought any more.
+
+
+def test_what_is_not_planned_may_disrupt_where_anything_of_its_class_does() -> None:
+    engine = poor(load("labnode").manifest())
+    lab = Declare(OTHER, {"platform": "labnode"}, "site")
+    searches(engine, S, 5, (*ON, lab, SetDesired(OTHER, "power", "on", "site")))
+    (plan,) = shown(engine, S + PREVIEW_WITHIN_NS, Ticked()).values()
+    assert (plan.disrupted, plan.nodes) == ("n02", 1)  # No part is for the other's platform.
 
 
 def test_a_worker_that_dies_is_tried_again_for_a_preview_too() -> None:
@@ -192,6 +282,6 @@ def test_past_so_many_that_wait_a_preview_is_shown_as_it_is() -> None:
     engine = poor()
     for ticket in range(PREVIEWS_MAX):
         searches(engine, S, ticket, ON)
-    (nodes,) = shown(engine, S, Considered(99, ON)).values()
-    assert stands(nodes["node:n01"]) == (Condition.ACTING, PLANNED, [])
+    (plan,) = shown(engine, S, Considered(99, ON)).values()
+    assert stands(plan)["node on n01"] == (Condition.ACTING, PLANNED, [])
     assert sorted(shown(engine, 2 * S, Searched(1, LOOKS_UP))) == list(range(PREVIEWS_MAX))

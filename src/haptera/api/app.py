@@ -24,6 +24,7 @@ from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
 from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
+from haptera.api.planning import Planning
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.shapes import Health
 from haptera.api.sites import SiteRoutes, Sites
@@ -80,13 +81,14 @@ def endpoints(
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:
     """All routes with their scopes."""
+    planning = Planning(backend)
     yield Endpoint("GET", "/v1/health", None, _health, Contract(gives=Health))
     yield from EntityRoutes(backend, cluster).endpoints()
-    yield from BulkRoutes(backend).endpoints()
-    yield from SiteRoutes(backend, sites).endpoints()
+    yield from BulkRoutes(backend, planning).endpoints()
+    yield from SiteRoutes(backend, sites, planning).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()
-    yield from HistoryRoutes(backend).endpoints()
+    yield from HistoryRoutes(backend, planning).endpoints()
     yield from TokenRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()

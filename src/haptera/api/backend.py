@@ -13,6 +13,7 @@ from haptera.model.entity import EntityId
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.plan import Plan
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
@@ -24,6 +25,10 @@ class Backend(Protocol):
 
     @property
     def epoch(self) -> int: ...
+
+    @property
+    def radius_percent(self) -> int:
+        """So much of the nodes may be disrupted without the digest of the plan."""
 
     def revision(self) -> int: ...
 
@@ -66,8 +71,8 @@ class Backend(Protocol):
         self, changes: tuple[Change, ...], if_revision: int | None, author: Author
     ) -> Reply: ...
 
-    async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
-        """What would not be as desired with these changes; nothing is written."""
+    async def preview(self, changes: tuple[Change, ...]) -> Plan:
+        """What these changes would start; nothing is written."""
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """What is stored of it."""

@@ -13,12 +13,13 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
 from haptera.api.patching import Patcher
-from haptera.api.problems import problem, problem_view, status_of
-from haptera.api.query import DRY_RUN, TAKE, WHY
+from haptera.api.planning import UNPLANNED, Make, Planning, digest_in
+from haptera.api.problems import ProblemError, problem, problem_view, status_of
+from haptera.api.query import DIGEST, DRY_RUN, TAKE, WHY
 from haptera.api.shapes import Bulk, BulkBody, EntityPatch, Patched
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.errors import HapteraError, InputError
-from haptera.model.views import EntityView
+from haptera.model.plan import Plan
 from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import WriteError, write
 
@@ -33,14 +34,15 @@ ERRORS_MAX: Final = 20
 @dataclass(frozen=True, slots=True)
 class BulkRoutes:
     backend: Backend
+    planning: Planning
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(
             takes=BulkBody,
             gives=Bulk,
-            queries=(DRY_RUN, TAKE, WHY),
+            queries=(DRY_RUN, DIGEST, TAKE, WHY),
             also=(HTTPStatus.MULTI_STATUS,),
-            problems=(HTTPStatus.NOT_FOUND, *UNWRITTEN),
+            problems=(HTTPStatus.NOT_FOUND, *UNWRITTEN, *UNPLANNED),
             keyed=True,
         )
         path, dry = "/v1/bulk", Scope.READ
@@ -54,25 +56,28 @@ class BulkRoutes:
         body = await read_body(request, BulkBody, BULK_BODY_BYTES_MAX)
         by = author(request, caller)
         patcher = Patcher(self.backend, by.who, claim_of(request), caller.within)
-        batch = _Batch(self.backend, patcher, body.patches)
+        batch = _Batch(self.planning, patcher, body.patches, digest_in(request))
         try:
             await batch.settle(None if dry_run(request) else by, whole=body.all_or_nothing)
         except InputError as error:
             return problem(error, _shared_status(batch.problems.values()), None)
         status = HTTPStatus.MULTI_STATUS if batch.problems else HTTPStatus.OK
-        told = Bulk(self.backend.revision(), list(batch.results()), batch.views)
+        # What a plan hits may be more than what a token is limited to.
+        plans = batch.plans if caller.within is None else []
+        told = Bulk(self.backend.revision(), list(batch.results()), plans)
         return as_json(told, status=status)
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Patches, and what came of them: `problems` by their numbers, `views` as a dry run tells."""
+    """Patches, and what came of them: `problems` by their numbers, `plans` of what they start."""
 
-    backend: Backend
+    planning: Planning
     patcher: Patcher
     patches: Sequence[EntityPatch]
+    digest: str | None
     problems: dict[int, HapteraError] = field(default_factory=dict)
-    views: list[EntityView] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
 
     async def settle(self, author: Author | None, *, whole: bool) -> None:
         """Do what can be done, in as few writes as that takes; without an author, say what would.
@@ -99,20 +104,26 @@ class _Batch:
             return () if whole and (found or self.problems) else tuple(changes)
 
         try:
-            if author is not None:
-                await write(self.backend, make, author)
-            elif changes := await make():
-                self.views += filter(self.patcher.may, await self.backend.preview(changes))
-        except WriteError as error:
+            await self._write(make, author)
+        except (WriteError, ProblemError) as error:
             if whole:
                 raise
             left = [number for number in numbers if number not in found]
-            if error.cause is Cause.INVALID and len(left) > 1:
+            invalid = isinstance(error, WriteError) and error.cause is Cause.INVALID
+            if invalid and len(left) > 1:
                 for half in (left[: len(left) // 2], left[len(left) // 2 :]):
                     await self._settle(half, author, whole=False)
             else:
                 self.problems |= dict.fromkeys(left, error)
         self.problems |= found
+
+    async def _write(self, make: Make, author: Author | None) -> None:
+        backend, plans = self.planning.backend, list[Plan]()
+        if author is not None:
+            await write(backend, self.planning.checked(make, self.digest, plans), author)
+        elif changes := await make():
+            plans.append(await backend.preview(changes))
+        self.plans += plans[-1:]
 
     async def _changes(
         self, numbers: Sequence[int], found: dict[int, HapteraError]

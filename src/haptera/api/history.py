@@ -17,15 +17,24 @@ from haptera.api.endpoint import (
     Contract,
     Endpoint,
     author,
-    dry_run,
     narrowed,
     number,
 )
 from haptera.api.lines import listing
+from haptera.api.planning import UNPLANNED, Planning
 from haptera.api.problems import ProblemError
-from haptera.api.query import AT, BEFORE, DRY_RUN, LIMIT, LIMIT_DEFAULT, LIMIT_MAX, SELECT, WHY
+from haptera.api.query import (
+    AT,
+    BEFORE,
+    DIGEST,
+    DRY_RUN,
+    LIMIT,
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    SELECT,
+    WHY,
+)
 from haptera.api.shapes import Applied, Audit, Happenings, Past
-from haptera.api.sites import change_view
 from haptera.core.revert import revert
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change
@@ -35,12 +44,12 @@ from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import ALL, parse_selector
 from haptera.model.walltime import WALL_S_MAX
 from haptera.runtime.tokens import Scope
-from haptera.runtime.writing import write
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRoutes:
     backend: Backend
+    planning: Planning
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed)
@@ -52,7 +61,10 @@ class HistoryRoutes:
         contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
         contract = Contract(
-            gives=Applied, queries=(DRY_RUN, WHY), problems=(NOT_FOUND, *UNWRITTEN), keyed=True
+            gives=Applied,
+            queries=(DRY_RUN, DIGEST, WHY),
+            problems=(NOT_FOUND, *UNWRITTEN, *UNPLANNED),
+            keyed=True,
         )
         path = "/v1/revert/{revision}"
         yield Endpoint("POST", path, Scope.WRITE, self.revert, contract, dry_scope=Scope.READ)
@@ -105,15 +117,9 @@ class HistoryRoutes:
         async def make() -> tuple[Change, ...]:
             return revert(changed, self.backend.declared)
 
-        if dry_run(request):
-            revision, changes = self.backend.revision(), await make()
-            views = await self.backend.preview(changes)
-        else:
-            by = author(request, caller)
-            why = by.why or f"revert of {changed[0].revision}"
-            revision, changes = await write(self.backend, make, Author(by.who, why))
-            views = []
-        return as_json(Applied(revision, [change_view(one) for one in changes], views))
+        by = author(request, caller)
+        why = by.why or f"revert of {changed[0].revision}"
+        return as_json(await self.planning.apply(request, make, Author(by.who, why)))
 
 
 def _chosen(request: Request, caller: Caller) -> Callable[[EntityId], bool]:

@@ -13,7 +13,6 @@ from haptera.model.changes import Change, StoredEntity
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError
 from haptera.model.selector import Selector
-from haptera.model.views import EntityView
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,6 @@ class Patcher:
         entity = parse_entity(text)
         there = self.backend.declared(entity) or self.backend.entity(entity)
         return None if there is None else tag_of(self.backend, there.revision)
-
-    def may(self, view: EntityView) -> bool:
-        """Whether the caller may see an entity."""
-        return self.within is None or self.within.could_mean(parse_entity(view.entity))
 
     def _attributes(self, held: StoredEntity, patch: EntityPatch) -> Iterator[Change]:
         if not patch.attributes:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from haptera.model.plan import DIGEST_DIGITS
 from haptera.model.walltime import WALL_S_MAX
 
 # Characters of the reason that is given for a change.
@@ -28,6 +29,11 @@ class Query:
 
 DRY_RUN: Final = Query("dry_run", "1: say what would come of it, and change nothing.", Flag)
 TAKE: Final = Query("take", "1: take values over from those to whom they belong.", Flag)
+DIGEST: Final = Query(
+    "digest",
+    "The digest of the plan that is meant: it is applied only if it is the same still.",
+    Annotated[str, Meta(pattern=f"^[0-9a-f]{{{DIGEST_DIGITS}}}$")],
+)
 AGENT: Final = Query("agent", "1: also how its node's agent sees it; takes up to 2 s.", Flag)
 EXPLAIN: Final = Query(
     "explain", "1: also why its chain is as it is, or what else can be had.", Flag

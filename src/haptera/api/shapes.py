@@ -4,8 +4,18 @@ from typing import Annotated, Final
 
 import msgspec
 
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    OpenIntent,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.news import News
 from haptera.model.past import Deed, Happened, PastView
+from haptera.model.plan import Plan
 from haptera.model.views import EntityView
 from haptera.runtime.tokens import Scope
 
@@ -78,11 +88,27 @@ class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What was changed, or would be; for a dry run also the `entities` not as desired then."""
+    """What was changed, or would be, and what that starts; a `wide` plan needs its digest."""
 
     revision: int
     changes: list[ChangeView]
-    entities: list[EntityView]
+    plan: Plan
+    wide: bool
+
+
+def change_view(change: Change) -> ChangeView:
+    """One change as it is told."""
+    match change:
+        case Declare(entity):
+            return ChangeView("declare", str(entity))
+        case Undeclare(entity):
+            return ChangeView("undeclare", str(entity))
+        case SetDesired(entity, name, value):
+            return ChangeView("set", str(entity), name, value)
+        case UnsetDesired(entity, name):
+            return ChangeView("unset", str(entity), name)
+        case OpenIntent() | CloseIntent():
+            raise AssertionError("an intent is no change of what is desired")
 
 
 class EntityPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -252,11 +278,11 @@ class Patched(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Bulk(msgspec.Struct, frozen=True):
-    """What came of patches, in their order; for a dry run also the `entities` not as desired."""
+    """What came of patches, in their order, and what that starts: a plan of each write."""
 
     revision: int
     results: list[Patched]
-    entities: list[EntityView]
+    plans: list[Plan]
 
 
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
-from haptera.api.query import DRY_RUN, OWNER, TAKE, WHY
+from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of
+from haptera.api.planning import UNPLANNED, Planning
+from haptera.api.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
 from haptera.api.shapes import (
     Applied,
-    ChangeView,
     Difference,
     DifferenceView,
     Exported,
@@ -22,18 +22,8 @@ from haptera.api.shapes import (
     SiteFile,
 )
 from haptera.core.owned import Claim
-from haptera.model.changes import (
-    Change,
-    CloseIntent,
-    Declare,
-    OpenIntent,
-    SetDesired,
-    StoredEntity,
-    Undeclare,
-    UnsetDesired,
-)
+from haptera.model.changes import Change, StoredEntity
 from haptera.runtime.tokens import Scope
-from haptera.runtime.writing import write
 
 # A site as large as it may be, with room for what JSON escapes.
 SITE_BODY_BYTES_MAX: Final = 8 << 20
@@ -65,13 +55,14 @@ class SiteRoutes:
 
     backend: Backend
     sites: Sites
+    planning: Planning
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(
             takes=SiteBody,
             gives=Applied,
-            queries=(DRY_RUN, TAKE, WHY),
-            problems=UNWRITTEN,
+            queries=(DRY_RUN, DIGEST, TAKE, WHY),
+            problems=(*UNWRITTEN, *UNPLANNED),
             keyed=True,
         )
         path = "/v1/apply"
@@ -92,15 +83,8 @@ class SiteRoutes:
                 self.sites.changes, body.files, body.constants, stored, claim
             )
 
-        if dry_run(request):
-            revision = self.backend.revision()
-            changes = await make()
-            views = await self.backend.preview(changes)
-        else:
-            by = author(request, caller)
-            revision, changes = await write(self.backend, make, by, body.if_revision)
-            views = []
-        return as_json(Applied(revision, [change_view(change) for change in changes], views))
+        by = author(request, caller)
+        return as_json(await self.planning.apply(request, make, by, body.if_revision))
 
     async def diff(self, request: Request, _caller: Caller) -> Response:
         """In what a site and what is in force differ."""
@@ -115,18 +99,3 @@ class SiteRoutes:
         owner = request.query_params.get("owner")
         text = await asyncio.to_thread(self.sites.export, stored, owner)
         return as_json(Exported(revision, text))
-
-
-def change_view(change: Change) -> ChangeView:
-    """One change as it is told."""
-    match change:
-        case Declare(entity):
-            return ChangeView("declare", str(entity))
-        case Undeclare(entity):
-            return ChangeView("undeclare", str(entity))
-        case SetDesired(entity, name, value):
-            return ChangeView("set", str(entity), name, value)
-        case UnsetDesired(entity, name):
-            return ChangeView("unset", str(entity), name)
-        case OpenIntent() | CloseIntent():
-            raise AssertionError("an intent is no change of what is desired")

@@ -5,12 +5,12 @@ from collections import Counter
 import click
 
 from haptera.api.shapes import Applied
-from haptera.cli.groups import Group, planned
 from haptera.cli.main import client_of, the_access
+from haptera.cli.planning import print_groups, print_plan
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.problems import answer_problems
 from haptera.cli.sites import files_argument, site_body
-from haptera.cli.words import chain_lines, printable
+from haptera.cli.words import printable
 from haptera.client import calls
 from haptera.core.problem_line import answer_line, explained_line
 
@@ -41,6 +41,8 @@ def apply(
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return
+    if not dry_run:
+        print_groups(answer.plan)
     would = "would be " if dry_run else ""
     click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
@@ -83,18 +85,9 @@ def _plan_site(ctx: click.Context, files: tuple[str, ...], output: str) -> int:
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return 0
-    print_planned(answer)
-    return 0
-
-
-def print_planned(answer: Applied) -> None:
-    """What would be changed, and what would run then."""
     click.echo(f"{counted(answer)} at revision {answer.revision}")
-    groups = planned(answer.entities)
-    for group in groups:
-        _print_group(group)
-    if not groups:
-        click.echo("nothing would run: all is as it would be desired")
+    print_plan(answer)
+    return 0
 
 
 def counted(answer: Applied) -> str:
@@ -103,12 +96,3 @@ def counted(answer: Applied) -> str:
     each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))
     total = len(answer.changes)
     return f"{total} change{'' if total == 1 else 's'}{f' ({each})' if each else ''}"
-
-
-def _print_group(group: Group) -> None:
-    chain = group.views[0].chain
-    click.echo(f"\n{group.title} on {group.folded} ({len(group.views)})")
-    for line in chain_lines(chain):
-        click.secho(f"  {line}", fg="yellow" if "DISRUPTIVE" in line else None)
-    if not chain or group.why:
-        click.echo(f"  {group.condition}: {printable(group.why or 'no reason is known')}")

@@ -56,19 +56,6 @@ def in_front(views: Iterable[EntityView]) -> list[EntityView]:
     return [one for one in views if one.kind not in _BEHIND or one.condition not in SETTLED]
 
 
-def planned(views: Iterable[EntityView]) -> list[Group]:
-    """Groups of those that are not as desired, by title and by the whole of their chain."""
-    open_views = (view for view in views if view.condition not in SETTLED)
-    by_key = _by(
-        open_views,
-        lambda view: (title(view), tuple(map(repr, view.chain)), view.condition, view.why),
-    )
-    groups = [
-        Group(key[0], some[0].condition, some[0].why, tuple(some)) for key, some in by_key.items()
-    ]
-    return sorted(groups, key=lambda group: (group.title, group.folded))
-
-
 def title(view: EntityView) -> str:
     """What an entity is without where it is."""
     return view.kind if view.kind == "node" else f"{view.kind} {view.name}"

@@ -35,7 +35,7 @@ STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
 
 
-def run(*, directory: Path, site: Path, once: bool) -> int:
+def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     """Run the lab until interrupted; with `once`, until its check has passed or failed.
 
     Raises:
@@ -56,7 +56,7 @@ def run(*, directory: Path, site: Path, once: bool) -> int:
         lab_nodes(attributes, wanted.lab),
         parent=PARENT,
         agent=AGENT,
-        parent_arguments=_parent(wanted, constants),
+        parent_arguments={**_parent(wanted, constants), "radius_percent": radius_percent},
     )
     return asyncio.run(_run(config, site, once=once))
 

@@ -5,8 +5,9 @@ from typing import Final, assert_never
 
 import click
 
-from haptera.cli.apply import counted, print_planned
+from haptera.cli.apply import counted
 from haptera.cli.main import the_client
+from haptera.cli.planning import print_plan
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
 from haptera.client import calls
@@ -77,7 +78,8 @@ def revert(
         print_data(planned, output)
         return
     if Format(output) is Format.TABLE:
-        print_planned(planned)
+        click.echo(f"{counted(planned)} at revision {planned.revision}")
+        print_plan(planned)
     if dry_run:
         return
     if not yes:

@@ -1,11 +1,18 @@
 """`haptera serve`, `agent` and `lab`: the long-running processes; what they do is elsewhere."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Final, TypeVar
 
 import click
 
+from haptera.model.plan import RADIUS_PERCENT
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# In a lab there is nothing to be afraid for.
+EVERYTHING_PERCENT: Final = 100
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _SITE = click.Path(path_type=Path)
 _dir_option = click.option(
@@ -16,6 +23,19 @@ _dir_option = click.option(
     show_default="here",
     help="Where .haptera/ with all state is.",
 )
+
+
+def _radius_option(default: int) -> Callable[[Command], Command]:
+    """The setting of how much may be disrupted unasked."""
+    return click.option(
+        "--blast-radius",
+        "radius_percent",
+        metavar="PERCENT",
+        type=click.IntRange(0, 100),
+        default=default,
+        show_default=True,
+        help="More than this share of the nodes is not disrupted without the plan's digest.",
+    )
 
 
 @click.command()
@@ -52,6 +72,7 @@ _dir_option = click.option(
     metavar="RULE",
     help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
 )
+@_radius_option(RADIUS_PERCENT)
 def serve(
     directory: Path,
     site: Path | None,
@@ -61,12 +82,14 @@ def serve(
     hosts: tuple[str, ...],
     socket: str | None,
     let_in: tuple[str, ...],
+    radius_percent: int,
 ) -> int:
     """Run a parent: the engine, its store and its API."""
     from haptera.daemon import parent
     from haptera.daemon.settings import Ways
 
-    parent.serve(directory, site, listen, Ways(api, hosts, socket, let_in))
+    ways = Ways(api, hosts, socket, let_in)
+    parent.serve(directory, site, listen, ways, radius_percent)
     return 0
 
 
@@ -98,11 +121,12 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
 @_dir_option
 @click.option("--site", type=_SITE, required=True, help="The site file, or folder of them.")
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
-def lab(directory: Path, site: Path, once: bool) -> int:
+@_radius_option(EVERYTHING_PERCENT)
+def lab(directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     """Run a virtual cluster on this machine.
 
     A parent, and a process tree for each node; until Ctrl-C.
     """
     from haptera.cli import lab as cluster
 
-    return cluster.run(directory=directory, site=site, once=once)
+    return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)

@@ -100,7 +100,9 @@ class Engine:
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
-        self.previews = Previews(table, catalog, self.proposals, self.searches, timers)
+        self.previews = Previews(
+            table, catalog, self.proposals, self.searches, timers, self.looks.usual
+        )
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety,
             self.searches,

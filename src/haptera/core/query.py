@@ -55,7 +55,7 @@ def view(row: Row, now: int) -> EntityView:
         desired={name: DesiredView(one.value, one.owner) for name, one in row.desired.items()},
         observed=dict(sorted(observed.items())),
         condition=row.condition,
-        chain=[_link(link) for link in links],
+        chain=[link_view(link) for link in links],
         since_ms=row.lasted(now) // MS,
         why=row.why,
         error=row.error if row.quotes is None else row.quotes.error,
@@ -142,7 +142,8 @@ def _reading(row: Row, name: str, fact: Fact, by: str, now: int) -> ReadingView:
     return ReadingView(name, row.value(name, fact), by, max(0, now - fact.at) // MS)
 
 
-def _link(link: Link) -> LinkView:
+def link_view(link: Link) -> LinkView:
+    """One part of a chain as it is told."""
     match link:
         case Find(look, expect):
             return LinkView(look.path, f"looks at {look.at}", look.context, expect=expect)

@@ -28,6 +28,7 @@ from haptera.model.events import Asked, Considered, Event, Proposed, Released
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
+from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.selector import Selector
 from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
@@ -89,6 +90,7 @@ class EngineBackend:
         self._engine = engine
         self._store = store
         self.epoch = epoch
+        self.radius_percent = RADIUS_PERCENT
         tag = secrets.token_hex(_TAG_BYTES)
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
         self._deliver = around.deliver
@@ -221,13 +223,13 @@ class EngineBackend:
         text = "the disk does not answer; it may be written yet"
         return Reply(ticket, None, text, Cause.STORAGE)
 
-    async def preview(self, changes: tuple[Change, ...]) -> list[EntityView]:
+    async def preview(self, changes: tuple[Change, ...]) -> Plan:
         ticket = next(self._tickets)
         shown = await self._answer(ticket, Considered(ticket, changes), PREVIEW_WITHIN_S)
         assert isinstance(shown, Show), "the engine keeps its own time"
-        if shown.refusal is not None:
+        if shown.plan is None:
             raise refused(shown.refusal)
-        return list(shown.views)
+        return shown.plan
 
     async def _answer(
         self, ticket: int, asked: Proposed | Considered, within_s: float

@@ -55,6 +55,7 @@ from haptera.model.effects import (
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
+from haptera.model.plan import RADIUS_PERCENT
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.controllers import Controllers
@@ -88,6 +89,7 @@ def serve(
     site: Path | None,
     address: str,
     ways: Ways = WAYS,
+    radius_percent: int = RADIUS_PERCENT,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -108,6 +110,7 @@ def serve(
             own=cluster.own,
             site=None if site is None else str(site),
             ways=ways,
+            radius_percent=radius_percent,
         )
     )
 
@@ -240,6 +243,7 @@ class _Parent:
                 self._authority,
             ),
         )
+        self._backend.radius_percent = settings.radius_percent
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from haptera.model.errors import HapteraError
+from haptera.model.plan import RADIUS_PERCENT
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.places import ModulePlace
 
@@ -35,7 +36,8 @@ class Settings(msgspec.Struct, frozen=True):
 
     Nodes reach it at `address`, people and programs by the `ways`; `client` is the file that lets
     a CLI in. A first start takes `cluster` as the cluster's UUID, or makes one. A `site` file is
-    applied at the start.
+    applied at the start. More than `radius_percent` of the nodes are not disrupted by what comes
+    over the API without the digest of its plan.
     """
 
     directory: str
@@ -51,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
     constants: dict[str, str] = {}
     site: str | None = None
     ways: Ways = WAYS
+    radius_percent: int = RADIUS_PERCENT
 
 
 def check_address(address: str) -> None:

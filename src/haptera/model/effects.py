@@ -9,7 +9,7 @@ from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.news import Types
 from haptera.model.parts import Look, Step
-from haptera.model.views import EntityView
+from haptera.model.plan import Plan
 
 
 class Work(StrEnum):
@@ -74,10 +74,10 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class Show(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a `Considered`: what would not be as desired then, or why that cannot be."""
+    """The answer to a `Considered`: what that would start, or why it cannot be."""
 
     ticket: int
-    views: tuple[EntityView, ...]
+    plan: Plan | None
     refusal: str | None = None
 
 

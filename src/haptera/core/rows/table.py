@@ -140,14 +140,15 @@ class Table:
         row.desired, row.revision = dict(stored.desired), stored.revision
         return row
 
-    def copy(self) -> "Table":
-        """A draft: changes of its desired layer and its plans do not touch this table."""
-        of_cluster, of_nodes = self._modules
-        draft = Table(self._kinds, of_cluster=of_cluster, of_nodes=of_nodes)
+    def copy(self, entities: Iterable[EntityId]) -> "Table":
+        """A draft of these rows: changes of its desired layer do not touch this table."""
+        draft = Table(self._kinds)
         draft.revision = self.revision
-        for row in self:
+        for row in filter(None, map(self.get, entities)):
             copy = draft.load(_stored(row))
+            copy.resident, copy.leaving = row.resident, row.leaving
             copy.known, copy.remembered = dict(row.known), dict(row.remembered)
+            copy.reported = dict(row.reported)
         return draft
 
     def stored(self) -> tuple[StoredEntity, ...]:

@@ -1,0 +1,100 @@
+"""Writing by plan: what changes would start is told, and wide ones need its digest."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+
+from haptera.api.backend import Backend
+from haptera.api.endpoint import dry_run
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import Applied, change_view
+from haptera.model.changes import Author, Change
+from haptera.model.plan import DIGEST_DIGITS, Plan
+from haptera.runtime.writing import write
+
+_DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
+Make = Callable[[], Awaitable[tuple[Change, ...]]]
+
+# With what a plan is refused, besides what its changes are.
+UNPLANNED: Final = (HTTPStatus.PRECONDITION_REQUIRED,)
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What disrupts more than the backend's `radius_percent` of the nodes needs its digest."""
+
+    backend: Backend
+
+    async def apply(
+        self, request: Request, make: Make, author: Author, if_revision: int | None = None
+    ) -> Applied:
+        """Write what `make` makes of the present state, or only say what that would start.
+
+        Raises:
+            ProblemError: it is not what its digest says, or it needs one.
+            HapteraError: it cannot be written.
+        """
+        plans: list[Plan] = []
+        if dry_run(request):
+            revision, changes = self.backend.revision(), await make()
+            plans.append(await self.backend.preview(changes))
+        else:
+            checked = self.checked(make, digest_in(request), plans)
+            revision, changes = await write(self.backend, checked, author, if_revision)
+        views = [change_view(one) for one in changes]
+        return Applied(revision, views, plans[-1], self.is_wide(plans[-1]))
+
+    def checked(self, make: Make, digest: str | None, plans: list[Plan]) -> Make:
+        """As `make`, refused unless it may be written so; `plans` gets what it starts, each time.
+
+        Raises:
+            ProblemError: then, by what is returned: see `apply`.
+        """
+
+        async def made() -> tuple[Change, ...]:
+            changes = await make()
+            plans.append(await self.backend.preview(changes))
+            self._check(plans[-1], digest)
+            return changes
+
+        return made
+
+    def is_wide(self, plan: Plan) -> bool:
+        """Whether a plan needs its digest."""
+        return plan.is_wide(self.backend.radius_percent)
+
+    def _check(self, plan: Plan, digest: str | None) -> None:
+        if digest is None and self.is_wide(plan):
+            raise ProblemError(
+                HTTPStatus.PRECONDITION_REQUIRED,
+                f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes, more than"
+                f" {self.backend.radius_percent} %: {plan.disrupted}",
+                where="the plan",
+                do="look at its plan (haptera plan, or dry_run=1), then name that by its digest:"
+                " --digest HEX, or digest=HEX",
+            )
+        if digest is not None and digest != plan.digest:
+            raise ProblemError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"the plan {digest} no longer holds: what it stands on has changed,"
+                f" and it is {plan.digest} now",
+                where="digest in the query",
+                do="plan again, look at what differs, and name the new plan's digest",
+            )
+
+
+def digest_in(request: Request) -> str | None:
+    """The digest that the query names, if it does."""
+    text = request.query_params.get("digest")
+    if text is not None and _DIGEST.fullmatch(text) is None:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            f"{text!r} is no digest",
+            where="digest in the query",
+            do=f"send the {DIGEST_DIGITS} digits that the plan ends with",
+        )
+    return text

@@ -1,0 +1,183 @@
+"""Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from haptera.core.catalog import Catalog
+from haptera.core.draft import NODE, Case, Draft, folded, title
+from haptera.core.factors import factors_of
+from haptera.core.limits import MS
+from haptera.core.outcomes import Outcomes
+from haptera.core.query import link_view
+from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.core.scope import Memory
+from haptera.core.searches import PLANNED
+from haptera.core.usual import Usual
+from haptera.kinds import service
+from haptera.kinds.node import Busy, busy
+from haptera.kinds.service import Run
+from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
+from haptera.model.entity import EntityId
+from haptera.model.nodeset import fold
+from haptera.model.parts import Step
+from haptera.model.plan import AtMost, Plan, PlanGroup, Worst, digest_of
+from haptera.model.selector import fold_entities
+from haptera.model.views import Condition
+
+_SETTLED = (Condition.CONVERGED, Condition.IDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A case with its plan and all that may come of it; None: they are being sought still."""
+
+    case: Case
+    plan: Chain | NoChain | None
+    outcomes: Outcomes | None
+
+
+def plan_of(
+    table: Table, catalog: Catalog, usual: Usual, draft: Draft, answered: Iterable[Answered]
+) -> Plan:
+    """What changes would start, as it is told."""
+    alike: dict[tuple[object, ...], list[Answered]] = {}
+    for one in answered:
+        alike.setdefault(_likeness(one), []).append(one)
+    groups, disrupted = list[PlanGroup](), dict[str, None]()
+    for some in alike.values():
+        rows = [row for one in some for row in one.case.rows]
+        nodes = _nodes(rows) if _disrupts(some[0]) else []
+        disrupted |= dict.fromkeys(nodes)
+        groups.append(_group(some[0], rows, nodes, table, usual))
+    told = Plan(
+        "",
+        sorted(draft.rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
+        sorted(groups, key=lambda one: (one.of, one.on or "")),
+        _anyway(
+            table, {row.id for some in alike.values() for one in some for row in one.case.rows}
+        ),
+        sum(row.id.kind == NODE for row in table),
+        fold(disrupted) if disrupted else None,
+        len(disrupted),
+        _sums(catalog, {one.row.kind.name for one in draft.cases}),
+    )
+    return msgspec.structs.replace(told, digest=digest_of(told))
+
+
+def _likeness(one: Answered) -> tuple[object, ...]:
+    """What members of a group share: the title, what their chain depends on, and the chain."""
+    state = tuple(_state(one.case).items())
+    goal = tuple(sorted(one.case.goal.items()))
+    way = one.plan.links if isinstance(one.plan, Chain) else _standing(one.plan)
+    return title(one.case.row.id), state, goal, way, one.outcomes
+
+
+def _group(
+    one: Answered, rows: Collection[Row], disrupted: Collection[str], table: Table, usual: Usual
+) -> PlanGroup:
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    took = {link.part.path: usual.of(link.part.path) for link in links}
+    condition, why = _standing(one.plan)
+    hit = [*_running(table, disrupted)]
+    waits = [*_busy(table, disrupted)]
+    return PlanGroup(
+        title(one.case.row.id),
+        folded(row.id for row in rows),
+        len(rows),
+        _state(one.case),
+        dict(sorted(one.case.goal.items())),
+        condition,
+        why,
+        [link_view(link) for link in links],
+        one.plan.cost if isinstance(one.plan, Chain) else None,
+        sum(took[link.part.path] or 0 for link in links) // MS,
+        [path for path, took_ns in took.items() if took_ns is None],
+        _worst(one, len(rows)),
+        fold_entities(hit) if hit else None,
+        fold(waits) if waits else None,
+    )
+
+
+def _state(case: Case) -> dict[str, str]:
+    """How the variables stand that the chain depends on."""
+    within = factors_of(case.domain, case.goal, Memory.TRUSTED).whole.fields
+    state: dict[str, str] = {}
+    for field in within:
+        memory = field.memory(case.state)
+        held = field.value(case.state) or (memory and f"{memory}?")
+        state[field.name] = held or field.values[0]
+    return state
+
+
+def _standing(plan: Chain | NoChain | None) -> tuple[Condition, str | None]:
+    if plan is None:
+        return Condition.ACTING, PLANNED
+    if isinstance(plan, Chain):
+        return Condition.ACTING, None
+    waits = plan.reason.kind is ReasonKind.WAITS
+    return (Condition.WAITING if waits else Condition.STUCK), plan.reason.text
+
+
+def _worst(one: Answered, count: int) -> Worst | None:
+    """What may come of it at the worst, where the chain begins with a look."""
+    first = one.plan.links[:1] if isinstance(one.plan, Chain) else ()
+    if one.outcomes is None or not any(isinstance(link, Find) for link in first):
+        return None
+    return Worst(
+        [*one.outcomes.looked],
+        [
+            AtMost(step.path, link_view(Do(step)).does, step.disruptive, count)
+            for step in one.outcomes.steps
+        ],
+        count if one.outcomes.stuck else 0,
+        one.outcomes.whole,
+    )
+
+
+def _disrupts(one: Answered) -> bool:
+    """Whether a disruptive step may be taken; so it may where that was not worked out."""
+    if one.outcomes is not None and one.outcomes.whole:
+        return _any_disruptive(one.outcomes.steps)
+    return _any_disruptive(one.case.domain.steps)
+
+
+def _any_disruptive(steps: Iterable[Step]) -> bool:
+    return any(step.disruptive for step in steps)
+
+
+def _nodes(rows: Iterable[Row]) -> list[str]:
+    return [row.id.node for row in rows if row.id.node is not None]
+
+
+def _running(table: Table, nodes: Iterable[str]) -> Iterator[EntityId]:
+    """The services that run on these nodes, or did when they were last seen."""
+    for row in (row for name in nodes for row in table.on(name)):
+        if row.kind is service.kind:
+            fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
+            if fact is not None and fact.value == Run.RUNNING:
+                yield row.id
+
+
+def _busy(table: Table, nodes: Iterable[str]) -> Iterator[str]:
+    """Those of these nodes that have jobs, or had when they were last seen."""
+    for row in (row for name in nodes for row in table.on(name)[:1]):
+        fact = row.known.get(busy.name) or row.remembered.get(busy.name)
+        if fact is not None and fact.value == Busy.BUSY:
+            yield row.id.name
+
+
+def _anyway(table: Table, grouped: Collection[EntityId]) -> dict[str, int]:
+    """How many others are not as desired, by where they stand."""
+    rows = (row for row in table if row.declared and row.id not in grouped)
+    counts = Counter(row.condition for row in rows if row.condition not in _SETTLED)
+    return {condition.value: counts[condition] for condition in Condition if counts[condition]}
+
+
+def _sums(catalog: Catalog, kinds: Collection[str]) -> dict[str, str]:
+    """What the parts of each module sum up to that serves these kinds."""
+    serving = {part.module for part in catalog.parts() if part.kind in kinds}
+    return {name: f"{catalog.sums[name].digest:016x}" for name in sorted(serving)}

@@ -1,0 +1,131 @@
+"""What changes would start, as it is told to people and programs, saved, and compared."""
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from haptera.model.views import Condition, LinkView
+
+# Hexadecimal digits of a digest: enough that two plans never share one, few enough to be typed.
+DIGEST_DIGITS: Final = 12
+# More than this share of the nodes, in percent, is not disrupted without the plan's digest.
+RADIUS_PERCENT: Final = 10
+# Whoever disrupts no more nodes than this is never asked, however few nodes there are.
+UNASKED_MAX: Final = 1
+
+
+class Rewrite(msgspec.Struct, frozen=True, gc=False):
+    """One change of what is desired, the same of all entities `of` this title `on` these nodes.
+
+    Without a `name` they are declared or undeclared themselves, and the values are their
+    attributes, as a JSON object. A value that is None is not there. `on` is None for what is the
+    whole cluster's.
+    """
+
+    of: str
+    on: str | None
+    entities: int
+    name: str | None
+    before: str | int | None
+    owner_before: str | None
+    after: str | int | None
+    owner: str | None
+
+
+class AtMost(msgspec.Struct, frozen=True, gc=False):
+    """A step that so many of a group's entities would take at the most, whatever looks find."""
+
+    part: str
+    does: str
+    disruptive: bool
+    entities: int
+
+
+class Worst(msgspec.Struct, frozen=True, gc=False):
+    """What may come of a group whose chain begins with a look, for each step by itself.
+
+    `unknown` are the variables that would be looked at; `stuck` entities at most would find no
+    way on. Without `whole` there is more that may come than was followed.
+    """
+
+    unknown: list[str]
+    steps: list[AtMost]
+    stuck: int
+    whole: bool
+
+
+class PlanGroup(msgspec.Struct, frozen=True, gc=False):
+    """Entities that stand alike, should be alike, and get there by the same chain.
+
+    `state` holds what the chain depends on: `x?` is remembered. Without a `chain`, `why` says why
+    there is none. It usually takes `usual_ms`, as far as its parts were measured; those that were
+    not are `unmeasured`. `services` run on nodes that would be disrupted, and would be hit;
+    `busy` nodes have jobs, whose end is waited for.
+    """
+
+    of: str
+    on: str | None
+    entities: int
+    state: dict[str, str]
+    goal: dict[str, str]
+    condition: Condition
+    why: str | None
+    chain: list[LinkView]
+    cost: int | None
+    usual_ms: int
+    unmeasured: list[str]
+    worst: Worst | None
+    services: str | None
+    busy: str | None
+
+    @property
+    def title(self) -> str:
+        """Which entities, in words."""
+        return self.of if self.on is None else f"{self.of} on {self.on}"
+
+
+class Plan(msgspec.Struct, frozen=True, gc=False):
+    """What changes would start: entities that are told to go elsewhere by these, grouped.
+
+    `anyway` counts, by condition, those that are not as desired already, and are no part of it.
+    `disrupted` are the nodes that a disruptive step would run on, or may in the worst case.
+    `parts` has for each module that could do any of it what its parts sum up to.
+    """
+
+    digest: str
+    rewrites: list[Rewrite]
+    groups: list[PlanGroup]
+    anyway: dict[str, int]
+    nodes: int
+    disrupted: str | None
+    disrupted_nodes: int
+    parts: dict[str, str]
+
+    def is_wide(self, radius_percent: int) -> bool:
+        """Whether more nodes may be disrupted than is done without its digest.
+
+        >>> plan = Plan("", [], [], {}, nodes=40, disrupted="n[1-5]", disrupted_nodes=5, parts={})
+        >>> plan.is_wide(10), plan.is_wide(20)
+        (True, False)
+        """
+        many = self.disrupted_nodes * 100 > self.nodes * radius_percent
+        return many and self.disrupted_nodes > UNASKED_MAX
+
+
+def digest_of(plan: Plan) -> str:
+    """What stands for all that a plan rests on and would do; not for how long it may take."""
+    told = [
+        plan.rewrites,
+        [(one.of, one.on, one.state, one.goal, _way(one), one.services) for one in plan.groups],
+        plan.disrupted,
+        plan.parts,
+    ]
+    text = msgspec.json.encode(told, order="deterministic")
+    return hashlib.blake2b(text, digest_size=DIGEST_DIGITS // 2).hexdigest()
+
+
+def _way(group: PlanGroup) -> list[tuple[str, str | None]] | str | None:
+    if not group.chain:
+        return group.why
+    return [(link.part, link.expect) for link in group.chain]
