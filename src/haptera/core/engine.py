@@ -100,16 +100,14 @@ class Engine:
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
-        self.previews = Previews(
-            table, catalog, self.proposals, self.searches, timers, self.looks.usual
-        )
+        usual = self.looks.usual
+        self.previews = Previews(table, catalog, self.proposals, self.searches, timers, usual)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety,
             self.searches,
         )  # fmt: skip
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        usual = self.looks.usual
         self.agents = Agents(side, near, self.decisions, self.contests, self.safety, usual)
         self._permits_told = self.gate.permits()
         self.takeover = Takeover(side, catalog, table, supervisor, self.answers, self.links, here)
