@@ -41,8 +41,6 @@ def apply(
     if Format(output) is not Format.TABLE:
         print_data(answer, output)
         return
-    if not dry_run:
-        print_groups(answer.plan)
     would = "would be " if dry_run else ""
     click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
