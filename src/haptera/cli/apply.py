@@ -48,6 +48,8 @@ def apply(
             value = "" if change.name is None else f" {change.name}"
             value += "" if change.value is None else f"={printable(str(change.value))}"
             click.echo(f"  {change.does} {change.entity}{value}")
+    else:
+        print_groups(answer.plan)
 
 
 @click.command()
