@@ -120,12 +120,10 @@ class Worlds:
     domain: Domain
     steps: set[str] = field(default_factory=set)
     stuck: bool = False
-    ways: int = 0
 
     def go(self) -> None:
         start = self.model.start(self.question.observed, self.question.remembered)
         for world in self._worlds(start):
-            self.ways += 1
             self._run(start, world, frozenset())
 
     def _worlds(self, start: State) -> Iterator[State]:
@@ -137,7 +135,7 @@ class Worlds:
             yield dict(zip(choices, values, strict=True))
 
     def _findable(self, name: str) -> list[str]:
-        looks = (look for look in self.model.looks() if look.at == name)
+        looks = (look for look in self.model.looks if look.at == name)
         return sorted({value for look in looks for value in look.outcomes}) or ["-"]
 
     def _run(self, state: State, world: State, seen: frozenset[object]) -> None:
