@@ -73,7 +73,7 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
     help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
 )
 @_radius_option(RADIUS_PERCENT)
-def serve(
+def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
     site: Path | None,
     listen: str,
