@@ -26,7 +26,7 @@ from haptera.core.usual import Usual
 from haptera.core.word import Field
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
-from haptera.model.changes import Change, Declare, SetDesired
+from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import Search, Show
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -41,7 +41,7 @@ from haptera.model.events import (
 from haptera.model.facts import Fact, Method
 from haptera.model.nodeset import expand
 from haptera.model.parts import Manifest
-from haptera.model.plan import Plan, PlanGroup
+from haptera.model.plan import AtMost, Plan, PlanGroup, Rewrite, Worst
 from haptera.model.views import Condition
 from haptera.modules import load
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
@@ -54,6 +54,7 @@ WHAT = {
     "busy": ("free", "busy"),
     "run": ("stopped", "running", "failed"),
 }
+LAB, WEB = node_id("n1"), EntityId("service", "web", "n1")
 ON = (SetDesired(NODE, "power", "on", "site"),)
 BOTH = (*ON, Declare(OTHER, ATTRIBUTES, "site"), SetDesired(OTHER, "power", "off", "site"))
 LOOKS_UP = ToldChain((("bmc.look", "on"),), optimal=True, doubts=False, expanded=2)
@@ -85,16 +86,18 @@ def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
         random.choice([row.known, row.remembered, {}])[name] = fact
 
 
-def previewed(table: Table, *changes: Change, usual: Usual | None = None) -> Plan:
+def previewed(
+    table: Table, *changes: Change, usual: Usual | None = None, catalog: Catalog = CATALOG
+) -> Plan:
     """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
-    proposals = Proposals(table, KINDS, Policies(table, CATALOG))
+    proposals = Proposals(table, KINDS, Policies(table, catalog))
     searches = Searches(SIDE, timers)
-    previews = Previews(table, CATALOG, proposals, searches, timers, usual or Usual())
-    CATALOG.begin_turn()
+    previews = Previews(table, catalog, proposals, searches, timers, usual or Usual())
+    catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
-        CATALOG.begin_turn()
+        catalog.begin_turn()
         previews.tend(turn)
     (show,) = turn.effects
     assert isinstance(show, Show)
@@ -163,6 +166,8 @@ def test_what_goes_there_anyway_is_counted_apart() -> None:
     (other,) = shown(engine, S, Considered(6, BOTH[1:])).values()
     assert (stands(same), same.anyway) == ({}, {"waiting": 1})
     assert (list(stands(other)), other.anyway) == (["node on n02"], {"waiting": 1})
+    (none,) = shown(engine, S, Considered(7, (UnsetDesired(NODE, "power"),))).values()
+    assert (stands(none), none.anyway) == ({}, {})
 
 
 @given(st.randoms(use_true_random=False))
@@ -285,3 +290,84 @@ def test_past_so_many_that_wait_a_preview_is_shown_as_it_is() -> None:
     (plan,) = shown(engine, S, Considered(99, ON)).values()
     assert stands(plan)["node on n01"] == (Condition.ACTING, PLANNED, [])
     assert sorted(shown(engine, 2 * S, Searched(1, LOOKS_UP))) == list(range(PREVIEWS_MAX))
+
+
+def known(table: Table, entity: EntityId, **values: str) -> None:
+    row = table.get(entity)
+    assert row is not None
+    for name, value in values.items():
+        row.known[name] = Fact(value, "m", Method.READ, S, 0)
+
+
+def lab_node(**values: str) -> Table:
+    """A node of the lab that should be on and was seen so, with a service that runs."""
+    table = Table(KINDS)
+    table.apply(Declare(LAB, {"platform": "labnode"}, "site"), 1)
+    table.apply(SetDesired(LAB, "power", "on", "site"), 1)
+    table.apply(Declare(WEB, {}, "site"), 1)
+    table.apply(SetDesired(WEB, "run", "running", "site"), 1)
+    known(table, LAB, **values)
+    if "agent" in values:
+        known(table, WEB, run="running")
+    return table
+
+
+def test_who_is_hit_and_who_is_waited_for_is_named() -> None:
+    off = SetDesired(LAB, "power", "off", "site")
+    (free,) = previewed(lab_node(power="on", agent="up", busy="free"), off).groups
+    assert (free.services, free.busy, free.worst) == ("service:web@n1", None, None)
+    (busy,) = previewed(lab_node(power="on", agent="up", busy="busy"), off).groups
+    assert (busy.services, busy.busy) == ("service:web@n1", "n1")
+    (unseen,) = previewed(lab_node(), off).groups
+    assert (unseen.services, unseen.busy) == (None, None)
+
+
+def test_the_worst_is_told_where_a_chain_begins_with_a_look() -> None:
+    (group,) = previewed(lab_node(), SetDesired(LAB, "power", "off", "site")).groups
+    does = "brings power to off"
+    assert group.worst == Worst(
+        ["power"], [AtMost("labnode.switch_off", does, disruptive=True, entities=1)], 0, whole=True
+    )
+
+
+def test_how_long_it_takes_is_the_sum_of_what_was_measured() -> None:
+    usual = Usual()
+    table = lab_node(power="off")
+    up = SetDesired(LAB, "agent", "up", "site")
+    table.apply(SetDesired(LAB, "power", "off", "site"), 1)
+    (before,) = previewed(table, up, SetDesired(LAB, "power", "on", "site"), usual=usual).groups
+    assert [link.part for link in before.chain] == ["labnode.switch_on", "sync.hear"]
+    assert (before.usual_ms, before.unmeasured) == (0, ["labnode.switch_on", "sync.hear"])
+    usual.took("labnode.switch_on", 2 * S)
+    (after,) = previewed(table, up, SetDesired(LAB, "power", "on", "site"), usual=usual).groups
+    assert (after.usual_ms, after.unmeasured) == (2_000, ["sync.hear"])
+
+
+def test_a_service_that_is_no_longer_declared_is_stopped() -> None:
+    table = lab_node(power="on", agent="up")
+    (group,) = previewed(table, Undeclare(WEB)).groups
+    assert (group.title, group.goal) == ("service web on n1", {"run": "stopped"})
+    assert [link.part for link in group.chain] == ["service.stop"]
+
+
+def test_what_is_on_a_node_goes_elsewhere_with_its_attributes() -> None:
+    table = lab_node(power="off")
+    (group,) = previewed(table, Declare(LAB, {"platform": "other"}, "site")).groups
+    assert (group.title, group.condition) == ("node on n1", Condition.STUCK)
+
+
+def test_what_is_rewritten_is_told_once_for_all_of_which_it_is_so() -> None:
+    table = lab_node()
+    other = node_id("n2")
+    changes = [
+        Declare(other, {"rack": "r2"}, "site"),
+        *(SetDesired(one, "power", "off", "user:eve") for one in (LAB, other)),
+        UnsetDesired(WEB, "run"),
+    ]
+    on_site, off_eve = ("on", "site"), ("off", "user:eve")
+    assert previewed(table, *changes).rewrites == [
+        Rewrite("node", "n2", 1, None, None, None, '{"rack":"r2"}', "site"),
+        Rewrite("node", "n1", 1, "power", *on_site, *off_eve),
+        Rewrite("node", "n2", 1, "power", None, None, *off_eve),
+        Rewrite("service web", "n1", 1, "run", "running", "site", None, None),
+    ]

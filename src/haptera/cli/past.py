@@ -1,22 +1,27 @@
 """`haptera history` and `revert`: who changed what, when and why, and undoing it."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, assert_never
 
 import click
 
-from haptera.cli.apply import counted
+from haptera.api.shapes import Applied
+from haptera.cli.apply import counted, show_planned
+from haptera.cli.confirming import type_digest
 from haptera.cli.main import the_client
-from haptera.cli.planning import print_plan
+from haptera.cli.plan_file import PlanFile, save_plan
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
 from haptera.client import calls
 from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold
 from haptera.model.past import Changed, Deed, Happened, Sort
 from haptera.model.walltime import utc_text, utc_text_s
 
 _SHOWN: Final = 100
+_PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -60,35 +65,57 @@ def history(
 @click.command()
 @click.argument("revision", type=click.IntRange(1))
 @click.option("--dry-run", is_flag=True, help="Only show what would be changed and would run.")
+@click.option("--save", metavar="FILE", type=_PATH, help="Only save it, for `apply --plan FILE`.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("-m", "--why", help="Why, for whoever reads the history.")
 @output_option
 @click.pass_context
 def revert(
-    ctx: click.Context, revision: int, dry_run: bool, yes: bool, why: str | None, output: str
+    ctx: click.Context,
+    revision: int,
+    dry_run: bool,
+    save: Path | None,
+    yes: bool,
+    why: str | None,
+    output: str,
 ) -> None:
-    """Undo the write that made REVISION, where nothing of it was changed since.
+    r"""Undo the write that made REVISION, where nothing of it was changed since.
 
     Each value becomes what it was before, and belongs to whom it did. What would run is shown
-    first.
+    first, and only that is done. What may disrupt more than a tenth of the nodes is not done by
+    --yes: type the digest of its plan, or save the plan and apply that.
+
+    \b
+    Examples:
+      haptera revert 168 --dry-run
+      haptera revert 168 --save back.plan; haptera apply --plan back.plan
     """
     client = the_client(ctx)
     planned = client.ask(calls.revert(revision, dry_run=True))
-    if dry_run and Format(output) is not Format.TABLE:
-        print_data(planned, output)
+    if save is not None:
+        save_plan(save, PlanFile(planned.plan, 1, revert=revision))
+    only_shown = dry_run or save is not None
+    if only_shown or Format(output) is Format.TABLE:
+        show_planned(planned, output)
+    if only_shown:
         return
-    if Format(output) is Format.TABLE:
-        click.echo(f"{counted(planned)} at revision {planned.revision}")
-        print_plan(planned)
-    if dry_run:
-        return
-    if not yes:
-        click.confirm("\nrevert it?", abort=True, err=True)
-    answer = client.ask(calls.revert(revision, why=why))
+    _agree(planned, unasked=yes)
+    answer = client.ask(calls.revert(revision, digest=planned.plan.digest, why=why))
     if Format(output) is Format.TABLE:
         click.echo(f"{counted(answer)} written (revision {answer.revision})")
     else:
         print_data(answer, output)
+
+
+def _agree(planned: Applied, *, unasked: bool) -> None:
+    """Have a person agree to it, unless it may go `unasked`."""
+    if planned.wide and unasked:
+        do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"
+        raise HapteraError("it may disrupt too many nodes to be done unseen", do=do)
+    if planned.wide:
+        type_digest(planned.plan)
+    elif not unasked:
+        click.confirm("\nrevert it?", abort=True, err=True)
 
 
 def _print_rows(data: object, rows: list[tuple[str, ...]], output: str) -> None:

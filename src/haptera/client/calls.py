@@ -1,7 +1,8 @@
 """All calls of the API, each said once: a client of either sort sends them.
 
 What is left out (None) is not sent. A `why` is kept in the history; with `take`, values are taken
-over from those to whom they belong; with `dry_run`, nothing is changed.
+over from those to whom they belong; with `dry_run`, nothing is changed; with a `digest`, it is
+done only if that is the plan's.
 """
 
 from collections.abc import Iterable, Mapping
@@ -112,10 +113,11 @@ def patch(
     all_or_nothing: bool = False,
     dry_run: bool = False,
     take: bool = False,
+    digest: str | None = None,
     why: str | None = None,
 ) -> Call[Bulk]:
     """Patch many entities in one write, each answered for by itself, or all or nothing."""
-    query = _query(dry_run=dry_run, take=take, why=why)
+    query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
     return Call("POST", path("bulk"), Bulk, query, BulkBody([*patches], all_or_nothing))
 
 
@@ -125,10 +127,16 @@ def retry(name: str, *, why: str | None = None) -> Call[Retried]:
 
 
 def apply(
-    site: SiteBody, *, dry_run: bool = False, take: bool = False, why: str | None = None
+    site: SiteBody,
+    *,
+    dry_run: bool = False,
+    take: bool = False,
+    digest: str | None = None,
+    why: str | None = None,
 ) -> Call[Applied]:
     """Make a site what the cluster should be."""
-    return Call("POST", path("apply"), Applied, _query(dry_run=dry_run, take=take, why=why), site)
+    query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
+    return Call("POST", path("apply"), Applied, query, site)
 
 
 def diff(site: SiteBody) -> Call[Difference]:
@@ -188,9 +196,11 @@ def audit(*, limit: int | None = None) -> Call[Audit]:
     return Call("GET", path("audit"), Audit, _query(limit=limit))
 
 
-def revert(revision: int, *, dry_run: bool = False, why: str | None = None) -> Call[Applied]:
+def revert(
+    revision: int, *, dry_run: bool = False, digest: str | None = None, why: str | None = None
+) -> Call[Applied]:
     """Undo the write that made a revision."""
-    query = _query(dry_run=dry_run, why=why)
+    query = _query(dry_run=dry_run, digest=digest, why=why)
     return Call("POST", path("revert", str(revision)), Applied, query)
 
 

@@ -43,10 +43,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What changes rewrite, and the cases that they make."""
+    """What changes rewrite, the cases that they make, and whom they would have stay as they are."""
 
     rewrites: list[Rewrite]
     cases: list[Case]
+    stays: Collection[EntityId]
 
 
 def draft(table: Table, catalog: Catalog, changes: Collection[Change]) -> Draft:
@@ -59,13 +60,16 @@ def draft(table: Table, catalog: Catalog, changes: Collection[Change]) -> Draft:
         else:
             drafted.apply(change, 0)
     cases: dict[tuple[object, ...], Case] = {}
+    stays: dict[EntityId, None] = {}
     for entity in sorted(reached, key=str):
         row = drafted.get(entity)
-        if row is None or (case := _case(row, drafted, table, catalog)) is None:
-            continue
-        key = title(entity), case.domain, case.state, tuple(sorted(case.goal.items()))
-        cases.setdefault(key, case).rows.append(row)
-    return Draft(_rewrites(reached, table, drafted), [*cases.values()])
+        case = None if row is None else _way(row, _node_of(row, drafted, table), catalog)
+        if row is None or case is None:
+            stays[entity] = None
+        elif not _goes_anyway(case, table, catalog):
+            key = title(entity), case.domain, case.state, tuple(sorted(case.goal.items()))
+            cases.setdefault(key, case).rows.append(row)
+    return Draft(_rewrites(reached, table, drafted), [*cases.values()], stays)
 
 
 def title(entity: EntityId) -> str:
@@ -92,22 +96,10 @@ def _reached(table: Table, changes: Iterable[Change]) -> dict[EntityId, None]:
     return reached
 
 
-def _case(row: Row, drafted: Table, table: Table, catalog: Catalog) -> Case | None:
-    """Where a row would have to go by these changes; None: nowhere, or there it goes anyway."""
+def _way(row: Row, on: Row | None, catalog: Catalog) -> Case | None:
+    """The row's way to its goal, as it stands; None where there is none to go."""
     if row.resident and row.id.node is None:
         return None
-    after = _stand(row, _node_of(row, drafted, table), catalog)
-    if after is None:
-        return None
-    there = table.get(row.id)
-    before = None if there is None else _stand(there, table.node_of(there), catalog)
-    if before is not None and _question(before) == _question(after):
-        return None
-    return after
-
-
-def _stand(row: Row, on: Row | None, catalog: Catalog) -> Case | None:
-    """The row's way to its goal as it is; None where there is none to go."""
     domain = catalog.domain(row, on)
     goal = goal_of(row, domain)
     if not goal:
@@ -116,8 +108,13 @@ def _stand(row: Row, on: Row | None, catalog: Catalog) -> Case | None:
     return None if domain.meets(state, goal) else Case(row, on, domain, state, goal, [])
 
 
-def _question(case: Case) -> tuple[Domain, int, Mapping[str, str]]:
-    return case.domain, case.state, case.goal
+def _goes_anyway(case: Case, table: Table, catalog: Catalog) -> bool:
+    """Whether it goes that way as things are, without any change."""
+    there = table.get(case.row.id)
+    now = None if there is None else _way(there, table.node_of(there), catalog)
+    return now is not None and (now.domain, now.state, now.goal) == (
+        case.domain, case.state, case.goal,
+    )  # fmt: skip
 
 
 def _node_of(row: Row, drafted: Table, table: Table) -> Row | None:

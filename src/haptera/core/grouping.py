@@ -57,9 +57,7 @@ def plan_of(
         "",
         sorted(draft.rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
         sorted(groups, key=lambda one: (one.of, one.on or "")),
-        _anyway(
-            table, {row.id for some in alike.values() for one in some for row in one.case.rows}
-        ),
+        _anyway(table, {*draft.stays, *(row.id for one in draft.cases for row in one.rows)}),
         sum(row.id.kind == NODE for row in table),
         fold(disrupted) if disrupted else None,
         len(disrupted),
@@ -170,9 +168,9 @@ def _busy(table: Table, nodes: Iterable[str]) -> Iterator[str]:
             yield row.id.name
 
 
-def _anyway(table: Table, grouped: Collection[EntityId]) -> dict[str, int]:
+def _anyway(table: Table, told: Collection[EntityId]) -> dict[str, int]:
     """How many others are not as desired, by where they stand."""
-    rows = (row for row in table if row.declared and row.id not in grouped)
+    rows = (row for row in table if row.declared and row.id not in told)
     counts = Counter(row.condition for row in rows if row.condition not in _SETTLED)
     return {condition.value: counts[condition] for condition in Condition if counts[condition]}
 

@@ -1,0 +1,34 @@
+"""The options of what writes: what it takes, by which plan, and why."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
+
+import click
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Whether what others own is taken, the digest of the plan that is meant, and why."""
+
+    take: bool
+    digest: str | None
+    why: str | None
+
+
+def terms_options(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Give a command --take, --digest and --why, as its `terms`."""
+
+    @click.option("--take", is_flag=True, help="Also what belongs to other owners.")
+    @click.option("--digest", metavar="HEX", help="The digest of the plan that is meant.")
+    @click.option("-m", "--why", help="Why, for whoever reads the history.")
+    @wraps(command)
+    def with_terms(
+        *given: object, take: bool, digest: str | None, why: str | None, **named: object
+    ) -> Result:
+        return command(*given, terms=Terms(take, digest, why), **named)
+
+    return with_terms

@@ -1,0 +1,140 @@
+"""Plans as a person types them: saved and applied, named by a digest, asked for at a terminal."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, USAGE
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import node_id
+from haptera.model.views import Condition
+from tests.api.serving import WITHIN_S, serving
+from tests.cli.rig import command
+from tests.cli.test_commands import CHAIN, point_at, typed
+
+NODES = [f"n{number}" for number in range(1, 21)]
+SITE = """\
+cluster: quick
+nodes: {"n[1-20]": {}}
+desired: {"n[1-20]": {power: off}}
+"""
+
+pytestmark = pytest.mark.net
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    """Twenty nodes that are on; whatever is changed disrupts three of them."""
+    nodes = [Declare(node_id(one), {}, "site") for one in NODES]
+    with serving(*nodes, *(SetDesired(one.entity, "power", "on", "site") for one in nodes)) as one:
+        one.backend.disrupts = NODES[:3]
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        (tmp_path / "site.yaml").write_text(SITE)
+        monkeypatch.chdir(tmp_path)
+        yield one
+
+
+def digest(capsys, *words):
+    _, out, _ = typed(capsys, *words, "-o", "json")
+    return json.loads(out)["plan"]["digest"]
+
+
+def at_terminal(given, *words):
+    """As typed where standard input is a terminal, with what is entered when it asks."""
+    ours, theirs = os.openpty()
+    try:
+        with subprocess.Popen(
+            command(*words), stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            os.write(ours, f"{given}\n".encode())
+            out, errors = process.communicate(timeout=WITHIN_S)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return process.returncode, out, errors
+
+
+def test_without_a_terminal_what_is_wide_needs_its_digest(cluster, capsys):
+    code, out, errors = typed(capsys, "apply", "site.yaml")
+    assert (code, out, cluster.backend.revision()) == (REFUSED, "", 40)
+    assert errors.splitlines()[0] == (
+        "error: this disrupts up to 3 of 20 nodes, more than 10 %: n[1-3]"
+    )
+    named = digest(capsys, "plan", "site.yaml")
+    code, out, _ = typed(capsys, "apply", "site.yaml", "--digest", named)
+    assert (code, out) == (OK, "20 changes (20 set) written (revision 60)\n")
+
+
+def test_at_a_terminal_the_plan_is_shown_and_its_digest_asked_for(cluster, capsys):
+    named = digest(capsys, "plan", "site.yaml")
+    code, out, errors = at_terminal("0" * 12, "apply", "site.yaml")
+    assert (code, cluster.backend.revision()) == (REFUSED, 40)
+    assert f"to apply it, name it: --digest {named}\n" in out
+    assert f"error: '{'0' * 12}' is not the digest of this plan: nothing was written" in errors
+    code, out, _ = at_terminal(named, "apply", "site.yaml")
+    assert (code, cluster.backend.revision()) == (OK, 60)
+    assert out.endswith("20 changes (20 set) written (revision 60)\n")
+
+
+def test_a_revert_of_much_is_not_done_by_saying_yes(cluster, capsys):
+    code, _, errors = typed(capsys, "revert", "40", "--yes")
+    assert (code, cluster.backend.revision()) == (REFUSED, 40)
+    assert "it may disrupt too many nodes to be done unseen" in errors
+    named = digest(capsys, "revert", "40", "--dry-run")
+    assert at_terminal(named, "revert", "40")[0] == OK
+    assert cluster.backend.revision() == 60
+
+
+def test_a_saved_plan_is_applied_as_long_as_it_holds(cluster, capsys):
+    code, out, _ = typed(capsys, "plan", "site.yaml", "--save", "night.plan")
+    assert (code, out.splitlines()[0]) == (OK, "20 changes (20 set) at revision 40")
+    code, out, _ = typed(capsys, "apply", "--plan", "night.plan", "--why", "weekend")
+    assert (code, out) == (OK, "20 changes (20 set) written (revision 60)\n")
+    assert cluster.backend.history[-1][1].why == "weekend"
+
+    code, out, _ = typed(capsys, "revert", "60", "--save", "back.plan")
+    assert (code, out.splitlines()[0], cluster.backend.revision()) == (
+        OK,
+        "20 changes (20 set) at revision 60",
+        60,
+    )
+    typed(capsys, "apply", "--plan", "back.plan")
+    assert (cluster.backend.revision(), cluster.backend.history[-1][1].why) == (80, "revert of 60")
+
+
+def test_a_saved_plan_that_no_longer_holds_is_refused_and_it_says_why(cluster, capsys):
+    typed(capsys, "plan", "site.yaml", "--save", "night.plan")
+    for name in NODES[:2]:
+        broken = {"condition": Condition.ACTING, "chain": CHAIN}
+        cluster.do(cluster.backend.say, node_id(name), **broken)
+    assert typed(capsys, "apply", "--plan", "night.plan") == (
+        REFUSED,
+        "",
+        "error: observed: node on n[1-2]: would be sent on its way now, too\n"
+        "  plan again, and look at it: nothing was applied\n",
+    )
+    assert cluster.backend.revision() == 40
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["apply"], USAGE, "name either files of a site or a saved plan (--plan)"),
+        (["apply", "site.yaml", "--plan", "x"], USAGE, "name either files of a site or a saved"),
+        (["apply", "--plan", "x", "--take"], USAGE, "leave out --dry-run, --take and --digest"),
+        (["apply", "--plan", "none"], REFUSED, "cannot be read: No such file or directory"),
+        (["apply", "--plan", "site.yaml"], REFUSED, "is no plan: "),
+        (["apply", "site.yaml", "--digest", "12"], REFUSED, "'12' is no digest"),
+        (["apply", "site.yaml", "--digest", "0" * 12], REFUSED, "no longer holds"),
+        (["plan", "site.yaml", "--save", "/"], USAGE, "is a directory"),
+        (["plan", "--problem", "-", "--save", "x"], USAGE, "--save and --take go with a site's"),
+    ],
+)
+def test_what_cannot_be_is_told(cluster, capsys, words, code, error):
+    told = typed(capsys, *words)
+    assert told[:2] == (code, "")
+    assert error in re.sub(r"\s+", " ", told[2])
+    assert cluster.backend.revision() == 40
