@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from haptera.core.catalog import Catalog
 from haptera.core.diff import goal
+from haptera.core.draft import DRAFTED_A_TURN_MAX, Draft, Drafting
 from haptera.core.engine import Engine
 from haptera.core.knowledge import Domain
 from haptera.core.limits import PREVIEW_WITHIN_NS, S
@@ -371,3 +372,41 @@ def test_what_is_rewritten_is_told_once_for_all_of_which_it_is_so() -> None:
         Rewrite("node", "n2", 1, "power", None, None, *off_eve),
         Rewrite("service web", "n1", 1, "run", "running", "site", None, None),
     ]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 5))
+def test_a_draft_made_bit_by_bit_is_the_one_made_at_once(random: Random, at_once: int) -> None:
+    table, changes = cluster(random, 4)
+    whole = Drafting(table, CATALOG, changes).go_on()
+    drafting = Drafting(table, CATALOG, changes)
+    drafts = [drafting.go_on(at_once)]
+    while drafts[-1] is None:
+        drafts.append(drafting.go_on(at_once))
+    assert whole is not None
+    assert told_of(drafts[-1]) == told_of(whole)
+    assert len(drafts) == max(1, -(-len({one.entity for one in changes}) // at_once))
+
+
+def told_of(draft: Draft) -> object:
+    cases = [(one.state, one.goal, [row.id for row in one.rows]) for one in draft.cases]
+    return draft.rewrites, cases, list(draft.stays)
+
+
+def test_what_is_desired_otherwise_meanwhile_has_a_plan_drafted_anew() -> None:
+    table = Table(KINDS)
+    nodes = [node_id(f"n{number}") for number in range(DRAFTED_A_TURN_MAX + 1)]
+    for node in nodes:
+        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+    changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
+    timers, turn = Timers(), Turn(2 * S)
+    proposals = Proposals(table, KINDS, Policies(table, CATALOG))
+    previews = Previews(table, CATALOG, proposals, Searches(SIDE, timers), timers, Usual())
+    previews.consider(turn, Considered(5, changes))
+    assert turn.effects == []
+    table.apply(SetDesired(nodes[0], "power", "on", "user:eve"), 2)
+    previews.tend(turn)
+    assert turn.effects == []
+    while not turn.effects:
+        CATALOG.begin_turn()
+        previews.tend(turn)
+    assert turn.effects == [Show(5, previewed(table, *changes))]

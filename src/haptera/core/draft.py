@@ -4,8 +4,10 @@ Only what the changes reach is drafted: they themselves, and what is on a node w
 change.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -23,6 +25,10 @@ from haptera.model.nodeset import fold
 from haptera.model.plan import Rewrite
 
 NODE: Final = node.kind.name
+# Entities drafted in a turn: some 20 ms.
+DRAFTED_A_TURN_MAX: Final = 500
+# Sets of nodes kept folded.
+FOLDS_CACHED_MAX: Final = 16
 _NOTHING: Final = (None, None)
 
 
@@ -50,26 +56,62 @@ class Draft:
     stays: Collection[EntityId]
 
 
-def draft(table: Table, catalog: Catalog, changes: Collection[Change]) -> Draft:
-    """What would come of changes that can be written."""
-    reached = _reached(table, changes)
-    drafted = table.copy(reached)
-    for change in changes:
-        if isinstance(change, Undeclare):
-            drafted.dismiss(change.entity, "")
-        else:
-            drafted.apply(change, 0)
-    cases: dict[tuple[object, ...], Case] = {}
-    stays: dict[EntityId, None] = {}
-    for entity in sorted(reached, key=str):
-        row = drafted.get(entity)
-        case = None if row is None else _way(row, _node_of(row, drafted, table), catalog)
+class Drafting:
+    """A draft in the making, some entities at a time: a large cluster takes many turns."""
+
+    def __init__(self, table: Table, catalog: Catalog, changes: Collection[Change]) -> None:
+        self._table = table
+        self._catalog = catalog
+        self._made_for = table.revision, catalog.sums
+        self._changes = _by_entity(changes)
+        # What is on a node is drafted after it, for it borrows of it.
+        order = sorted(_reached(table, self._changes), key=lambda one: (one.kind != NODE, str(one)))
+        self._left = deque(order)
+        self._drafted = table.draft()
+        self._cases: dict[tuple[object, ...], Case] = {}
+        self._stays: dict[EntityId, None] = {}
+        self._rewritten: dict[Rewrite, list[EntityId]] = {}
+
+    @property
+    def stale(self) -> bool:
+        """Whether something else is desired since, or the classes are not those of before."""
+        return self._made_for != (self._table.revision, self._catalog.sums)
+
+    def go_on(self, count_max: int = DRAFTED_A_TURN_MAX) -> Draft | None:
+        """Draft so many more; the draft, once it has all."""
+        for _ in range(min(count_max, len(self._left))):
+            self._take(self._left.popleft())
+        if self._left:
+            return None
+        rewrites = [
+            msgspec.structs.replace(told, on=folded(some), entities=len(some))
+            for told, some in self._rewritten.items()
+        ]
+        return Draft(rewrites, [*self._cases.values()], self._stays)
+
+    def _take(self, entity: EntityId) -> None:
+        before = self._table.get(entity)
+        if before is not None:
+            self._drafted.adopt(before)
+        for change in self._changes.get(entity, ()):
+            if isinstance(change, Undeclare):
+                self._drafted.dismiss(entity, "")
+            else:
+                self._drafted.apply(change, 0)
+        row = self._drafted.get(entity)
+        for told in _rewrites(entity, before, row):
+            self._rewritten.setdefault(told, []).append(entity)
+        case = None if row is None else _way(row, self._node_of(row), self._catalog)
         if row is None or case is None:
-            stays[entity] = None
-        elif not _goes_anyway(case, table, catalog):
+            self._stays[entity] = None
+        elif not _goes_anyway(case, self._table, self._catalog):
             key = title(entity), case.domain, case.state, tuple(sorted(case.goal.items()))
-            cases.setdefault(key, case).rows.append(row)
-    return Draft(_rewrites(reached, table, drafted), [*cases.values()], stays)
+            self._cases.setdefault(key, case).rows.append(row)
+
+    def _node_of(self, row: Row) -> Row | None:
+        """The row of its node, as drafted, or as it is where the changes do not reach it."""
+        on = self._drafted.node_of(row)
+        return self._table.node_of(row) if on is None else on
 
 
 def title(entity: EntityId) -> str:
@@ -79,20 +121,32 @@ def title(entity: EntityId) -> str:
 
 def folded(entities: Iterable[EntityId]) -> str | None:
     """On which nodes they are; None where they are the whole cluster's."""
-    nodes = [one.node for one in entities if one.node is not None]
-    return fold(nodes) if nodes else None
+    nodes = frozenset(one.node for one in entities if one.node is not None)
+    return _folded(nodes) if nodes else None
 
 
-def _reached(table: Table, changes: Iterable[Change]) -> dict[EntityId, None]:
-    """All that the changes name, and what is on nodes whose attributes change."""
-    reached: dict[EntityId, None] = {}
+@lru_cache(FOLDS_CACHED_MAX)
+def _folded(nodes: frozenset[str]) -> str:
+    """Folded once: a plan names the same nodes again and again."""
+    return fold(nodes)
+
+
+def _by_entity(changes: Iterable[Change]) -> dict[EntityId, list[Change]]:
+    found: dict[EntityId, list[Change]] = {}
     for change in changes:
         assert not isinstance(change, OpenIntent | CloseIntent), "these are not for people"
-        reached[change.entity] = None
-        if isinstance(change, Declare) and change.entity.kind == NODE:
-            there = table.get(change.entity)
-            if there is not None and there.attributes != change.attributes:
-                reached |= dict.fromkeys(row.id for row in table.on(change.entity.name))
+        found.setdefault(change.entity, []).append(change)
+    return found
+
+
+def _reached(table: Table, changes: Mapping[EntityId, Collection[Change]]) -> set[EntityId]:
+    """All that the changes name, and what is on nodes whose attributes change."""
+    reached = set(changes)
+    for entity, some in changes.items():
+        there = table.get(entity) if entity.kind == NODE else None
+        declared = [one.attributes for one in some if isinstance(one, Declare)]
+        if there is not None and any(one != there.attributes for one in declared):
+            reached.update(row.id for row in table.on(entity.name))
     return reached
 
 
@@ -117,26 +171,13 @@ def _goes_anyway(case: Case, table: Table, catalog: Catalog) -> bool:
     )  # fmt: skip
 
 
-def _node_of(row: Row, drafted: Table, table: Table) -> Row | None:
-    """The row of its node, as drafted, or as it is where the changes do not reach it."""
-    on = drafted.node_of(row)
-    return table.node_of(row) if on is None else on
-
-
-def _rewrites(reached: Iterable[EntityId], table: Table, drafted: Table) -> list[Rewrite]:
-    """What becomes of each value, told once for all entities with the same title."""
-    alike: dict[Rewrite, list[EntityId]] = {}
-    for entity in reached:
-        before, after = _values(table.get(entity)), _values(drafted.get(entity))
-        for name in sorted(before.keys() | after.keys(), key=lambda name: name or ""):
-            was, becomes = before.get(name, _NOTHING), after.get(name, _NOTHING)
-            if was != becomes:
-                told = Rewrite(title(entity), None, 0, name, *was, *becomes)
-                alike.setdefault(told, []).append(entity)
-    return [
-        msgspec.structs.replace(told, on=folded(entities), entities=len(entities))
-        for told, entities in alike.items()
-    ]
+def _rewrites(entity: EntityId, before: Row | None, after: Row | None) -> Iterator[Rewrite]:
+    """What becomes of each value, told without where that is."""
+    was, becomes = _values(before), _values(after)
+    for name in sorted(was.keys() | becomes.keys(), key=lambda name: name or ""):
+        pair = was.get(name, _NOTHING), becomes.get(name, _NOTHING)
+        if pair[0] != pair[1]:
+            yield Rewrite(title(entity), None, 0, name, *pair[0], *pair[1])
 
 
 def _values(row: Row | None) -> dict[str | None, tuple[str | int, str]]:

@@ -1,11 +1,10 @@
 """What would come of changes: the plan that they would start, before anything is written."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.catalog import Catalog
-from haptera.core.draft import Case, Draft, draft
+from haptera.core.draft import Case, Draft, Drafting
 from haptera.core.grouping import Answered, plan_of
 from haptera.core.limits import PREVIEW_WITHIN_NS
 from haptera.core.outcomes import Outcomes, outcomes
@@ -20,7 +19,6 @@ from haptera.model.chain import Chain, NoChain, gives_up
 from haptera.model.changes import Change
 from haptera.model.effects import Show
 from haptera.model.events import Considered
-from haptera.model.told_schema import ModuleSum
 
 # Previews that wait for plans; past it they are shown with what is planned by then.
 PREVIEWS_MAX: Final = 16
@@ -28,16 +26,14 @@ PREVIEWS_MAX: Final = 16
 
 @dataclass(slots=True)
 class Preview:
-    """Changes that somebody considers, drafted, and until when plans are waited for.
+    """Changes that somebody considers, being drafted, and until when plans are waited for.
 
-    It is `put_off` where a turn had no time for all that is to be planned. `sums` are those of
-    the modules that it was drafted with.
+    It is `put_off` where a turn had no time for all that is to be drafted and planned.
     """
 
     ticket: int
     changes: tuple[Change, ...]
-    draft: Draft
-    sums: Mapping[str, ModuleSum]
+    drafting: Drafting
     until: int
     put_off: bool = False
 
@@ -67,9 +63,8 @@ class Previews:
             turn.effects.append(Show(event.ticket, None, problem))
             return
         until = turn.now + (PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0)
-        drafted = draft(self._table, self._catalog, event.changes)
-        sums = self._catalog.sums
-        self._show(turn, Preview(event.ticket, event.changes, drafted, sums, until))
+        drafting = Drafting(self._table, self._catalog, event.changes)
+        self._show(turn, Preview(event.ticket, event.changes, drafting, until))
 
     def tend(self, turn: Turn) -> None:
         """Show those for which all is planned by now, or that have waited long enough."""
@@ -81,11 +76,11 @@ class Previews:
     def _show(self, turn: Turn, preview: Preview) -> None:
         """Show it, unless plans are missing that are worth waiting for."""
         preview.put_off = False
-        if preview.sums is not self._catalog.sums:  # Its classes are not those of before.
-            preview.sums = self._catalog.sums
-            preview.draft = draft(self._table, self._catalog, preview.changes)
-        answered = [self._answered(turn, case, preview) for case in preview.draft.cases]
-        if turn.now < preview.until and (preview.put_off or self._searches.waits(preview.ticket)):
+        draft = self._draft(turn, preview)
+        cases = () if draft is None else draft.cases
+        answered = [self._answered(turn, case, preview) for case in cases]
+        waits = preview.put_off or self._searches.waits(preview.ticket)
+        if draft is None or (turn.now < preview.until and waits):
             self._open[preview.ticket] = preview
             again_at = turn.now if preview.put_off else preview.until
             self._timers.set(("preview", preview.ticket), again_at)
@@ -93,8 +88,18 @@ class Previews:
         self._searches.release(preview.ticket)
         self._open.pop(preview.ticket, None)
         self._timers.drop(("preview", preview.ticket))
-        told = plan_of(self._table, self._catalog, self._usual, preview.draft, answered)
+        told = plan_of(self._table, self._catalog, self._usual, draft, answered)
         turn.effects.append(Show(preview.ticket, told))
+
+    def _draft(self, turn: Turn, preview: Preview) -> Draft | None:
+        """The draft, once it is made; anew where something else is desired since."""
+        if preview.drafting.stale:
+            preview.drafting = Drafting(self._table, self._catalog, preview.changes)
+        draft = preview.drafting.go_on()
+        while draft is None and turn.now >= preview.until:
+            draft = preview.drafting.go_on()
+        preview.put_off = draft is None
+        return draft
 
     def _answered(self, turn: Turn, case: Case, preview: Preview) -> Answered:
         plan = self._plan(case, case.state)

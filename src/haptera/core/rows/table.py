@@ -140,16 +140,16 @@ class Table:
         row.desired, row.revision = dict(stored.desired), stored.revision
         return row
 
-    def copy(self, entities: Iterable[EntityId]) -> "Table":
-        """A draft of these rows: changes of its desired layer do not touch this table."""
-        draft = Table(self._kinds)
-        draft.revision = self.revision
-        for row in filter(None, map(self.get, entities)):
-            copy = draft.load(_stored(row))
-            copy.resident, copy.leaving = row.resident, row.leaving
-            copy.known, copy.remembered = dict(row.known), dict(row.remembered)
-            copy.reported = dict(row.reported)
-        return draft
+    def draft(self) -> "Table":
+        """An empty table of the same kinds, for rows that are only considered."""
+        return Table(self._kinds)
+
+    def adopt(self, row: Row) -> None:
+        """Hold a copy of another table's row: what is desired of the copy does not touch it."""
+        copy = self.load(_stored(row))
+        copy.resident, copy.leaving = row.resident, row.leaving
+        copy.known, copy.remembered = dict(row.known), dict(row.remembered)
+        copy.reported = dict(row.reported)
 
     def stored(self) -> tuple[StoredEntity, ...]:
         """The whole desired layer, as it is stored."""
