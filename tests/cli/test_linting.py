@@ -222,6 +222,49 @@ def test_what_is_no_module_is_wrong_usage(name: str, told: str, asked: Asked) ->
     assert told in out
 
 
+READS = """\
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import Module
+
+
+class Strip:
+    def __init__(self, target):
+        self.pause_s = target.settings["pause_s"]
+
+
+module = Module("strip", connect=Strip, SETTINGS)
+power = module.serves(node.power)
+
+
+@power.look(outcomes=(Power.OFF, Power.ON))
+async def look(strip):
+    return Power.ON
+"""
+
+
+def test_a_module_that_reads_settings_is_told_to_declare_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reads.py").write_text(READS.replace("SETTINGS", ""))
+    declaring = READS.replace("SETTINGS", "settings=Settings").replace(
+        "class Strip:", "@dataclass\nclass Settings:\n    pause_s: float\n\n\nclass Strip:"
+    )
+    (tmp_path / "declares.py").write_text(f"from dataclasses import dataclass\n{declaring}")
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["module", "lint", "reads.py"]) == OK
+    assert capsys.readouterr().out == (
+        "warning: module:strip: strip reads settings and does not declare which it takes;"
+        " from version 2 of the frames on that is refused [undeclared-settings]\n"
+        "  reads.py:7\n"
+        "  do: declare them: Module(settings=…), or `settings` in the manifest\n"
+        "1 warning, 1 note (--notes shows notes)\n"
+    )
+    assert run(["module", "lint", "declares.py"]) == OK
+    assert capsys.readouterr().out == "1 note (--notes shows notes)\n"
+
+
 def test_a_module_may_be_named_as_python_does(asked: Asked) -> None:
     assert asked("named_so:module", named_so=WRONG)[0] == REFUSED
     assert asked("named_so", named_so=WRONG)[0] == REFUSED

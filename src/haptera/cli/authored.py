@@ -25,10 +25,14 @@ _DO: Final = f"name {', '.join(BUNDLED)}, one of a package, FILE.py or PLACE:ATT
 
 @dataclass(frozen=True, slots=True)
 class Authored:
-    """What a module declares, and where: each part by its path."""
+    """What a module declares, and where: each part by its path.
+
+    `reading` is where a function first reads settings, of a module that declares none.
+    """
 
     manifest: Manifest
     places: dict[str, Location]
+    reading: Location | None = None
 
 
 def authored(name: str) -> Authored:
@@ -44,7 +48,9 @@ def authored(name: str) -> Authored:
         module = _module(imported(one), *one.place.split(":", 1))
     else:
         module = _imported(name)
-    return Authored(module.manifest(), dict(_places(module)))
+    manifest = module.manifest()
+    reading = next(_readings(module), None) if manifest.settings is None else None
+    return Authored(manifest, dict(_places(module)), reading)
 
 
 def brought_manifests() -> list[Manifest]:
@@ -101,6 +107,17 @@ def _places(module: Module[Any]) -> Iterator[tuple[str, Location]]:
         code = getattr(inspect.unwrap(function), "__code__", None)
         if code is not None:
             yield f"{module.name}.{name}", Location(_told(code.co_filename), code.co_firstlineno)
+
+
+def _readings(module: Module[Any]) -> Iterator[Location]:
+    """Where functions of the module read an attribute of this name, as `target.settings` is."""
+    connect: Any = module.connect
+    if isinstance(connect, type):
+        connect = vars(connect).get("__init__")
+    for function in (connect, *module.lookers.values(), *module.steppers.values()):
+        code = getattr(function, "__code__", None)
+        if code is not None and "settings" in code.co_names:
+            yield Location(_told(code.co_filename), code.co_firstlineno)
 
 
 def _told(file: str) -> str:

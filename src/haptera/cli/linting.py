@@ -20,7 +20,9 @@ from haptera.config.tree import Place
 from haptera.core.catalog import own_manifests
 from haptera.core.lint import lint_kinds
 from haptera.kinds import KINDS
-from haptera.model.finding import Level
+from haptera.kinds import module as haptera_module
+from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_GO
+from haptera.model.finding import Finding, Level, Rule
 from haptera.modules import BUNDLED
 from haptera.runtime.described import described
 
@@ -78,7 +80,18 @@ def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool)
         for one in lint_kinds(KINDS, manifests, own_manifests(KINDS))
         if one.kind in kinds
     ]
+    found += [
+        Located(_undeclared(one.manifest.name), one.reading)
+        for one in modules
+        if one.reading is not None
+    ]
     return tell(found, output, notes=notes, strict=strict)
+
+
+def _undeclared(name: str) -> Finding:
+    text = f"{name} reads settings and does not declare which it takes; {UNDECLARED_GO}"
+    kind = haptera_module.kind.name
+    return Finding(Rule.UNDECLARED_SETTINGS, f"{kind}:{name}", text, kind, fix=DECLARE_SETTINGS)
 
 
 @click.command("lint")

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+UNDECLARED_GO: Final = "from version 2 of the frames on that is refused"
 UNDECLARED_SETTINGS: Final = (
-    "is given settings and does not declare which it takes;"
-    " from version 2 of the frames on that is refused"
+    f"is given settings and does not declare which it takes; {UNDECLARED_GO}"
 )
 DECLARE_SETTINGS: Final = "declare them: Module(settings=…), or `settings` in the manifest"

@@ -120,7 +120,7 @@ class Module(Generic[Made]):
         self.steppers: dict[str, Stepper[Made]] = {}
         self.watchers: dict[str, Watcher[Made, str]] = {}
         self.gates: dict[str, Stepper[Made]] = {}
-        self._connect = connect
+        self.connect = connect
         self._settings = settings
         self.api = api
         self._where: Conditions = {} if where is None else where
@@ -220,7 +220,7 @@ class Module(Generic[Made]):
     @asynccontextmanager
     async def connected(self, target: Target) -> AsyncIterator[Made]:
         """What `connect` makes of the target, for as long as one call takes."""
-        made = self._connect(target)
+        made = self.connect(target)
         if isinstance(made, AbstractAsyncContextManager):
             async with made as entered:
                 yield entered
