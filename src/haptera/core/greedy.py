@@ -58,6 +58,11 @@ class Greedy:
         _, keep, put, _, upsets, _ = self._scope.rows[number]
         return strip(state & keep | put, upsets)
 
+    def is_walled(self) -> bool:
+        """Whether nothing leads from the root to the goal, even if what is won were never lost."""
+        outlook = self._outlook(self.root)
+        return outlook is not None and outlook.left is None
+
     def plan(self, start: int, weight: int) -> list[int] | None:
         """The numbers of rows that lead to the goal; None where there are none within the budget.
 

@@ -26,16 +26,20 @@ class Openings:
 
     def rows(self, state: int) -> list[Row]:
         """Those that can be made, in order."""
-        left = self._all
-        for span, noted in self._noted:
-            here = state & span
-            left &= ~(noted[here] if here in noted else self._note(noted, here))
-        found = []
+        left, found = self.marks(state), []
         while left:
             first = left & -left
             left ^= first
             found.append(self._rows[first])
         return found
+
+    def marks(self, state: int) -> int:
+        """A bit for each that can be made: the lowest is the first."""
+        left = self._all
+        for span, noted in self._noted:
+            here = state & span
+            left &= ~(noted[here] if here in noted else self._note(noted, here))
+        return left
 
     def _note(self, noted: dict[int, int], here: int) -> int:
         forbidden = 0

@@ -47,18 +47,29 @@ class Relaxation:
         costs = [row[3] for row in scope.rows] + [0] * len(lost)
         needs += [need for *_, need in lost]
         self._rules: list[Rule] = list(zip(needs, wins, costs, range(len(needs)), strict=True))
+        self._by_mark = {1 << rule[3]: rule for rule in self._rules}
+        self._lost = self._rules[len(scope.rows) :]
         self._waiting = {thing: self._waiting_for(thing) for thing in self._things.values()}
 
     def outlook(self, state: int) -> Outlook:
         """What can be made of a state."""
         lacking = ~self._holding(state)
-        ready = [rule for rule in self._rules if not rule[0] & lacking]
+        ready = self._ready(state, lacking)
         plan = self._plan(lacking, ready)
         if plan is None:
             return Outlook(None, (), ())
         left = sum([rule[2] for rule in plan.values()])
         onward = self._onward(state, ready)
         return Outlook(left, onward, only(onward, plan))
+
+    def _ready(self, state: int, lacking: int) -> list[Rule]:
+        """The rules that lack nothing."""
+        ready, left = [], self._scope.openings.marks(state)
+        while left:
+            first = left & -left
+            left ^= first
+            ready.append(self._by_mark[first])
+        return ready + [rule for rule in self._lost if not rule[0] & lacking]
 
     def _onward(self, state: int, ready: Iterable[Rule]) -> tuple[Ways, ...]:
         rows = self._scope.rows
@@ -78,18 +89,22 @@ class Relaxation:
         while goal & lacking:
             for rule in ready:
                 if rule[1] & lacking:
-                    due.setdefault(at + rule[2], []).append(rule)
+                    when = at + rule[2]
+                    if when in due:
+                        due[when].append(rule)
+                    else:
+                        due[when] = [rule]
             if not due:
                 return None
             at = min(due)
             fresh = 0
             for rule in due.pop(at):
-                won = rule[1] & lacking
-                lacking ^= won
-                fresh |= won
-                while won:
-                    winners[won & -won] = rule
-                    won &= won - 1
+                if won := rule[1] & lacking:
+                    lacking ^= won
+                    fresh |= won
+                    while won:
+                        winners[won & -won] = rule
+                        won &= won - 1
             ready = []
             while fresh:
                 thing = fresh & -fresh

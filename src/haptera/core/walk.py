@@ -27,13 +27,13 @@ def walk(
     No barred part is the first.
     """
     greedy = Greedy(scope, relaxation, start, outlooks=allowance.outlooks, barred=barred)
-    found = _walked(scope, relaxation, greedy)
+    found = _walked(scope, greedy)
     allowance.outlooks -= found.expanded
     return found
 
 
-def _walked(scope: Scope, relaxation: Relaxation, greedy: Greedy) -> Found:
-    if relaxation.outlook(greedy.root).left is None:
+def _walked(scope: Scope, greedy: Greedy) -> Found:
+    if greedy.is_walled():
         return Walled((greedy.root,), 1)
     walks = [Walk(greedy, weight) for weight in WEIGHTS]
     rows, state = [], greedy.root
