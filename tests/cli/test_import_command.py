@@ -113,10 +113,12 @@ def test_the_site_is_taken_by_site_check(typed):
         (("clustershell", "empty"), "no file of ClusterShell's is in this folder\n  empty"),
         (("layercake", "latin.json"), "byte 1 is not UTF-8\n  latin.json"),
         (("warewulf", "broken.conf"), "did not find expected"),
+        (("warewulf", "void"), "it is no registry of nodes\n  void"),
     ],
 )
 def test_what_cannot_be_done_is_told_with_what_to_do(typed, words, told):
     Path("empty").mkdir()
+    Path("void").touch()
     Path("latin.json").write_bytes(b"\xe9")
     Path("broken.conf").write_text("nodes: [")
     code, output, errors = typed("import", *words)
@@ -124,6 +126,15 @@ def test_what_cannot_be_done_is_told_with_what_to_do(typed, words, told):
     assert (code, output) == (REFUSED, "")
     assert re.match(r"error: .+\n  .+\n", errors)
     assert told in errors
+
+
+def test_a_source_without_nodes_is_no_site(typed):
+    Path("none.json").write_text('{"nodes": [], "more": 1}')
+
+    told = "left out: more\n  none.json:1:15\nerror: no node was found in it\n"
+    assert typed("import", "layercake", "none.json") == (
+        REFUSED, "", f"{told}  see that it is the file you mean\n"
+    )  # fmt: skip
 
 
 def test_an_import_names_what_it_imports(typed):

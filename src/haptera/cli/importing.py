@@ -194,8 +194,16 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _tell(found: Found, *, cluster: str, manage: bool, strict: bool, output: str) -> int:
-    """Write the site and the remarks; the exit code."""
+    """Write the site and the remarks; the exit code.
+
+    Raises:
+        HapteraError: there is no node; applied, such a site would take away all that there are.
+    """
     check_name(cluster)
+    if not found.nodes:
+        for one in found.remarks:
+            _print_remark(one)
+        raise HapteraError("no node was found in it", do="see that it is the file you mean")
     if manage:
         found.desire_agents()
     text = site_text(found, cluster)

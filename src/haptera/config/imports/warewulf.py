@@ -43,9 +43,9 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> Found:
         HapteraError: the text is no YAML, or no registry.
     """
     errors = Errors()
-    tree = read_tree(source, errors)
+    tree = read_tree(source, errors) if source.text.strip() else None
     if not isinstance(tree, Branch):
-        raise HapteraError("it is no registry of nodes", where=str(tree.place), do=_DO)
+        raise HapteraError("it is no registry of nodes", where=source.name, do=_DO)
     found = Found()
     found.remarks.take(errors)
     top = {key.text: (key, inner) for key, inner in tree.entries}
