@@ -28,7 +28,7 @@ def test_the_site_file_desires_what_the_page_says() -> None:
     assert site.modules == ("labnode", "service", "jobs")
     wanted = {one.entity: one.desired for one in site.entities if one.entity.kind == "module"}
     assert wanted == {
-        **{EntityId("module", "service", n): {"settings": '{"grace_s":5}'} for n in NODES},
+        **{EntityId("module", "service", n): {"version": "1"} for n in NODES},
         **{EntityId("module", "jobs", n): {"run": Run.STOPPED} for n in NODES},
     }
 
