@@ -54,6 +54,12 @@ def test_a_value_that_somebody_else_changed_is_told_with_both_owners() -> None:
     ]
 
 
+def test_a_value_that_only_has_another_owner_is_told_too() -> None:
+    assert changed(nodes(), SetDesired(N1, "power", "on", "user:eve")) == [
+        "desired: node on n1: power was on (site) then, is on (user:eve) now"
+    ]
+
+
 def test_what_needs_no_change_any_more_is_told() -> None:
     meanwhile = (SetDesired(one, "power", "off", "site") for one in (N1, N3))
     assert changed(nodes(), *meanwhile) == [

@@ -1,0 +1,90 @@
+"""What it costs to plan what changes would start, of 10,000 nodes with a service each.
+
+    python -m benchmarks.plans [ROUNDS]
+
+Half of the nodes are to be on and half off, of nothing is anything known, and each service is to
+run. The plan is made by an engine, turn by turn, as a parent makes it for `haptera plan`; the
+baseline is the first turn of that engine, in which it decides on each of these entities once.
+Figures are CPU time, the least of all rounds; the ratio is what counts, and the longest turn is
+for how long nobody is heard meanwhile.
+"""
+
+import sys
+from time import process_time_ns
+
+from haptera.core.catalog import Catalog
+from haptera.core.engine import Engine
+from haptera.core.limits import MS, S
+from haptera.core.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Change, SetDesired, Stored, StoredEntity
+from haptera.model.effects import Show
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Considered, Ticked
+from haptera.model.parts import Context
+from haptera.model.plan import Plan
+from haptera.modules import BUNDLED, load
+
+ROUNDS = 3
+RACKS, IN_RACK = 250, 40
+NAMES = [f"rack{rack}n{n:02}" for rack in range(1, RACKS + 1) for n in range(1, IN_RACK + 1)]
+WEBS = [EntityId("service", "web", name) for name in NAMES]
+
+
+def cluster() -> Stored:
+    nodes = [StoredEntity(node_id(name), {"platform": "labnode"}, "site", {}, 1) for name in NAMES]
+    services = [StoredEntity(web, {}, "site", {}, 1) for web in WEBS]
+    return Stored(1, 1, [*nodes, *services], [], {})
+
+
+def wanted() -> tuple[Change, ...]:
+    half = len(NAMES) // 2
+    powers = [(name, "on" if number < half else "off") for number, name in enumerate(NAMES)]
+    return (
+        *(SetDesired(node_id(name), "power", power, "site") for name, power in powers),
+        *(SetDesired(web, "run", "running", "site") for web in WEBS),
+    )
+
+
+def engine() -> tuple[Engine, int]:
+    """An engine that has decided on all, and how long that took."""
+    side = Side(Context.PARENT, node=None, instance=1, kernel_boot="-", hello_ns=5 * S)
+    catalog = Catalog(KINDS, [load(name).manifest() for name in BUNDLED])
+    made = Engine(side, catalog, cluster(), 0, S)
+    began = process_time_ns()
+    made.handle([Ticked()], S)
+    return made, process_time_ns() - began
+
+
+def turns(made: Engine) -> tuple[Plan, list[int]]:
+    """The plan, and how long each turn took that was spent on it."""
+    event: Considered | Ticked = Considered(1, wanted())
+    took: list[int] = []
+    while True:
+        began = process_time_ns()
+        effects = made.handle([event], 2 * S)
+        took.append(process_time_ns() - began)
+        for effect in effects:
+            if isinstance(effect, Show) and effect.plan is not None:
+                return effect.plan, took
+        event = Ticked()
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    decided, planned, longest = [], [], []
+    for _ in range(rounds):
+        made, began = engine()
+        plan, took = turns(made)
+        decided.append(began)
+        planned.append(sum(took))
+        longest.append(max(took))
+    base, whole = min(decided), min(planned)
+    print(f"deciding on {2 * len(NAMES):,} entities  {base / MS:6.0f} ms")
+    print(f"planning for all of them    {whole / MS:6.0f} ms, {whole / base:.1f} times as long")
+    print(f"  in {len(took)} turns, the longest {min(longest) / MS:.0f} ms")
+    print(f"  told in {len(plan.groups)} groups")
+
+
+if __name__ == "__main__":
+    main()
