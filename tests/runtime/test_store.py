@@ -636,3 +636,14 @@ def _ticket(stored: Stored) -> int:
             assert isinstance(ticket, int)
             return ticket
     return 0
+
+
+def test_a_token_that_ended_stands_for_nobody(path: Path) -> None:
+    eve = Bearer("eve", Scope.WRITE, "n1")
+    with opened(path) as one:
+        key = one.store.mint_token(eve, 60.0).row.id
+        gone = one.store.mint_token(eve, 60.0).row.id
+        one.store.revoke_token(gone)
+        found = [one.store.bearer_of(each) for each in (key, gone, "nobody")]
+        one.wall_s += 60.0
+        assert (found, one.store.bearer_of(key)) == ([eve, None, None], None)
