@@ -18,8 +18,9 @@ from time import process_time_ns
 
 from haptera.core.bus import Bus, Listener
 from haptera.model.entity import EntityId, node_id
-from haptera.model.news import News, Types, Wanted
+from haptera.model.news import News
 from haptera.model.selector import parse_selector
+from haptera.model.wanted import Types, Wanted
 
 ROUNDS = 20
 ROUNDS_WARM = 3

@@ -5,11 +5,13 @@ import copy
 import secrets
 import sqlite3
 from collections import Counter
+from dataclasses import dataclass
 
 import msgspec
 
 from haptera.core.bus import Bus
 from haptera.core.figures import Figures
+from haptera.core.standing import alike
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -20,13 +22,14 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Reply
-from haptera.model.entity import parse_entity
+from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
 from haptera.model.nodeset import fold
 from haptera.model.past import Changed, Deed, Page
 from haptera.model.plan import Plan, PlanGroup, digest_of
+from haptera.model.scope import Scope
 from haptera.model.views import (
     BrakeView,
     Condition,
@@ -38,7 +41,7 @@ from haptera.model.views import (
 )
 from haptera.runtime import keyed
 from haptera.runtime.schema_sql import KEYED
-from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken, Scope
+from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
 from tests.model.view_subject import ViewSubject
 
 TOKENS = {
@@ -78,6 +81,13 @@ def fake_plan(views, nodes, disrupts):
     on = fold(disrupts) if disrupts else None
     plan = Plan("", [], groups, {}, nodes, on, len(disrupts), {"fake": "0" * 16})
     return msgspec.structs.replace(plan, digest=digest_of(plan))
+
+
+@dataclass
+class Stood:
+    id: EntityId
+    condition: Condition
+    why: str | None
 
 
 def everything(_entity):
@@ -160,6 +170,10 @@ class FakeBackend:
 
     def figures(self):
         return Figures(self.summary().counts)
+
+    def alike(self, selectors):
+        views = self.entities(selectors)
+        return alike(Stood(parse_entity(one.entity), one.condition, one.why) for one in views)
 
     def summary(self, within=None):
         counts = {}

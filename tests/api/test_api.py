@@ -17,9 +17,9 @@ from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
+from haptera.model.scope import Scope
 from haptera.runtime.peers import UnixPeer
 from haptera.runtime.pki import make_request, new_key
-from haptera.runtime.tokens import Scope
 from tests.api.asking import ask
 from tests.api.fake_backend import TOKENS, FakeBackend
 from tests.cli.drawing.examples import EXAMPLES
@@ -65,6 +65,7 @@ ROUTES = [
     ("GET", "/status.js", None),
     ("GET", "/v1/health", None),
     ("GET", "/v1/summary", Scope.READ),
+    ("GET", "/v1/status", Scope.READ),
     ("GET", "/v1/entities", Scope.READ),
     ("GET", "/v1/entities/node:n1", Scope.READ),
     ("GET", "/v1/entities/node:n1/graph", Scope.READ),

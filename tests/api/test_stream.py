@@ -16,9 +16,10 @@ from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
-from haptera.model.news import Cursor, Wanted, parse_cursor
+from haptera.model.scope import Scope
 from haptera.model.views import Condition
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.model.wanted import Cursor, Wanted, parse_cursor
+from haptera.runtime.tokens import Bearer
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving

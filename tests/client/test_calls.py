@@ -12,8 +12,8 @@ from haptera.api.stream import StreamRoute
 from haptera.client import calls
 from haptera.config import Sites
 from haptera.model.news import News
+from haptera.model.scope import Scope
 from haptera.runtime.pki import make_request, new_key
-from haptera.runtime.tokens import Scope
 from tests.api.fake_backend import FakeBackend
 
 REQUEST = make_request(new_key()).decode()
@@ -23,6 +23,7 @@ SITE = SiteBody([SiteFile("site.yaml", "cluster: quick\n")], {"x": "1"})
 CALLS = [
     calls.health(),
     calls.summary(),
+    calls.status("rack1n[1-4]"),
     calls.entities("rack1n[1-4]", kind="node"),
     calls.entity("node:n1"),
     calls.detail("node:n1"),

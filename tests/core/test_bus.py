@@ -7,9 +7,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precon
 
 from haptera.core.bus import Batch, Bus, Shown, Told, told
 from haptera.model.entity import EntityId, node_id
-from haptera.model.news import EVERY_TYPE, Cursor, News, Wanted, parse_wanted
+from haptera.model.news import News
 from haptera.model.selector import parse_selector
 from haptera.model.views import Condition, EntityView
+from haptera.model.wanted import EVERY_TYPE, Cursor, Wanted, parse_wanted
 
 N1, N2, N3 = (node_id(f"n{number}") for number in (1, 2, 3))
 WEB1 = EntityId("service", "web", "n1")

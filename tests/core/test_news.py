@@ -14,8 +14,9 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
-from haptera.model.news import EVERY_TYPE, News
+from haptera.model.news import News
 from haptera.model.views import Condition
+from haptera.model.wanted import EVERY_TYPE
 
 N1, WEB = node_id("n1"), EntityId("service", "web", "n1")
 OWNERS = st.sampled_from(["site", "user:eve"])

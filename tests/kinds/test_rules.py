@@ -14,9 +14,10 @@ from haptera.model.effects import Publish, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Written
-from haptera.model.news import EVERY_TYPE, News
+from haptera.model.news import News
 from haptera.model.parts import Context
 from haptera.model.views import Condition, DesiredView
+from haptera.model.wanted import EVERY_TYPE
 
 RULES = ("budget", "freeze", "policy")
 

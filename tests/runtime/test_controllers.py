@@ -12,7 +12,7 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Start
 from haptera.model.entity import node_id
 from haptera.model.events import Event, Exited, Ready
-from haptera.model.news import Wanted
+from haptera.model.wanted import Wanted
 from haptera.runtime.control import VIEWS_PER_FRAME
 from haptera.runtime.controllers import ControllerPlace, Controllers
 from haptera.runtime.forking import LoopZygote, exec_zygote

@@ -15,7 +15,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import Plan
 from haptera.model.selector import Selector
-from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary
+from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
 from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
 
@@ -59,6 +59,9 @@ class Backend(Protocol):
         Raises:
             HapteraError: there is nothing, or its node's agent cannot be asked.
         """
+
+    def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
+        """Those that all of these mean, told together where they stand alike."""
 
     def summary(self, within: Selector | None = None) -> Summary: ...
 

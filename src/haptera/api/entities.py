@@ -26,7 +26,7 @@ from haptera.api.lines import Lines, wants_lines
 from haptera.api.patching import Patcher, missing, tag_of
 from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
-from haptera.api.shapes import Entities, EntityPatch, LogView, Retried, SummaryView
+from haptera.api.shapes import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
@@ -34,9 +34,9 @@ from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
-from haptera.model.selector import parse_selector
+from haptera.model.scope import Scope
+from haptera.model.selector import Selector, parse_selector
 from haptera.model.views import EntityDetail, EntityView
-from haptera.runtime.tokens import Scope
 from haptera.runtime.writing import write
 
 # A module has a log whether or not it is an entity here.
@@ -53,6 +53,8 @@ class EntityRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=SummaryView)
         yield Endpoint("GET", "/v1/summary", Scope.READ, self.summary, contract, narrows=True)
+        contract = Contract(gives=StatusView, queries=(KIND, NODES, SELECT))
+        yield Endpoint("GET", "/v1/status", Scope.READ, self.status, contract, narrows=True)
         contract = Contract(gives=Entities, queries=(KIND, NODES, SELECT), lines=EntityView)
         yield Endpoint("GET", "/v1/entities", Scope.READ, self.many, contract, narrows=True)
         contract = Contract(gives=EntityDetail, queries=(AGENT, EXPLAIN), problems=(NOT_FOUND,))
@@ -89,24 +91,18 @@ class EntityRoutes:
         view = SummaryView(self.cluster, self.backend.epoch, self.backend.revision(), counts)
         return as_json(view)
 
+    async def status(self, request: Request, caller: Caller) -> Response:
+        """How all stand, or those selected: what stands alike is told together, with its nodes."""
+        told = self.backend.alike(_chosen(request, caller))
+        view = StatusView(self.cluster, self.backend.epoch, self.backend.revision(), told)
+        return as_json(view)
+
     async def many(self, request: Request, caller: Caller) -> Response:
         """All entities, or those of a kind, on a node-set, or that a selector means.
 
         As lines, each is as it was when it was sent.
         """
-        kind = request.query_params.get("kind")
-        if kind is not None and kind not in KINDS:
-            raise HapteraError(
-                f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS)
-            )
-        texts = [request.query_params.get(name) for name in ("nodes", "select")]
-        if kind is not None:
-            texts.append(f"{kind}:*")
-        selectors = [check_selector(parse_selector(text)) for text in texts if text is not None]
-        if caller.within is not None:
-            check_by_name(selectors)
-            selectors.append(caller.within)
-        found = self.backend.entities(selectors)
+        found = self.backend.entities(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
         return as_json(Entities(self.backend.epoch, self.backend.revision(), list(found)))
@@ -181,6 +177,21 @@ class EntityRoutes:
 
     def _told(self, view: EntityView) -> Response:
         return as_json(view, headers={"ETag": tag_of(self.backend, view.revision)})
+
+
+def _chosen(request: Request, caller: Caller) -> list[Selector]:
+    """What the query selects, and the caller may see: what all of these mean."""
+    kind = request.query_params.get("kind")
+    if kind is not None and kind not in KINDS:
+        raise HapteraError(f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS))
+    texts = [request.query_params.get(name) for name in ("nodes", "select")]
+    if kind is not None:
+        texts.append(f"{kind}:*")
+    selectors = [check_selector(parse_selector(text)) for text in texts if text is not None]
+    if caller.within is not None:
+        check_by_name(selectors)
+        selectors.append(caller.within)
+    return selectors
 
 
 def _entity_of(request: Request) -> EntityId:

@@ -16,8 +16,8 @@ from haptera.model.changes import (
 from haptera.model.news import News
 from haptera.model.past import Deed, Happened, PastView
 from haptera.model.plan import Plan
-from haptera.model.views import EntityView
-from haptera.runtime.tokens import Scope
+from haptera.model.scope import Scope
+from haptera.model.views import AlikeView, EntityView
 
 # A token holds for two years at most.
 TOKEN_FOR_S_MAX: Final = 2 * 366 * 86_400
@@ -54,6 +54,15 @@ class SummaryView(msgspec.Struct, frozen=True):
     epoch: int
     revision: int
     counts: dict[str, dict[str, int]]
+
+
+class StatusView(msgspec.Struct, frozen=True):
+    """How a cluster stands: entities that stand alike told together, what is wrong last."""
+
+    cluster: str
+    epoch: int
+    revision: int
+    alike: list[AlikeView]
 
 
 class SiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

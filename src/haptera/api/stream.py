@@ -24,11 +24,11 @@ from haptera.api.shapes import Event
 from haptera.core.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
+from haptera.model import scope as scopes
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.news import Cursor, Wanted, parse_cursor, parse_wanted
-from haptera.runtime import tokens
+from haptera.model.wanted import Cursor, Wanted, parse_cursor, parse_wanted
 
 STREAMS_MAX: Final = 256
 ENTITIES_PER_EVENT: Final = 200
@@ -50,7 +50,7 @@ class StreamRoute:
             problems=(HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS),
             media_type="text/event-stream",
         )
-        read = tokens.Scope.READ
+        read = scopes.Scope.READ
         yield Endpoint("GET", "/v1/events", read, self.events, contract, narrows=True)
 
     async def events(self, request: Request, caller: Caller) -> Response:

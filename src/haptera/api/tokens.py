@@ -23,9 +23,10 @@ from haptera.api.shapes import (
 )
 from haptera.kinds.meaning import check_selector
 from haptera.model.errors import HapteraError
+from haptera.model.scope import Scope
 from haptera.model.selector import parse_selector
 from haptera.runtime.pki import parse_request
-from haptera.runtime.tokens import ApiToken, Bearer, Scope
+from haptera.runtime.tokens import ApiToken, Bearer
 
 # As in an owner, `user:NAME`.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

@@ -1,13 +1,12 @@
-"""`haptera status`, `get` and `retry`: how things are, and trying again."""
+"""`haptera get` and `retry`: how entities are, and trying again."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 
 from haptera.api.shapes import Entities, Past
-from haptera.cli.groups import SETTLED, grouped, in_front
-from haptera.cli.main import NOT_CONVERGED, the_client
+from haptera.cli.main import the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
 from haptera.cli.words import COLOURS, printable, values
 from haptera.client import Client, calls
@@ -27,27 +26,6 @@ from haptera.runtime import clock
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_WORD.pattern}")
 _HELD_UP = (Condition.WAITING, Condition.STUCK)
-
-
-@click.command()
-@click.argument("selector", required=False)
-@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
-@entities_option
-@click.pass_context
-def status(ctx: click.Context, selector: str | None, check: bool, output: str) -> None:
-    """Show how the cluster stands, or only what SELECTOR means.
-
-    It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
-
-    Modules are shown where something is wrong with them; `haptera get module` shows them all.
-    """
-    answer = selected(the_client(ctx), selector)
-    if Format(output) is Format.TABLE:
-        _print_status(answer.entities)
-    else:
-        print_entities([view.entity for view in answer.entities], answer, output)
-    if check and any(view.condition not in SETTLED for view in answer.entities):
-        ctx.exit(NOT_CONVERGED)
 
 
 @click.command()
@@ -107,18 +85,26 @@ def selected(client: Client, selector: str | None) -> Entities:
     """
     if selector is None:
         return client.ask(calls.entities())
-    named = parse_selector(selector).choice
     answer = client.ask(calls.entities(selector))
+    check_there(selector, {view.node for view in answer.entities})
+    return answer
+
+
+def check_there(selector: str, on: Collection[str | None]) -> None:
+    """See that what a selector means is there, where its entities are `on` these nodes.
+
+    Raises:
+        HapteraError: nothing is, or not each node that it names.
+    """
+    named = parse_selector(selector).choice
     nodes = named.nodes if isinstance(named, Pattern) and named.kind is None else None
-    if nodes is not None and nodes.plain:
-        there = {view.node for view in answer.entities}
-        if missing := [one.name for one in nodes.members() if one.name not in there]:
-            what = f"no such node: {fold(missing)}"
-            raise HapteraError(what, do="see which there are: haptera status")
-    if not answer.entities:
+    members = nodes.members() if nodes is not None and nodes.plain else ()
+    if missing := [one.name for one in members if one.name not in on]:
+        what = f"no such node: {fold(missing)}"
+        raise HapteraError(what, do="see which there are: haptera status")
+    if not on:
         what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
         raise HapteraError(what, do="see how things are: haptera status")
-    return answer
 
 
 def past(client: Client, selector: str | None, at: str) -> Past:
@@ -149,24 +135,6 @@ def _then(view: PastView, name: str) -> str:
     observed, wanted = view.observed[name], view.desired.get(name)
     wish = "" if wanted is None or str(wanted) == observed else f"→{wanted}"
     return f"{name}={observed}{wish}"
-
-
-def _print_status(views: Sequence[EntityView]) -> None:
-    if not views:
-        click.echo("there are no entities")
-        return
-    groups = grouped(in_front(views))
-    rows = [
-        (
-            group.title,
-            group.condition.value,
-            str(len(group.views)),
-            group.folded,
-            printable(group.why or ""),
-        )
-        for group in groups
-    ]
-    print_table(rows, [COLOURS[group.condition] for group in groups])
 
 
 def _print_views(views: Sequence[EntityView], data: object, output: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from haptera.api.shapes import LogView
 from haptera.cli.asking import selected
-from haptera.cli.groups import SETTLED, grouped
+from haptera.cli.groups import grouped, together
 from haptera.cli.main import the_client
 from haptera.cli.printing import (
     Format,
@@ -22,12 +22,11 @@ from haptera.cli.words import (
     explained_lines,
     printable,
     sentence,
-    together,
     told,
     tried_lines,
 )
 from haptera.client import Client, calls
-from haptera.model.views import EntityDetail, EntityView
+from haptera.model.views import SETTLED, EntityDetail, EntityView
 
 _LINES: Final = 50
 

@@ -1,22 +1,21 @@
 """Many entities that stand alike, told once: by kind, condition and reason, folded."""
 
-import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from haptera.cli.words import printable, sentence
+from haptera.model.alike import cause
 from haptera.model.entity import EntityId
 from haptera.model.nodeset import fold
 from haptera.model.selector import fold_entities
 from haptera.model.views import Condition, EntityView
+from haptera.model.walltime import duration
 
 Key = TypeVar("Key", bound=Hashable)
 
 # What asks for attention comes last, next to the prompt.
 _ORDER = tuple(Condition)
-SETTLED = (Condition.CONVERGED, Condition.IDLE)
-# What runs the cluster is of interest where it does not run.
-_BEHIND = ("module", "freeze", "policy", "budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +43,29 @@ def grouped(views: Iterable[EntityView]) -> list[Group]:
 
     Reasons that differ only in which node is meant are one, told of `the node`.
     """
-    by_key = _by(views, lambda view: (title(view), _ORDER.index(view.condition), _cause(view)))
+    by_key = _by(
+        views, lambda view: (title(view), _ORDER.index(view.condition), cause(view.why, view.node))
+    )
     return [
         Group(name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some))
         for (name, rank, why), some in sorted(by_key.items())
     ]
 
 
-def in_front(views: Iterable[EntityView]) -> list[EntityView]:
-    """Those that a person counts: nodes, services, and of what runs them what does not."""
-    return [one for one in views if one.kind not in _BEHIND or one.condition not in SETTLED]
+def together(group: Group) -> str:
+    """Entities that stand alike, in one line."""
+    if len(group.views) == 1:
+        return sentence(group.views[0])
+    lasted = [view.since_ms for view in group.views]
+    since = list(dict.fromkeys(map(duration, (min(lasted), max(lasted)))))
+    reason = printable(group.why or "no reason is known")
+    who = f"{group.selector} ({len(group.views)})"
+    return f"{who} are {group.condition} for {' to '.join(since)}: {reason}"
 
 
 def title(view: EntityView) -> str:
     """What an entity is without where it is."""
     return view.kind if view.kind == "node" else f"{view.kind} {view.name}"
-
-
-def _cause(view: EntityView) -> str:
-    """Why, whichever node it is."""
-    if view.node is None or view.why is None:
-        return view.why or ""
-    return re.sub(rf"(?<![\w-]){re.escape(view.node)}(?![\w-])", "the node", view.why)
 
 
 def _by(

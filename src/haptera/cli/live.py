@@ -8,9 +8,8 @@ import click
 
 from haptera.api.shapes import Event
 from haptera.cli.cells import Board, Cell
-from haptera.cli.groups import in_front
 from haptera.cli.printing import is_terminal
-from haptera.cli.words import sentence
+from haptera.cli.words import in_front, sentence
 from haptera.client import Access, AsyncClient, Broken, calls
 from haptera.model.views import Condition, EntityView
 
@@ -79,7 +78,8 @@ class _Screen:
             self._ended = self._now()
 
     def counts(self) -> str:
-        found = [view.condition for view in in_front(self.board.views.values())]
+        views = self.board.views.values()
+        found = [one.condition for one in views if in_front(one.kind, one.condition)]
         told = [f"{found.count(one)} {one.value}" for one in Condition if one in found]
         return ", ".join(told) or "nothing declared"
 

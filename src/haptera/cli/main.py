@@ -29,7 +29,7 @@ _COMMANDS: Final = {
     "export": "haptera.cli.in_force:export",
     "import": "haptera.cli.importing:import_from",
     "site": "haptera.cli.site:site",
-    "status": "haptera.cli.asking:status",
+    "status": "haptera.cli.status:status",
     "why": "haptera.cli.explaining:why",
     "chain": "haptera.cli.explaining:chain",
     "graph": "haptera.cli.graph:graph",

@@ -9,7 +9,6 @@ import msgspec
 
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError, InputError
-from haptera.model.selector import fold_entities
 
 
 class Format(StrEnum):
@@ -52,6 +51,8 @@ def print_entities(names: Sequence[str], data: object, output: str) -> None:
     if Format(output) is not Format.NAME:
         print_data(data, output)
     elif names:
+        from haptera.model.selector import fold_entities  # only here: most answers are no names
+
         click.echo(fold_entities(map(parse_entity, names)))
 
 

@@ -9,8 +9,8 @@ from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.client import Access, calls
 from haptera.model.errors import HapteraError
+from haptera.model.scope import Scope
 from haptera.model.walltime import parse_duration_ms, utc_text
-from haptera.runtime.tokens import Scope
 
 _MS_PER_S = 1_000
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from haptera.cli.groups import Group
 from haptera.model.explained import Alternative, Explained
 from haptera.model.views import (
     CONTESTED,
+    SETTLED,
     Condition,
     DoingView,
     EntityDetail,
@@ -32,6 +32,15 @@ SLOW_MS = 1_000
 PARTS_SHOWN_MAX = 6
 
 
+# What runs the cluster is of interest where it does not run.
+_BEHIND = ("module", "freeze", "policy", "budget")
+
+
+def in_front(kind: str, condition: Condition) -> bool:
+    """Whether a person counts it: nodes, services, and of what runs them what does not."""
+    return kind not in _BEHIND or condition not in SETTLED
+
+
 def printable(text: str) -> str:
     """The text in one line, without what would steer a terminal: modules' words come from afar."""
     return "".join(one if one.isprintable() else " " for one in text)
@@ -54,17 +63,6 @@ def sentence(view: EntityView) -> str:
             reason = printable(_contested(view) or view.why or "no reason is known")
             slow = "" if view.doing is None or not _is_slow(view.doing) else _lasting(view.doing)
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}{slow}"
-
-
-def together(group: Group) -> str:
-    """Entities that stand alike, in one line."""
-    if len(group.views) == 1:
-        return sentence(group.views[0])
-    lasted = [view.since_ms for view in group.views]
-    since = list(dict.fromkeys(map(duration, (min(lasted), max(lasted)))))
-    reason = printable(group.why or "no reason is known")
-    who = f"{group.selector} ({len(group.views)})"
-    return f"{who} are {group.condition} for {' to '.join(since)}: {reason}"
 
 
 def details(view: EntityView) -> Iterator[str]:

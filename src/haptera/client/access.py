@@ -2,7 +2,6 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -39,8 +38,7 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"Access({self.url!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What a client file holds, where it is, and what is doubtful about it."""
 
     access: Access

@@ -1,8 +1,9 @@
 """Where an API is: a host and a port, with or without TLS, or a Unix socket on this machine."""
 
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from haptera.model.errors import HapteraError
 
@@ -10,8 +11,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 _UNIX: Final = "unix"
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(msgspec.Struct, frozen=True):
     """A host reached over the network."""
 
     name: str
@@ -29,8 +29,7 @@ class Host:
         return f"{name}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class UnixSocket:
+class UnixSocket(msgspec.Struct, frozen=True):
     """A socket in the file system: who may ask is told by who opens it."""
 
     path: str

@@ -1,15 +1,15 @@
 """One call of the API as a value: what is sent, and the shape of what comes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
+
+import msgspec
 
 Shape_co = TypeVar("Shape_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Shape_co]):
+class Call(msgspec.Struct, Generic[Shape_co], frozen=True):
     """What to ask: `gives` is the shape of the answer, `body` is sent as JSON unless it is None.
 
     >>> Call("GET", "/v1/entities", dict, {"select": "rack1n[1-4]"}).target
@@ -19,9 +19,9 @@ class Call(Generic[Shape_co]):
     method: str
     path: str
     gives: type[Shape_co]
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = {}
     body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
     @property
     def target(self) -> str:
@@ -34,8 +34,7 @@ class Call(Generic[Shape_co]):
         return self.method == "GET"
 
 
-@dataclass(frozen=True, slots=True)
-class Given(Generic[Shape_co]):
+class Given(msgspec.Struct, Generic[Shape_co], frozen=True):
     """What was answered; `tag` is the version to name with If-Match, where there is one."""
 
     value: Shape_co

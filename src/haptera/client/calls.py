@@ -28,6 +28,7 @@ from haptera.api.shapes import (
     Past,
     Retried,
     SiteBody,
+    StatusView,
     SummaryView,
     Thawed,
     TokenBody,
@@ -39,8 +40,8 @@ from haptera.client.call import Call, path
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
 from haptera.model.past import Page
+from haptera.model.scope import Scope
 from haptera.model.views import BrakeView, EntityDetail, EntityView
-from haptera.runtime.tokens import Scope
 
 
 def health() -> Call[Health]:
@@ -51,6 +52,11 @@ def health() -> Call[Health]:
 def summary() -> Call[SummaryView]:
     """How many entities of each kind stand in each condition."""
     return Call("GET", path("summary"), SummaryView)
+
+
+def status(select: str | None = None) -> Call[StatusView]:
+    """How all stand, or what a selector means: what stands alike is told together."""
+    return Call("GET", path("status"), StatusView, _query(select=select))
 
 
 def entities(select: str | None = None, *, kind: str | None = None) -> Call[Entities]:

@@ -1,14 +1,14 @@
 """Server-sent events, from the bytes of a stream as they come."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 EVENT_BYTES_MAX: Final = 16 * 1_048_576
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """One event: its name, its data, and the place in the stream behind it, where it has one."""
 
     name: str

@@ -9,7 +9,8 @@ from haptera.core.rows.row import Published, Row
 from haptera.core.rows.table import Table
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
-from haptera.model.news import EVERY_TYPE, News, Types
+from haptera.model.news import News
+from haptera.model.wanted import EVERY_TYPE, Types
 
 _GONE: Types = frozenset({News.GONE})
 

@@ -18,6 +18,7 @@ from haptera.core.graph import graphs_of
 from haptera.core.past import desired_before
 from haptera.core.query import detail, explained, summary, view
 from haptera.core.selecting import means, meant
+from haptera.core.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
 from haptera.model.changes import Author, Cause, Change, StoredEntity
@@ -30,7 +31,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.selector import Selector
-from haptera.model.views import BrakeView, EntityDetail, EntityView, Summary, detail_of
+from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.pki import Authority, issue_client
@@ -166,6 +167,9 @@ class EngineBackend:
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)
+
+    def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
+        return alike(meant(self._engine.table, selectors, now_ns()))
 
     def summary(self, within: Selector | None = None) -> Summary:
         table = self._engine.table

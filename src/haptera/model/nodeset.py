@@ -331,7 +331,15 @@ def _side_by_side(reader: Reader, at: int) -> HapteraError:
 
 def _blocks(rows: list[tuple[str, ...]]) -> set[_Numbers]:
     """Join blocks that differ in one dimension only, until none do; they never overlap."""
-    blocks = {tuple(frozenset((text,)) for text in row) for row in rows}
+    if not rows[0]:
+        return {()}
+    # The last dimension first, on the texts as they are: most of the joining is done by that.
+    ends: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        ends.setdefault(row[:-1], set()).add(row[-1])
+    blocks = {
+        (*(frozenset((text,)) for text in head), frozenset(texts)) for head, texts in ends.items()
+    }
     dimensions = range(len(rows[0]))
     before = -1
     while len(blocks) != before:

@@ -21,6 +21,10 @@ class Condition(StrEnum):
     STUCK = "stuck"  # no chain, or the next part failed and is tried again later
 
 
+# Nothing is to be done.
+SETTLED: Final = (Condition.CONVERGED, Condition.IDLE)
+
+
 class DesiredView(msgspec.Struct, frozen=True, gc=False):
     value: str | int
     owner: str
@@ -131,6 +135,21 @@ class BrakeView(msgspec.Struct, frozen=True, gc=False):
 
     why: str | None
     left_ms: int
+
+
+class AlikeView(msgspec.Struct, frozen=True, gc=False):
+    """So many entities that stand alike: of one kind, one name unless they are nodes, one reason.
+
+    `on` are their nodes as a node-set; of what is on no node, its name. `why` is told of `the
+    node`, where there are several.
+    """
+
+    kind: str
+    name: str | None
+    condition: Condition
+    count: int
+    on: str
+    why: str | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):

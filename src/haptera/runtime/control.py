@@ -13,9 +13,9 @@ from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, HapteraError
-from haptera.model.news import Wanted, parse_wanted
 from haptera.model.selector import Selector, parse_selector
 from haptera.model.views import EntityView
+from haptera.model.wanted import Wanted, parse_wanted
 from haptera.runtime.writing import WriteError, write
 from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_request

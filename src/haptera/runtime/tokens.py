@@ -4,22 +4,15 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
+
+from haptera.model.scope import Scope as Scope
 
 TOKEN_TTL_S: Final = 600.0
 TOKEN_BYTES_MAX: Final = 128
 _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 8
 _VERSION: Final = "hp1"
-
-
-class Scope(StrEnum):
-    """What a token of the API allows; each includes the one before."""
-
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True)

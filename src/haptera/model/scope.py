@@ -1,0 +1,11 @@
+"""What a token of the API allows."""
+
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What a token of the API allows; each includes the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
