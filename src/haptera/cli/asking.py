@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 import click
 
 from haptera.api.shapes import Entities, Past
+from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
 from haptera.cli.words import COLOURS, printable, values
@@ -29,7 +30,7 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 
 @click.command()
-@click.argument("selection", metavar="ENTITY|SELECTOR")
+@click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
 @click.pass_context
 def retry(ctx: click.Context, selection: str) -> None:
     """Try ENTITY again at once, whatever its back-off or cool-down.
@@ -49,7 +50,9 @@ def retry(ctx: click.Context, selection: str) -> None:
 
 
 @click.command()
-@click.argument("what", metavar="ENTITY|KIND|SELECTOR")
+@click.argument(
+    "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
+)
 @click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
 @entities_option
 @click.pass_context

@@ -5,6 +5,7 @@ from typing import Final
 import click
 
 from haptera.api.shapes import LogView
+from haptera.cli import completing
 from haptera.cli.asking import selected
 from haptera.cli.groups import grouped, together
 from haptera.cli.main import the_client
@@ -32,7 +33,12 @@ _LINES: Final = 50
 
 
 @click.command()
-@click.argument("selection", metavar="[ENTITY|SELECTOR]", required=False)
+@click.argument(
+    "selection",
+    metavar="[ENTITY|SELECTOR]",
+    required=False,
+    shell_complete=completing.selectors,
+)
 @click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
 @entities_option
 @click.pass_context
@@ -60,7 +66,7 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
 
 
 @click.command()
-@click.argument("entity")
+@click.argument("entity", shell_complete=completing.entities)
 @output_option
 @click.pass_context
 def chain(ctx: click.Context, entity: str, output: str) -> None:
@@ -85,7 +91,7 @@ def chain(ctx: click.Context, entity: str, output: str) -> None:
 
 
 @click.command()
-@click.argument("entity", metavar="ENTITY")
+@click.argument("entity", metavar="ENTITY", shell_complete=completing.entities)
 @click.option("-n", "--lines", type=click.IntRange(1), default=_LINES, show_default=True)
 @output_option
 @click.pass_context

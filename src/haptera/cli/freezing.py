@@ -3,6 +3,7 @@
 import click
 
 from haptera.api.shapes import FreezeView
+from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.cli.words import printable
@@ -14,7 +15,7 @@ EVER = "ever"
 
 
 @click.command()
-@click.argument("selector", required=False)
+@click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--reason", help="Why, for whoever finds it frozen.")
 @click.option(
     "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
@@ -52,7 +53,7 @@ def freeze(
 
 
 @click.command()
-@click.argument("selector")
+@click.argument("selector", shell_complete=completing.selectors)
 @output_option
 @click.pass_context
 def thaw(ctx: click.Context, selector: str, output: str) -> None:

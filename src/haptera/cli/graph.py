@@ -9,6 +9,7 @@ from typing import Final
 import click
 import msgspec
 
+from haptera.cli import completing
 from haptera.cli.authored import brought_manifests
 from haptera.cli.drawing.dot import dot
 from haptera.cli.drawing.svg import svg
@@ -47,7 +48,12 @@ class Form(StrEnum):
     multiple=True,
     help="The attributes that select the parts; else the only ones that parts ask for.",
 )
-@click.option("--entity", metavar="ENTITY", help="An entity, its goal and its chain marked.")
+@click.option(
+    "--entity",
+    metavar="ENTITY",
+    shell_complete=completing.entities,
+    help="An entity, its goal and its chain marked.",
+)
 @click.option("--problem", metavar="FILE", help="A problem as JSON, or - for standard input.")
 @click.option(
     "-o",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from haptera.api.shapes import DifferenceView
+from haptera.cli import completing
 from haptera.cli.asking import past
 from haptera.cli.main import REFUSED, client_of, the_access, the_client
 from haptera.cli.printing import Format, output_option, print_data, print_error
@@ -24,9 +25,14 @@ _COLOURS = {"-": "red", "+": "green"}
 
 
 @click.command()
-@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.argument("files", metavar="[FILE]...", nargs=-1, shell_complete=completing.files)
 @click.option("--at", "times", multiple=True, help="A time, once or twice, instead of files.")
-@click.option("--select", metavar="SELECTOR", help="With --at: only of these.")
+@click.option(
+    "--select",
+    metavar="SELECTOR",
+    shell_complete=completing.selectors,
+    help="With --at: only of these.",
+)
 @output_option
 @click.pass_context
 def diff(

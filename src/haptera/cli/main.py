@@ -49,6 +49,7 @@ _COMMANDS: Final = {
     "watch": "haptera.cli.watch:watch",
     "lint": "haptera.cli.linting:lint_files",
     "module": "haptera.cli.module:module",
+    "completion": "haptera.cli.completion:completion",
     "lab": "haptera.cli.running:lab",
     "serve": "haptera.cli.running:serve",
     "agent": "haptera.cli.running:agent",
@@ -103,6 +104,10 @@ def client_of(ctx: click.Context, access: Access) -> Client:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    if "_HAPTERA_COMPLETE" in os.environ:
+        from haptera.cli.completion import take_over_bash
+
+        take_over_bash()
     try:
         code = cli.main(args=arguments, prog_name="haptera", standalone_mode=False)
     except click.ClickException as error:

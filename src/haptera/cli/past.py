@@ -7,6 +7,7 @@ from typing import Final, assert_never
 import click
 
 from haptera.api.shapes import Applied
+from haptera.cli import completing
 from haptera.cli.apply import counted, show_planned
 from haptera.cli.confirming import type_digest
 from haptera.cli.main import the_client
@@ -25,7 +26,12 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("selector", metavar="[ENTITY|SELECTOR]", required=False)
+@click.argument(
+    "selector",
+    metavar="[ENTITY|SELECTOR]",
+    required=False,
+    shell_complete=completing.selectors,
+)
 @click.option("-n", "--limit", default=_SHOWN, show_default=True, help="So many changes at most.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
 @click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")

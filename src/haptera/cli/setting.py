@@ -2,6 +2,7 @@
 
 import click
 
+from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data
 from haptera.cli.words import details, sentence
@@ -14,8 +15,14 @@ _why_option = click.option("-m", "--why", help="Why, for whoever reads the histo
 
 
 @click.command("set")
-@click.argument("entity")
-@click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True)
+@click.argument("entity", shell_complete=completing.entities)
+@click.argument(
+    "values",
+    metavar="NAME=VALUE...",
+    nargs=-1,
+    required=True,
+    shell_complete=completing.values,
+)
 @_take_option
 @_why_option
 @output_option
@@ -42,8 +49,10 @@ def set_values(
 
 
 @click.command("unset")
-@click.argument("entity")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("entity", shell_complete=completing.entities)
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.variables
+)
 @_take_option
 @_why_option
 @output_option

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from haptera.api.shapes import SiteBody, SiteFile
+from haptera.cli import completing
 from haptera.config.sources import constants_of, from_standard_input, gather
 from haptera.model.errors import HapteraError
 
@@ -15,7 +16,9 @@ _STANDARD_INPUT: Final = "-"
 # What only a lab knows, until one does.
 OF_A_LAB: Final[Mapping[str, str]] = {"x": "1"}
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True)
+files_argument = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, shell_complete=completing.files
+)
 
 
 def site_files(names: Sequence[str]) -> list[SiteFile]:

@@ -2,6 +2,7 @@
 
 import click
 
+from haptera.cli import completing
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
 from haptera.cli.words import COLOURS, in_front, printable
@@ -10,7 +11,7 @@ from haptera.model.views import SETTLED, AlikeView
 
 
 @click.command()
-@click.argument("selector", required=False)
+@click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
 @entities_option
 @click.pass_context

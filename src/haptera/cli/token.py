@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from haptera.api.shapes import CertificateBody, TokenView
+from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, output_option, print_data, print_table
 from haptera.client import Access, calls
@@ -26,7 +27,10 @@ _for_option = click.option(
     "--for", "duration", default="30d", show_default=True, help="30m, 12h, 90d."
 )
 _within_option = click.option(
-    "--within", metavar="SELECTOR", help="Only what this names, as rack1n*."
+    "--within",
+    metavar="SELECTOR",
+    shell_complete=completing.selectors,
+    help="Only what this names, as rack1n*.",
 )
 
 
@@ -145,7 +149,7 @@ def list_(ctx: click.Context, output: str) -> None:
 
 
 @token.command()
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.tokens)
 @click.pass_context
 def revoke(ctx: click.Context, ids: tuple[str, ...]) -> None:
     r"""Take tokens back: whoever holds one is refused from now on.

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from haptera.api.shapes import Event
+from haptera.cli import completing
 from haptera.cli.main import the_access
 from haptera.cli.printing import Format, print_error
 from haptera.cli.words import COLOURS, printable, values
@@ -31,7 +32,7 @@ from haptera.model.views import EntityView
     multiple=True,
     help="Only changes of this type; may be given again.",
 )
-@click.argument("selector", required=False)
+@click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.pass_context
 def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
     """Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
