@@ -116,6 +116,7 @@ def plan(
     Examples:
       haptera plan site.yaml
       haptera plan site.yaml --save night.plan
+      haptera plan --problem problem.json --explain
     """
     if bool(files) == (problem is not None):
         raise click.UsageError("name either a site file or a file of problems (--problem)")

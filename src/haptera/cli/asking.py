@@ -33,9 +33,14 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 @click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
 @click.pass_context
 def retry(ctx: click.Context, selection: str) -> None:
-    """Try ENTITY again at once, whatever its back-off or cool-down.
+    r"""Try ENTITY again at once, whatever its back-off or cool-down.
 
     Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
+
+    \b
+    Examples:
+      haptera retry node:rack1n1
+      haptera retry 'condition=stuck'
     """
     client = the_client(ctx)
     found = selected(client, selection).entities
@@ -57,9 +62,15 @@ def retry(ctx: click.Context, selection: str) -> None:
 @entities_option
 @click.pass_context
 def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
-    """Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
+    r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
 
     ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
+
+    \b
+    Examples:
+      haptera get node:rack1n1
+      haptera get -o name 'node:* and power=off'
+      haptera get service --at 10m
     """
     client = the_client(ctx)
     if what not in KINDS and _WORD.fullmatch(what) is not None:

@@ -13,9 +13,14 @@ from haptera.model.walltime import duration
 @output_option
 @click.pass_context
 def brake(ctx: click.Context, release: bool, output: str) -> None:
-    """Show whether the brake is on, which stops all that may harm what runs.
+    r"""Show whether the brake is on, which stops all that may harm what runs.
 
     It goes on by itself where many nodes fall silent at once, and off when that is over.
+
+    \b
+    Examples:
+      haptera brake
+      haptera brake --release
     """
     client = the_client(ctx)
     view = client.ask(calls.release_brake() if release else calls.brake())

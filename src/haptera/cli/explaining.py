@@ -43,10 +43,15 @@ _LINES: Final = 50
 @entities_option
 @click.pass_context
 def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
-    """Say why something is not as desired.
+    r"""Say why something is not as desired.
 
     Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
     What has one cause is told in one line, unless -v asks for each.
+
+    \b
+    Examples:
+      haptera why
+      haptera why -v node:rack1n1
     """
     client = the_client(ctx)
     views = _asked_about(client, selection)
@@ -70,9 +75,14 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
 @output_option
 @click.pass_context
 def chain(ctx: click.Context, entity: str, output: str) -> None:
-    """Show what is still to be done with ENTITY and why, and what was tried, by whom.
+    r"""Show what is still to be done with ENTITY and why, and what was tried, by whom.
 
     A restart of either forgets what it has tried.
+
+    \b
+    Examples:
+      haptera chain node:rack1n1
+      haptera chain service:web@rack1n1 -o json
     """
     view = _detail(the_client(ctx), entity)
     if Format(output) is not Format.TABLE:
@@ -96,9 +106,14 @@ def chain(ctx: click.Context, entity: str, output: str) -> None:
 @output_option
 @click.pass_context
 def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
-    """Show the end of what a module or a service has written.
+    r"""Show the end of what a module or a service has written.
 
     ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE.
+
+    \b
+    Examples:
+      haptera logs module:labnode
+      haptera logs -n 20 service:web@rack1n1
     """
     answer = the_client(ctx).ask(calls.log(entity))
     last = LogView(answer.entity, answer.lines[-lines:])

@@ -25,10 +25,15 @@ EVER = "ever"
 def freeze(
     ctx: click.Context, selector: str | None, reason: str | None, duration: str, output: str
 ) -> None:
-    """Begin no step on what SELECTOR names, or show what is frozen.
+    r"""Begin no step on what SELECTOR names, or show what is frozen.
 
     It is looked at as before, and a step that has begun is followed to its end. SELECTOR goes by
     names, groups and attributes: rack1n[1-4] (the nodes and all on them), service:web@@gpu, ….
+
+    \b
+    Examples:
+      haptera freeze rack1n[1-4] --reason "new fans" --for 2h
+      haptera freeze
     """
     client = the_client(ctx)
     if selector is None:
@@ -57,7 +62,13 @@ def freeze(
 @output_option
 @click.pass_context
 def thaw(ctx: click.Context, selector: str, output: str) -> None:
-    """Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen."""
+    r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
+
+    \b
+    Examples:
+      haptera thaw rack1n[1-4]
+      haptera thaw service:web@rack1n1
+    """
     answer = the_client(ctx).ask(calls.thaw(selector))
     if Format(output) is not Format.TABLE:
         print_data(answer, output)

@@ -72,11 +72,16 @@ def graph(
     problem: str | None,
     output: str,
 ) -> None:
-    """Draw all that can be known of KIND, and the looks and steps between.
+    r"""Draw all that can be known of KIND, and the looks and steps between.
 
     KIND is drawn as haptera's own modules serve it, without asking a parent; with --entity, as
     the parent plans for that entity. What is large is drawn in several graphs
     (docs/reference/graph.md).
+
+    \b
+    Examples:
+      haptera graph service | dot -Tsvg > service.svg
+      haptera graph --entity node:rack1n1 -o svg > n1.svg
     """
     if entity is not None and problem is None and not classes:
         told = _of_entity(ctx, entity, kind)

@@ -32,9 +32,14 @@ IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def job(gate: Path, command: tuple[str, ...]) -> int:
-    """Run COMMAND as a job: its node is busy for as long as it lives.
+    r"""Run COMMAND as a job: its node is busy for as long as it lives.
 
     Exits as COMMAND does; with 75, COMMAND not run, where the node lets no jobs begin.
+
+    \b
+    Examples:
+      haptera job make -j8
+      haptera job --gate /run/haptera/jobs sh -c 'sleep 60'
     """
     descriptor = _enter(gate)
     if descriptor is None:

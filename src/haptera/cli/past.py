@@ -45,11 +45,16 @@ def history(
     audit: bool,
     output: str,
 ) -> None:
-    """Show what was changed of what is desired, the latest last: who, when, why, from what to what.
+    r"""Show what was changed of what is desired, the latest last: who, when, why, and what.
 
     Of ENTITY, of what SELECTOR means, or of everything. Changes that are alike are told in one
     line; the number at its beginning is what `haptera revert` takes. With --all also what was
     seen, where it stood and why, and what was tried.
+
+    \b
+    Examples:
+      haptera history -n 20
+      haptera history --all rack1n1
     """
     client = the_client(ctx)
     if audit:

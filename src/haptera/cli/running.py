@@ -84,7 +84,13 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     let_in: tuple[str, ...],
     radius_percent: int,
 ) -> int:
-    """Run a parent: the engine, its store and its API."""
+    r"""Run a parent: the engine, its store and its API.
+
+    \b
+    Examples:
+      haptera serve --dir /srv/cluster --site site.yaml
+      haptera serve --dir /srv/cluster --listen 127.0.0.2
+    """
     from haptera.daemon import parent
     from haptera.daemon.settings import Ways
 
@@ -109,7 +115,13 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
 )
 def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
-    """Run a node's agent."""
+    r"""Run a node's agent.
+
+    \b
+    Examples:
+      haptera agent --address 10.0.0.7 --invitation - < invitation.json
+      haptera agent --dir /run/haptera --address 10.0.0.7
+    """
     from haptera.daemon import agent as daemon
 
     given = None if invitation is None else daemon.parse_invitation(invitation.read())
@@ -123,9 +135,14 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
 @_radius_option(EVERYTHING_PERCENT)
 def lab(directory: Path, site: Path, once: bool, radius_percent: int) -> int:
-    """Run a virtual cluster on this machine.
+    r"""Run a virtual cluster on this machine.
 
     A parent, and a process tree for each node; until Ctrl-C.
+
+    \b
+    Examples:
+      haptera lab --site examples/quickstart/site.yaml
+      haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
     """
     from haptera.cli import lab as cluster
 

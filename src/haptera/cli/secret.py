@@ -48,7 +48,13 @@ def put(name: str, directory: Path) -> None:
 @secret.command("list")
 @_dir_option
 def names(directory: Path) -> None:
-    """Show the names of all secrets."""
+    r"""Show the names of all secrets.
+
+    \b
+    Examples:
+      haptera secret list
+      haptera secret list --dir /srv/cluster
+    """
     for name in _kept(directory).names():
         click.echo(name)
 
@@ -57,7 +63,13 @@ def names(directory: Path) -> None:
 @click.argument("name")
 @_dir_option
 def remove(name: str, directory: Path) -> None:
-    """Keep NAME no longer."""
+    r"""Keep NAME no longer.
+
+    \b
+    Examples:
+      haptera secret remove bmc
+      haptera secret remove bmc --dir /srv/cluster
+    """
     _kept(directory).remove(name)
 
 

@@ -61,10 +61,13 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
 def schema() -> None:
     r"""Write the JSON Schema of site files, for editors.
 
+    Most of them read it where a site file has the line
+    `# yaml-language-server: $schema=site.schema.json`.
+
     \b
     Examples:
       haptera site schema > site.schema.json
-      echo '# yaml-language-server: $schema=site.schema.json' >> site.yaml
+      haptera site schema | python3 -m json.tool --compact
     """
     from haptera.config.schema import schema as made
 

@@ -157,6 +157,7 @@ def revoke(ctx: click.Context, ids: tuple[str, ...]) -> None:
     \b
     Examples:
       haptera token revoke 6f1d0c2b9a3e4f55
+      haptera token revoke 6f1d0c2b9a3e4f55 08a7c4d3e2f19b60
     """
     client = the_client(ctx)
     for one in ids:

@@ -35,10 +35,15 @@ from haptera.model.views import EntityView
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.pass_context
 def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
-    """Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
+    r"""Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
 
     A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
     What comes to be selected is told, and what no longer is has left.
+
+    \b
+    Examples:
+      haptera watch rack1n[1-4]
+      haptera watch --type condition -o json
     """
     access = the_access(ctx)
     select = None if selector is None else parse_selector(selector).text

@@ -1,0 +1,87 @@
+"""What `--help` says: of each command two examples at least, and each can be typed."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from haptera.cli.main import OK, cli, run
+
+EXAMPLES_MIN = 2
+
+
+def commands(group=cli, path=()):
+    """Each command that does something, by the words it is called with."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+EVERY = dict(commands())
+
+
+def examples(command):
+    """The lines below `Examples:`, which stands on a line of its own."""
+    _, _, told = (command.help or "").partition("Examples:\n")
+    return [line.strip() for line in told.partition("\n\n")[0].splitlines() if line.strip()]
+
+
+def calls(line):
+    """The arguments of each call of haptera in a line for a shell, without what is redirected."""
+    words = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    words.whitespace_split = True
+    call, skip = [], False
+    for word in [*words, ";"]:
+        if skip:
+            skip = False
+        elif re.fullmatch(r"[<>]+", word):
+            skip = True
+        elif re.fullmatch(r"[|&;]+", word):
+            if call[:1] == ["haptera"]:
+                yield call[1:]
+            call = []
+        else:
+            call.append(word)
+
+
+def parsed(arguments):
+    """The words of the command that these arguments call, all of them read by it."""
+    found, command, context = [], cli, None
+    while True:
+        name = found[-1] if found else "haptera"
+        context = command.make_context(name, [*arguments], parent=context)
+        if not isinstance(command, click.Group):
+            return tuple(found)
+        # Click is about to keep all of them in `args`.
+        arguments = [*getattr(context, "_protected_args", ()), *context.args]
+        name, command, arguments = command.resolve_command(context, arguments)
+        found.append(name)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_each_command_shows_two_examples_that_can_be_typed(path, monkeypatch, tmp_path):
+    (tmp_path / "invitation.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    told = examples(EVERY[path])
+    assert len(told) >= EXAMPLES_MIN, f"haptera {' '.join(path)} --help"
+    for line in told:
+        assert path in [parsed(call) for call in calls(line)], line
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_examples_stand_one_a_line_in_the_help(path, capsys):
+    assert run([*path, "--help"]) == OK
+    shown = capsys.readouterr().out
+    for line in examples(EVERY[path]):
+        assert f"\n    {line}\n" in shown, "a docstring with examples begins with r, and has a \\b"
+
+
+def test_a_word_that_is_no_command_is_told():
+    with pytest.raises(click.UsageError, match="No such command"):
+        parsed(["statsu"])
+    with pytest.raises(click.UsageError, match="No such option"):
+        parsed(["status", "--chek"])
