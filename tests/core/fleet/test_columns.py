@@ -12,6 +12,7 @@ from haptera.core.fleet.columns import Columns
 from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
+from haptera.core.problem import Problem
 from haptera.core.rows.states import States, numbering
 from haptera.core.scope import Memory, Scope
 from haptera.core.solved import knowable, solve
@@ -190,6 +191,18 @@ def test_what_no_table_tells_is_planned_by_itself() -> None:
     assert numbers == States(domain, words * 2).next_parts(goal, budget=40)
     assert End.UNKNOWN in numbers
     assert numbers[:6] == numbers[6:]
+
+
+def test_columns_alone_tell_of_doubts_and_of_who_is_as_desired() -> None:
+    down, up = (Look("m", f"look_{value}", "k", "a", (value,)) for value in ("down", "up"))
+    domain = compile_class(Problem({"a": ("unknown", "down", "up")}, {}, (down, up)))
+    words = [domain.start({}, {"a": "up"}), domain.start({"a": "up"}, {}), domain.start({}, {})]
+    columns = Columns(domain, words)
+    numbers = {value: columns.tabled({"a": value}).tolist() for value in ("up", "down")}
+    assert {value: [told(domain, one) for one in some] for value, some in numbers.items()} == {
+        "up": [(up, "up"), (End.MET,), (up, "up")],
+        "down": [(down, "down"), (End.WALLED,), (down, "down")],
+    }
 
 
 def test_a_variable_may_have_more_values_than_a_byte_holds() -> None:
