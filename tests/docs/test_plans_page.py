@@ -14,11 +14,11 @@ from haptera.model.plan import RADIUS_PERCENT, UNASKED_MAX
 from tests.cli.rig import client_of, served, typed
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/plans.md").read_text("utf-8")
-ADDRESS = "127.99.43.1"
+ADDRESS = "127.99.67.1"
 SITE = """\
 cluster: hall
 modules: [labnode, service]
-nodes: {"rack1n[01-16]": {platform: labnode, bmc: "127.99.43.9:9", address: 127.99.43.8}}
+nodes: {"rack1n[01-16]": {platform: labnode, bmc: "127.99.67.9:9", address: 127.99.67.8}}
 """
 DESIRED = {"on": "rack1n[01-16]", "off": "rack1n[01-16]", "one": "rack1n03"}
 
