@@ -1,0 +1,201 @@
+"""Sessions of the command line as files: read, typed anew in a real lab or parent, and compared.
+
+A transcript opens with a sentence and says where it is typed: `lab SITE`, `parent SITE` or
+`folder`; the examples lie there, and small.yaml. Then come commands, each on a line with a `$`,
+and below it all that was written, with a line `[exit N]` where it was not 0. What differs each
+time has a name (`<duration>`). Three lines say how the next command is typed: `# wait` repeats it
+until it exits with 0, `# in time` until it writes what stands below it; `# until TEXT` interrupts
+it once it has written that, and keeps no output.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from haptera.runtime import clock
+from tests.cli.rig import environment, lab, served
+from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
+
+FOLDER: Final = Path(__file__).parent
+PROMPT: Final = "$ "
+WAIT: Final = "# wait"
+IN_TIME: Final = "# in time"
+UNTIL: Final = "# until "
+ADDRESS: Final = "127.99.47.1"
+WITHIN_NS: Final = WAIT_S_MAX * 1_000_000_000
+
+# What differs each time, and its name; in this order.
+NAMED: Final = [
+    (re.compile(r"hp1\.[0-9a-f]+\.[\w-]+|hp1\.…"), "<token>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC"), "<time>"),
+    (re.compile(r"^ *\d+(?=  <time>)", re.MULTILINE), "<revision>"),
+    (re.compile(r"(?<=revision )\d+"), "<revision>"),
+    (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h|d)\b"), "<duration>"),
+    (re.compile(r"(?<=^plan )[0-9a-f]{12}$", re.MULTILINE), "<digest>"),
+    (re.compile(r"(?<=locked by )\d+"), "<pid>"),
+    (re.compile(r"\b127(\.\d+){3}\b"), "<address>"),
+    (re.compile(r"\b[0-9a-f]{16}\b|(?<=freeze:)[0-9a-f]{8}\b"), "<id>"),
+    (re.compile(r"(?<=\S) {2,}"), "  "),  # columns are as wide as what differs
+    (re.compile(r" +$", re.MULTILINE), ""),
+    (re.compile(r"^(.+\n)\1+", re.MULTILINE), r"\1"),  # so many attempts, all alike
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One command, how it is typed, and what was written, named as in a transcript."""
+
+    command: str
+    how: str | None
+    output: str
+
+    def __str__(self) -> str:
+        how = "" if self.how is None else f"{self.how}\n"
+        return f"{how}{PROMPT}{self.command}\n{self.output}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    title: str
+    place: str
+    typed: tuple[Typed, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.title}\n{self.place}\n", *map(str, self.typed)])
+
+
+def transcripts() -> list[Path]:
+    return sorted(FOLDER.glob("*.txt"))
+
+
+def read(path: Path) -> Transcript:
+    head, _, rest = path.read_text(encoding="utf-8").partition("\n\n")
+    title, place = head.splitlines()
+    return Transcript(title, place, tuple(commands(rest)))
+
+
+def commands(text: str) -> Iterator[Typed]:
+    """The commands of a session, each with what stands below it."""
+    command, how, output = None, None, []
+    next_how = None
+    for line in [*text.splitlines(), PROMPT]:
+        if line in (WAIT, IN_TIME) or line.startswith(UNTIL):
+            next_how = line
+        elif line.startswith(PROMPT):
+            if command is not None:
+                text = "".join(output).rstrip("\n")
+                yield Typed(command, how, text and f"{text}\n")
+            command, how, next_how, output = line.removeprefix(PROMPT), next_how, None, []
+        else:
+            output.append(f"{line}\n")
+
+
+def named(text: str, folder: Path | None = None) -> str:
+    """The text with what differs each time under its name."""
+    if folder is not None:
+        text = text.replace(str(folder), "<folder>")
+    for pattern, name in NAMED:
+        text = pattern.sub(name, text)
+    return text
+
+
+def play(session: Transcript, folder: Path) -> Transcript:
+    """Type it anew."""
+    with ExitStack() as stack:
+        stack.enter_context(_place(session.place, folder))
+        shell = stack.enter_context(_shell(folder))
+        return Transcript(
+            session.title,
+            session.place,
+            tuple(Typed(one.command, one.how, shell.type(one)) for one in session.typed),
+        )
+
+
+@contextmanager
+def _place(place: str, folder: Path) -> Iterator[None]:
+    """What the session is typed to."""
+    sort, _, site = place.partition(" ")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    shutil.copy(FOLDER / "small.yaml", folder)
+    if sort == "folder":
+        yield
+    elif sort == "parent":
+        with served(folder, "--site", folder / site, address=ADDRESS):
+            yield
+    else:
+        assert sort == "lab", place
+        shutil.copytree((folder / site).parent, folder, dirs_exist_ok=True)
+        with lab(folder):
+            yield
+
+
+class _Shell:
+    """Types commands to a shell, each in a process group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._groups: list[int] = []
+        self._environment = {
+            **environment(),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "COLUMNS": "100",
+        }
+
+    def type(self, one: Typed) -> str:
+        code, output = self._run(one)
+        deadline = clock.now_ns() + WITHIN_NS
+        while clock.now_ns() < deadline and (
+            (one.how == WAIT and code != 0) or (one.how == IN_TIME and output != one.output)
+        ):
+            code, output = self._run(one)
+        return output
+
+    def end(self) -> None:
+        """End what was left running."""
+        for group in self._groups:
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _run(self, one: Typed) -> tuple[int, str]:
+        """Its exit code, and what it wrote."""
+        # A file, not a pipe: what goes on in the background would hold that open.
+        written = self._folder / ".written"
+        with written.open("wb") as out:
+            process = subprocess.Popen(
+                ["bash", "-c", one.command],
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._groups.append(process.pid)
+        if one.how is not None and one.how.startswith(UNTIL):
+            text = one.how.removeprefix(UNTIL)
+            wait_for(lambda: text in written.read_text(encoding="utf-8"))
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(WAIT_S_MAX)
+            return 0, ""
+        code = process.wait(WAIT_S_MAX)
+        output = named(written.read_text(encoding="utf-8"), self._folder)
+        return code, output + (f"[exit {code}]\n" if code else "")
+
+
+@contextmanager
+def _shell(folder: Path) -> Iterator[_Shell]:
+    shell = _Shell(folder)
+    try:
+        yield shell
+    finally:
+        shell.end()
