@@ -82,6 +82,8 @@ class Search:
     ) -> None:
         self._scope = scope
         self._allowance = Allowance() if allowance is None else allowance
+        # For the proof, and as many again to find the first of the routes that it allows.
+        self._states_max = self._allowance.states
         self._root = start & scope.within
         self._bound = bound
         self._barred = barred
@@ -110,7 +112,7 @@ class Search:
             self._allowance.spend(len(self._scope.rows), states=1)
             if self._met(state):
                 self._hindsight(onward)
-                moves = self._first(cost, self._allowance.states)
+                moves = self._first(cost, self._states_max)
                 if moves is None:
                     return Spent(self._expanded)
                 return Route(moves, cost, self._expanded)
