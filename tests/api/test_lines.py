@@ -115,3 +115,15 @@ def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list():
 
     asyncio.run(run())
     assert turns >= chunks == 10_000 // LINES_AT_ONCE
+
+
+def test_who_takes_nothing_is_given_up_without_an_end():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+        if message.get("body"):
+            await asyncio.Event().wait()
+
+    asyncio.run(Lines(map(Count, range(10_000)), within_s=0.0)({}, None, send))
+    assert [message.get("more_body") for message in sent] == [None, True]

@@ -38,17 +38,30 @@ class Lines(Response):
     A list that broke off has no end: the last chunk of the answer is missing then.
     """
 
-    def __init__(self, items: Iterable[object], headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        items: Iterable[object],
+        headers: dict[str, str] | None = None,
+        *,
+        within_s: float = TAKEN_WITHIN_S,
+    ) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers=headers)
         del self.headers["content-length"]
         self._items = iter(items)
+        self._within_s = within_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": self.status_code}
         await send({**start, "headers": self.raw_headers})
+        try:
+            await self._send_all(send)
+        except TimeoutError:
+            return  # Without an end: the server hangs up.
+        await send({**_BODY, "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> None:
         encoder = msgspec.json.Encoder()
         while chunk := list(islice(self._items, LINES_AT_ONCE)):
-            async with asyncio.timeout(TAKEN_WITHIN_S):
+            async with asyncio.timeout(self._within_s):
                 await send({**_BODY, "body": encoder.encode_lines(chunk), "more_body": True})
             await asyncio.sleep(0)  # A long list must not hold up the cluster.
-        await send({**_BODY, "body": b"", "more_body": False})
