@@ -13,9 +13,12 @@ from haptera.model.views import SETTLED, AlikeView
 @click.command()
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
+@click.option(
+    "-w", "--watch", is_flag=True, help="Write it anew whenever it changes, until Ctrl-C."
+)
 @entities_option
 @click.pass_context
-def status(ctx: click.Context, selector: str | None, check: bool, output: str) -> None:
+def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, output: str) -> None:
     r"""Show how the cluster stands, or only what SELECTOR means.
 
     It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
@@ -26,8 +29,16 @@ def status(ctx: click.Context, selector: str | None, check: bool, output: str) -
     Examples:
       haptera status
       haptera status --check 'rack1* and power=on'
+      haptera status --watch rack1n[1-4]
     """
     client = the_client(ctx)
+    if watch:
+        if check or Format(output) is not Format.TABLE:
+            raise click.UsageError("--watch shows a table: leave out --check and -o")
+        from haptera.cli.watching import again_and_again  # only here: it brings asyncio
+
+        again_and_again(client.access, calls.events(selector), lambda: _show(client, selector))
+        return
     if Format(output) is Format.TABLE:
         settled = _show(client, selector)
     else:

@@ -1,0 +1,55 @@
+"""`status --watch`: the table again whenever something of it changed."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import node_id
+from haptera.model.views import Condition
+from tests.api.serving import WITHIN_S, serving
+from tests.cli.rig import command
+from tests.cli.test_commands import point_at
+
+N1, N2 = node_id("n1"), node_id("n2")
+POWERED = [
+    one
+    for node in (N1, N2)
+    for one in (Declare(node, {}, "site"), SetDesired(node, "power", "on", "site"))
+]
+
+pytestmark = pytest.mark.net
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    with serving(*POWERED) as one:
+        point_at(one.url, "read-token", monkeypatch, tmp_path)
+        yield one
+
+
+@pytest.mark.slow
+def test_the_table_is_written_again_for_each_change_until_it_is_interrupted(cluster):
+    with subprocess.Popen(
+        command("status", "--watch", "n1"), stdout=subprocess.PIPE, env=os.environ, text=True
+    ) as watching:
+        assert [watching.stdout.readline() for _ in range(2)] == ["node  converged  1  n1\n", "\n"]
+        cluster.do(cluster.backend.say, N2, condition=Condition.STUCK, why="of no interest")
+        cluster.do(cluster.backend.say, N1, condition=Condition.STUCK, why="a refusal")
+        assert watching.stdout.readline() == "node  stuck  1  n1  a refusal\n"
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(WITHIN_S) == OK
+
+
+def test_what_cannot_be_followed_is_told(cluster, capsys):
+    assert run(["status", "--watch", "age(power)>1m"]) == REFUSED
+    assert "an age grows without news" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", [["--check"], ["-o", "json"]])
+def test_only_a_table_is_watched(cluster, other, capsys):
+    assert run(["status", "--watch", *other]) == USAGE
+    assert "leave out --check and -o" in capsys.readouterr().err
