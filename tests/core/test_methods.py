@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core.allowance import Allowance
-from haptera.core.estimate import UNREACHED, Estimate
+from haptera.core.distances import UNREACHED
+from haptera.core.estimate import Estimate
 from haptera.core.factors import Factor, factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan

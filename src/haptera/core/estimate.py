@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as default
 from functools import reduce
-from heapq import heappop, heappush
 from math import prod
 from operator import or_
 from typing import Final
 
 from haptera.core.allowance import Allowance
+from haptera.core.distances import UNREACHED, distances
 from haptera.core.openings import Row
 from haptera.core.scope import Scope, joined
 from haptera.core.word import Field, Move
@@ -25,8 +25,6 @@ MINDING: Final = 10
 LOOKING: Final = 10
 TRYING: Final = 5
 FOLLOWING: Final = 6
-
-UNREACHED: Final = float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,16 +125,10 @@ class Landmark:
 
     def _spread(self) -> int:
         """Work out the costs of all states within reach; gives the work that this took."""
-        followed = 0
-        queue = [(0, state) for state in self.block.before if not state & self.bad]
-        while queue:
-            cost, state = heappop(queue)
-            if cost < self.costs[state]:
-                self.costs[state] = cost
-                followed += len(self.block.before[state])
-                for before, more in self.block.before[state]:
-                    heappush(queue, (cost + more, before))
-        return FOLLOWING * followed
+        before = self.block.before
+        costs = distances((state for state in before if not state & self.bad), before)
+        self.costs.update(costs)
+        return FOLLOWING * sum(len(before[state]) for state in costs)
 
 
 class Estimate:

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from haptera.core.allowance import Allowance
-from haptera.core.estimate import UNREACHED
+from haptera.core.distances import UNREACHED
 from haptera.core.scope import Scope
 from haptera.core.word import Move, strip
 
