@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from haptera.core.catalog import Catalog
+from haptera.core.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.decide import DECIDING
 from haptera.core.engine import Engine
 from haptera.core.knowledge import compile_class
 from haptera.core.limits import S
@@ -11,15 +12,16 @@ from haptera.core.planner import plan
 from haptera.core.searches import PLANNED
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
-from haptera.model.effects import Show
-from haptera.model.entity import EntityId
-from haptera.model.events import Considered, Ticked
+from haptera.model.effects import Call, Show
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Considered, Ready, Ticked
 from tests.core.tangle import KIND, MANIFEST, TANGLE, goals
-from tests.core.test_engine import SIDE, told
+from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
 
 CROWD = 6
 # What the turn allows is one plan of this class, and perhaps some that were begun in time.
 PLANS_A_TURN_MAX = 3
+FLEET = 500
 ENTITIES = [EntityId("k", f"t{number}", None) for number in range(CROWD)]
 
 
@@ -78,3 +80,16 @@ def test_a_preview_that_takes_many_turns_is_shown_after_the_last() -> None:
     assert show.plan is not None
     assert turns > 1
     assert [len(group.chain) > 0 for group in show.plan.groups] == [True] * CROWD
+
+
+def test_a_fleet_is_decided_on_in_many_turns_when_a_module_starts() -> None:
+    nodes = [
+        StoredEntity(node_id(f"n{number:03}"), ATTRIBUTES, "site", {}, 1) for number in range(FLEET)
+    ]
+    engine = Engine(SIDE, Catalog(KINDS, [BMC]), Stored(1, 1, nodes, [], {}), 0, S)
+    turns = [told(engine, S, Ready("bmc"))]
+    while engine.deadline() == S:
+        turns.append(told(engine, S, Ticked()))
+    counts = [sum(isinstance(one, Call) for one in effects) for effects in turns]
+    assert max(counts) <= TURN_WORK_MAX // DECIDING + 1
+    assert sum(counts) == FLEET

@@ -46,6 +46,8 @@ class Place:
 Standing = tuple[Condition, str | None]
 # Why a part is not taken now, and what it needs.
 Lacking = tuple[str, str]
+# What deciding on an entity costs, in moves that a search could try.
+DECIDING: Final = 600
 # What an agent says of an entity that is not as desired.
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
@@ -88,15 +90,21 @@ class Decisions:
 
     @property
     def late(self) -> bool:
-        """Whether plans were put off, for much was planned in this turn already."""
+        """Whether some were put off, for much was done in this turn already."""
         return bool(self._late)
 
+    def put_off(self, entities: dict[EntityId, None]) -> None:
+        """Take these over, to be decided on as soon as there is time."""
+        self._late |= entities
+        entities.clear()
+
     def next_late(self) -> EntityId | None:
-        """Whoever's plan was put off first; None where there is no time left in this turn."""
+        """Whoever was put off first; None where there is no time left in this turn."""
         if not self._late or not self._catalog.has_time:
             return None
         entity = next(iter(self._late))
         del self._late[entity]
+        self._catalog.work += DECIDING
         return entity
 
     def place(self, turn: Turn, row: Row) -> Place:
@@ -123,6 +131,7 @@ class Decisions:
 
     def decide(self, turn: Turn, row: Row) -> None:
         """Bring one entity a part further, as far as this side can."""
+        self._late.pop(row.id, None)
         self._acts.take_up(row, turn.now)
         place = self.place(turn, row)
         self._contests.review(turn, row, place.domain, place.state)

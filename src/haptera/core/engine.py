@@ -311,11 +311,14 @@ class Engine:
                 turn.effects.append(Urge(entity.node, entity))
 
     def _decide_all(self, turn: Turn) -> None:
-        """Whoever something happened to, then those whose plans were put off before."""
+        """Whoever something happened to, then those who were put off, while there is time."""
+        self.decisions.put_off(turn.due)
         self._decide(turn)
+        self.decisions.put_off(turn.due)
         while (entity := self.decisions.next_late()) is not None:
             turn.dirty.add(entity)
             self._decide(turn)
+            self.decisions.put_off(turn.due)
         if self.decisions.late:
             self.timers.set(("late",), turn.now)
         if self.takeover.waits:

@@ -292,8 +292,10 @@ class Supervisor:
         return self._table.make(one.entity)
 
     def _changed(self, turn: Turn, one: Supervised) -> None:
-        """All that may need this module is decided on again."""
-        turn.dirty.update(row.id for row in self._table)
+        """All that may need this module is decided on again, nodes before what is on them."""
+        turn.dirty.add(one.entity)
+        rows = sorted(self._table, key=lambda row: row.kind.name != "node")
+        turn.due.update(dict.fromkeys(row.id for row in rows))
 
 
 _BAR: Final = (0, START.path)
