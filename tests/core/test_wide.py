@@ -14,7 +14,7 @@ import pytest
 from haptera.core.allowance import Allowance
 from haptera.core.factors import factors_of
 from haptera.core.fleet.columns import Columns
-from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, table
+from haptera.core.fleet.levels import MET, UNKNOWN, WALLED, levels_of, table
 from haptera.core.knowledge import Domain
 from haptera.core.openings import Row
 from haptera.core.outlooks import Relaxation
@@ -137,6 +137,13 @@ def by_columns(one: Case, tables: NextMoves) -> Row | End:
     asked, numbers = one.question, numbering(one.domain)
     start = one.domain.start(asked.observed, asked.remembered)
     sheet = Columns(one.domain, [start]).sheet
-    (level,) = table(tables, one.scope, numbers).read(sheet).tolist()
+    factors = factors_of(one.domain, asked.desired, one.memory)
+    first = factors.parts[0].tables
+    same = tables.ahead is first.ahead and tables.stages == first.stages
+    if len(factors.parts) == 1 and same:  # What it has is read, not made again.
+        (read,) = levels_of(one.domain, factors)
+    else:
+        read = table(tables, one.scope, numbers)
+    (level,) = read.read(sheet).tolist()
     ends = {MET: End.MET, WALLED: End.WALLED, UNKNOWN: End.UNKNOWN}
     return ends.get(level) or next(row for row in one.scope.rows if numbers[row[-1]] == level)

@@ -115,19 +115,23 @@ def table(moves: NextMoves, scope: Scope, numbers: Numbers) -> Table:
     """The next moves of a factor, as far as they do not come from searches."""
     fields = scope.fields
     if moves.ahead is not None and prod(len(field.bits) for field in fields) <= PLACES_MAX:
-        ahead = moves.ahead.items()
-        levels = {state: _level(row, numbers) for state, row in ahead if _begins(scope, state)}
-        return _lookup(fields, levels)
+        begins = _begins(scope, moves.ahead)
+        return _lookup(fields, {state: _level(row, numbers) for state, row in begins.items()})
     if moves.stages:
         staged = (_staged(one, moves.stages, fields, numbers) for one in moves.stages)
         return Stages(tuple(staged))
     return Bare(scope)
 
 
-def _begins(scope: Scope, state: int) -> bool:
-    """Whether a search may begin so: what is remembered is in doubt, where doubts count."""
-    doubted = (field for field in scope.fields if field.touched & scope.within)
-    return all((not state & one.touched) == bool(state & one.remembered) for one in doubted)
+def _begins(scope: Scope, ahead: Mapping[int, Row | End]) -> Mapping[int, Row | End]:
+    """Of the states in which searches begin: where doubts count, a memory is in doubt there."""
+    for field in scope.fields:
+        if touched := field.touched & scope.within:
+            memory = field.remembered
+            ahead = {
+                one: row for one, row in ahead.items() if (not one & touched) == bool(one & memory)
+            }
+    return ahead
 
 
 def _staged(
