@@ -6,6 +6,7 @@ from haptera.api.app import make_app
 from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
+from haptera.runtime.writing import refused
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 
@@ -129,3 +130,25 @@ def test_what_cannot_be_patched_takes_nothing_off_the_others_plan(quick):
     mixed = bulk(app, names=[*NODES, "n99"])
     assert (mixed.status, backend.revision()) == (207, 40)
     assert {one["status"] for one in mixed.json["results"]} == {428, 404}
+
+
+class Whole(FakeBackend):
+    """It refuses n20, and whatever comes with it; power that is cut disrupts."""
+
+    async def preview(self, changes):
+        nodes = [one.entity.node for one in changes]
+        if "n20" in nodes:
+            raise refused("n20 is not to be touched")
+        self.disrupts = nodes
+        return await super().preview(changes)
+
+
+def test_patches_that_are_tried_in_halves_disrupt_no_more_than_all_of_them():
+    backend = Whole()
+    backend.write(*(Declare(node_id(one), {}, "site") for one in NODES))
+    app = make_app(backend, Sites("quick"), cluster="quick")
+    mixed = bulk(app, names=NODES[-4:])
+    assert [one["status"] for one in mixed.json["results"]] == [200, 200, 428, 409]
+    assert (
+        "1 of 20 nodes besides 2 that" in mixed.json["results"][2]["problem"]["what"]
+    )

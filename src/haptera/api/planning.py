@@ -48,8 +48,10 @@ class Planning:
         views = [change_view(one) for one in changes]
         return Applied(revision, views, plans[-1], self.is_wide(plans[-1]))
 
-    def checked(self, make: Make, digest: str | None, plans: list[Plan]) -> Make:
+    def checked(self, make: Make, digest: str | None, plans: list[Plan], besides: int = 0) -> Make:
         """As `make`, refused unless it may be written so; `plans` gets what it starts, each time.
+
+        The same request disrupts so many nodes `besides`.
 
         Raises:
             ProblemError: then, by what is returned: see `apply`.
@@ -58,7 +60,7 @@ class Planning:
         async def made() -> tuple[Change, ...]:
             changes = await make()
             plans.append(await self.backend.preview(changes))
-            self._check(plans[-1], digest)
+            self._check(plans[-1], digest, besides)
             return changes
 
         return made
@@ -67,11 +69,12 @@ class Planning:
         """Whether a plan needs its digest."""
         return plan.is_wide(self.backend.radius_percent)
 
-    def _check(self, plan: Plan, digest: str | None) -> None:
-        if digest is None and self.is_wide(plan):
+    def _check(self, plan: Plan, digest: str | None, besides: int) -> None:
+        if digest is None and plan.is_wide(self.backend.radius_percent, besides):
+            more = f" besides {besides} that the same request does already" if besides else ""
             raise ProblemError(
                 HTTPStatus.PRECONDITION_REQUIRED,
-                f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes, more than"
+                f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{more}, more than"
                 f" {self.backend.radius_percent} %: {plan.disrupted}",
                 where="the plan",
                 do="look at its plan (haptera plan, or dry_run=1), then name that by its digest:"

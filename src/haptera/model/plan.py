@@ -102,15 +102,15 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     disrupted_nodes: int
     parts: dict[str, str]
 
-    def is_wide(self, radius_percent: int) -> bool:
-        """Whether more nodes may be disrupted than is done without its digest.
+    def is_wide(self, radius_percent: int, besides: int = 0) -> bool:
+        """Whether it may disrupt more nodes, with those `besides`, than is done without a digest.
 
         >>> plan = Plan("", [], [], {}, nodes=40, disrupted="n[1-5]", disrupted_nodes=5, parts={})
         >>> plan.is_wide(10), plan.is_wide(20)
         (True, False)
         """
-        many = self.disrupted_nodes * 100 > self.nodes * radius_percent
-        return many and self.disrupted_nodes > UNASKED_MAX
+        disrupted = self.disrupted_nodes + besides
+        return disrupted * 100 > self.nodes * radius_percent and disrupted > UNASKED_MAX
 
 
 def digest_of(plan: Plan) -> str:
