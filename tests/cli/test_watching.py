@@ -49,7 +49,42 @@ def test_what_cannot_be_followed_is_told(cluster, capsys):
     assert "an age grows without news" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("other", [["--check"], ["-o", "json"]])
-def test_only_a_table_is_watched(cluster, other, capsys):
-    assert run(["status", "--watch", *other]) == USAGE
-    assert "leave out --check and -o" in capsys.readouterr().err
+@pytest.mark.parametrize("verb", [["status"], ["get", "node:n1"], ["why"], ["chain", "node:n1"]])
+def test_only_a_table_is_watched(cluster, verb, capsys):
+    assert run([*verb, "--watch", "-o", "json"]) == USAGE
+    assert "leave out -o, or use haptera watch -o json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [(["status", "--check"], "leave out --check"), (["get", "node:n1", "--at", "10m"], "or --at")],
+)
+def test_what_ends_or_is_past_is_not_watched(cluster, words, advice, capsys):
+    assert run([*words, "--watch"]) == USAGE
+    assert advice in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        (["get", "node"], "node:n2  converged", "node:n2  stuck"),
+        (["get", "node:n2"], "node:n2  converged", "node:n2  stuck"),
+        (["why", "n[1-2]"], "all is as desired", "node:n2 is stuck"),
+        (["chain", "node:n2"], "node:n2 is as desired", "node:n2 is stuck"),
+    ],
+)
+def test_other_answers_are_written_again_too(cluster, words, before, after):
+    with subprocess.Popen(
+        command(*words, "--watch"), stdout=subprocess.PIPE, env=os.environ, text=True
+    ) as watching:
+        until(watching.stdout, before)
+        cluster.do(cluster.backend.say, N2, condition=Condition.STUCK, why="a refusal")
+        until(watching.stdout, after)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(WITHIN_S) == OK
+
+
+def until(lines, beginning):
+    """Read on to a line that begins so; the test's time limit is that of waiting."""
+    assert any(line.startswith(beginning) for line in lines), beginning

@@ -9,6 +9,7 @@ from haptera.api.shapes import Entities, Past
 from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import COLOURS, printable, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
@@ -59,9 +60,10 @@ def retry(ctx: click.Context, selection: str) -> None:
     "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
 )
 @click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
+@watch_option
 @entities_option
 @click.pass_context
-def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
+def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str) -> None:
     r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
 
     ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
@@ -71,15 +73,28 @@ def get(ctx: click.Context, what: str, at: str | None, output: str) -> None:
       haptera get node:rack1n1
       haptera get -o name 'node:* and power=off'
       haptera get service --at 10m
+      haptera get --watch 'rack1* and power=off'
     """
     client = the_client(ctx)
     if what not in KINDS and _WORD.fullmatch(what) is not None:
         advice = f"{nearest(what, KINDS)}; a node is written node:{what}"
         raise HapteraError(f"there is no kind {what!r}", do=advice)
     if at is not None:
-        then = past(client, f"{what}:*" if what in KINDS else what, at)
-        _print_past(then, what, output)
-    elif what in KINDS:
+        if watch:
+            raise click.UsageError("what was does not change: leave out --watch or --at")
+        _print_past(past(client, _selector(what), at), what, output)
+    elif watch:
+        keep_showing(client, _selector(what), lambda: _show(client, what, output), output)
+    else:
+        _show(client, what, output)
+
+
+def _selector(what: str) -> str:
+    return f"{what}:*" if what in KINDS else what
+
+
+def _show(client: Client, what: str, output: str) -> None:
+    if what in KINDS:
         found = client.ask(calls.entities(kind=what)).entities
         _print_views(found, found, output)
     elif _ENTITY.fullmatch(what) is not None:

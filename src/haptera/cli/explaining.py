@@ -16,6 +16,7 @@ from haptera.cli.printing import (
     print_data,
     print_entities,
 )
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import (
     COLOURS,
     chain_lines,
@@ -40,9 +41,10 @@ _LINES: Final = 50
     shell_complete=completing.selectors,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
+@watch_option
 @entities_option
 @click.pass_context
-def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -> None:
+def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, output: str) -> None:
     r"""Say why something is not as desired.
 
     Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
@@ -52,8 +54,16 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
     Examples:
       haptera why
       haptera why -v node:rack1n1
+      haptera why --watch rack1n[1-4]
     """
     client = the_client(ctx)
+    if watch:
+        keep_showing(client, selection, lambda: _why(client, selection, verbose, output), output)
+    else:
+        _why(client, selection, verbose, output)
+
+
+def _why(client: Client, selection: str | None, verbose: bool, output: str) -> None:
     views = _asked_about(client, selection)
     if views and views[0].entity == selection and (verbose or Format(output) is not Format.TABLE):
         views = [_detail(client, selection)]
@@ -72,9 +82,10 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, output: str) -
 
 @click.command()
 @click.argument("entity", shell_complete=completing.entities)
+@watch_option
 @output_option
 @click.pass_context
-def chain(ctx: click.Context, entity: str, output: str) -> None:
+def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
     r"""Show what is still to be done with ENTITY and why, and what was tried, by whom.
 
     A restart of either forgets what it has tried.
@@ -83,8 +94,17 @@ def chain(ctx: click.Context, entity: str, output: str) -> None:
     Examples:
       haptera chain node:rack1n1
       haptera chain service:web@rack1n1 -o json
+      haptera chain --watch node:rack1n1
     """
-    view = _detail(the_client(ctx), entity)
+    client = the_client(ctx)
+    if watch:
+        keep_showing(client, entity, lambda: _chain(client, entity, output), output)
+    else:
+        _chain(client, entity, output)
+
+
+def _chain(client: Client, entity: str, output: str) -> None:
+    view = _detail(client, entity)
     if Format(output) is not Format.TABLE:
         fields = ("chain", "explained", "tried", "agent", "unasked")
         print_data({name: getattr(view, name) for name in fields}, output)

@@ -5,6 +5,7 @@ import click
 from haptera.cli import completing
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import COLOURS, in_front, printable
 from haptera.client import Client, calls
 from haptera.model.views import SETTLED, AlikeView
@@ -13,9 +14,7 @@ from haptera.model.views import SETTLED, AlikeView
 @click.command()
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
-@click.option(
-    "-w", "--watch", is_flag=True, help="Write it anew whenever it changes, until Ctrl-C."
-)
+@watch_option
 @entities_option
 @click.pass_context
 def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, output: str) -> None:
@@ -33,11 +32,9 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
     """
     client = the_client(ctx)
     if watch:
-        if check or Format(output) is not Format.TABLE:
-            raise click.UsageError("--watch shows a table: leave out --check and -o")
-        from haptera.cli.watching import again_and_again  # only here: it brings asyncio
-
-        again_and_again(client.access, calls.events(selector), lambda: _show(client, selector))
+        if check:
+            raise click.UsageError("--watch never ends: leave out --check")
+        keep_showing(client, selector, lambda: _show(client, selector), output)
         return
     if Format(output) is Format.TABLE:
         settled = _show(client, selector)

@@ -1,0 +1,28 @@
+"""The option `--watch` of what shows how something is: shown again whenever that changes."""
+
+from collections.abc import Callable
+
+import click
+
+from haptera.cli.printing import Format
+from haptera.client import Client, calls
+
+watch_option = click.option(
+    "-w", "--watch", is_flag=True, help="Write it anew whenever it changes, until Ctrl-C."
+)
+
+
+def keep_showing(
+    client: Client, selector: str | None, show: Callable[[], object], output: str
+) -> None:
+    """Show now, and again after each change of what the selector means, until Ctrl-C.
+
+    Raises:
+        UsageError: programs get a stream of changes from `haptera watch`.
+        HapteraError: the parent refuses to tell of changes.
+    """
+    if Format(output) is not Format.TABLE:
+        raise click.UsageError("--watch shows a table: leave out -o, or use haptera watch -o json")
+    from haptera.cli.watching import again_and_again  # only here: it brings asyncio
+
+    again_and_again(client.access, calls.events(selector), show)
