@@ -309,6 +309,9 @@ def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
     assert cluster.backend.asked == [N3]
     cluster.do(cluster.backend.say, N1, condition=Condition.STUCK)
     assert typed(capsys, "retry", "condition=stuck")[1] == "node:rack1n[1,3] are tried again\n"
+    assert typed(capsys, "retry", "-o", "name", "condition=stuck")[1] == "node:rack1n[1,3]\n"
+    tried = json.loads(typed(capsys, "retry", "-o", "json", "rack1*")[1])
+    assert tried == ["node:rack1n1", "node:rack1n3"]
 
 
 def test_get_shows_one_or_all_of_a_kind(cluster, capsys):

@@ -80,6 +80,7 @@ def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path):
         wait_for(lambda: "secret lamp: No such file" in type_in("why", "module:lamp")[1])
         assert type_in("secret", "set", "lamp", given=f"{WORD}\n") == (0, "", "")
         assert type_in("secret", "list") == (0, "lamp\nword\n", "")
+        assert json.loads(type_in("secret", "list", "-o", "json")[1]) == ["lamp", "word"]
         assert type_in("retry", "module:lamp")[0] == 0
         wait_for(lambda: type_in("status", "--check")[0] == 0)
         assert (tmp_path / "lamps" / "l1").read_text() == "on"

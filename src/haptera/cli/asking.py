@@ -32,8 +32,9 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 @click.command()
 @click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
+@entities_option
 @click.pass_context
-def retry(ctx: click.Context, selection: str) -> None:
+def retry(ctx: click.Context, selection: str, output: str) -> None:
     r"""Try ENTITY again at once, whatever its back-off or cool-down.
 
     Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
@@ -41,14 +42,16 @@ def retry(ctx: click.Context, selection: str) -> None:
     \b
     Examples:
       haptera retry node:rack1n1
-      haptera retry 'condition=stuck'
+      haptera retry -o name 'condition=stuck'
     """
     client = the_client(ctx)
     found = selected(client, selection).entities
     tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
     for entity in tried:
         client.ask(calls.retry(entity))
-    if tried:
+    if Format(output) is not Format.TABLE:
+        print_entities(tried, tried, output)
+    elif tried:
         verb = "is" if len(tried) == 1 else "are"
         click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
     else:

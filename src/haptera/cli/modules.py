@@ -1,11 +1,10 @@
 """`haptera module list`: the modules and kinds that are installed here, and whose they are."""
 
 import click
-import msgspec
 
 import haptera
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.printing import print_error
+from haptera.cli.printing import Format, output_option, print_data, print_error, print_table
 from haptera.kinds import KINDS
 from haptera.kinds.brought import (
     KINDS_GROUP,
@@ -20,7 +19,7 @@ from haptera.modules import BUNDLED
 
 
 @click.command("list")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@output_option
 def list_modules(output: str) -> int:
     r"""List the modules and kinds that a site file on this machine can name.
 
@@ -41,10 +40,10 @@ def list_modules(output: str) -> int:
                 found.append(_usable(the_one(some)))
             except HapteraError as error:
                 wrong[str(error)] = error
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    if Format(output) is Format.TABLE:
+        print_table([_row(one) for one in found])
     else:
-        _tell(found)
+        print_data(found, output)
     for one in wrong.values():
         print_error(one)
     return REFUSED if wrong else OK
@@ -69,17 +68,6 @@ def _usable(one: Brought) -> Brought:
     return one
 
 
-def _tell(found: list[Brought]) -> None:
-    rows = [
-        (
-            one.group.removeprefix("haptera.")[:-1],
-            one.name,
-            f"{one.package} {one.version}",
-            one.place,
-        )
-        for one in found
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
-        click.echo("  ".join(cells).rstrip())
+def _row(one: Brought) -> tuple[str, ...]:
+    what = one.group.removeprefix("haptera.")[:-1]
+    return what, one.name, f"{one.package} {one.version}", one.place

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from haptera.cli.printing import Format, output_option, print_data
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept
@@ -47,7 +48,8 @@ def put(name: str, directory: Path) -> None:
 
 @secret.command("list")
 @_dir_option
-def names(directory: Path) -> None:
+@output_option
+def names(directory: Path, output: str) -> None:
     r"""Show the names of all secrets.
 
     \b
@@ -55,7 +57,11 @@ def names(directory: Path) -> None:
       haptera secret list
       haptera secret list --dir /srv/cluster
     """
-    for name in _kept(directory).names():
+    kept = _kept(directory).names()
+    if Format(output) is not Format.TABLE:
+        print_data(kept, output)
+        return
+    for name in kept:
         click.echo(name)
 
 
