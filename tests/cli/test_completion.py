@@ -1,6 +1,7 @@
 """What shells offer: bash itself runs the script; zsh and fish read theirs where they are."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def folder(tmp_path_factory):
     """A cluster and a client file, and `haptera` on the path."""
     made = tmp_path_factory.mktemp("completion")
     program = made / "haptera"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m haptera "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m haptera "$@"\n')
     program.chmod(0o755)
     changes = [Declare(one, {}, "site") for one in (*NODES, WEB)]
     with serving(*changes, SetDesired(NODES[0], "power", "on", "site")) as one:
