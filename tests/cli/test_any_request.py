@@ -26,6 +26,8 @@ CHECKS = (
 EXAMPLES = 40
 # It never ends, so that its answer cannot be read whole: tests/api/test_stream.py has it.
 ENDLESS = "/v1/events"
+# What no API ever sees of a request: where it is wrong, the server hangs up on its own.
+FRAMING = frozenset({"transfer-encoding", "content-length", "connection", "upgrade", "expect"})
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,7 @@ def test_every_answer_is_as_described_whatever_is_asked(parent, mode):
         @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
         def ask(case):
             nonlocal asked
+            hypothesis.assume(FRAMING.isdisjoint(name.lower() for name in case.headers or ()))
             response = case.call(headers=headers)
             case.validate_response(response, checks=CHECKS)
             asked += 1
