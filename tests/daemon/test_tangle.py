@@ -25,6 +25,7 @@ from haptera.daemon.agent import parse_invitation
 from haptera.daemon.parts import HELLO_PORT
 from haptera.daemon.settings import Settings
 from haptera.kinds import KINDS
+from haptera.kinds.brought import KINDS_GROUP
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id
@@ -128,6 +129,16 @@ def prepare(directory: Path, bmc: Bmc) -> None:
         assert isinstance(done.get(), Written)
 
 
+def packaged(home: Path) -> Path:
+    """A folder in which a package is installed that brings the kind."""
+    folder = home / "packages"
+    about = folder / "tangle-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tangle\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[{KINDS_GROUP}]\nk = tests.core.tangle:KIND\n")
+    return folder
+
+
 @contextmanager
 def served(home: Path, bmc: Bmc) -> Iterator[Parent]:
     settings = Settings(
@@ -140,7 +151,8 @@ def served(home: Path, bmc: Bmc) -> Iterator[Parent]:
         hello_ms=HELLO_MS,
     )
     command = [sys.executable, "-m", "tests.daemon.tangled", msgspec.json.encode(settings)]
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+    before = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join(filter(None, (str(ROOT), str(packaged(home)), before)))
     with (home / "serve.out").open("w") as out:
         process = subprocess.Popen(command, stderr=out, env={**os.environ, "PYTHONPATH": path})
     try:
