@@ -20,8 +20,8 @@ RACK = [node_id(f"rack1n{number}") for number in (1, 2, 3)]
 WEB = EntityId("service", "web", "rack1n1")
 LABNODE, SERVICE = EntityId("module", "labnode", None), EntityId("module", "service", "n01")
 SERVED = {
-    "run": ObservedView("running", True, "read", "haptera", 1_000),
     "applied": ObservedView("current", True, "read", "haptera", 1_000),
+    "run": ObservedView("running", True, "read", "haptera", 1_000),
 }
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
