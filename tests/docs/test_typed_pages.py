@@ -79,7 +79,7 @@ def test_modules_are_shown_as_on_their_page(cluster, capsys):
     cluster.backend.logs[SERVICE] = b"took n01 in\n"
     shown, why, logs, retried = answers("modules.md", capsys)
     assert shown == session("modules.md")[0][1]
-    assert why == ["all is as desired"]
+    assert why == ["module:service@n01 is as desired"]
     assert logs == ["took n01 in"]
     assert retried == ["module:service@n01 is tried again"]
 
