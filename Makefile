@@ -42,7 +42,7 @@ check: setup-dev lint types contracts
 # or starts processes counts them, and has the machine for itself.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
-	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium || echo "make test: goes on without these"
+	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
 	.venv/bin/pytest -m "not net" -n auto --dist worksteal
 	.venv/bin/pytest -m net

@@ -114,6 +114,49 @@ def test_without_a_parent_what_is_known_without_one_is_offered(folder, tmp_path)
     assert asked("bash", ASK_BASH, folder, BREAKS[0], line) == ["node node:"]
 
 
+ASK_FISH = """\
+haptera completion fish | source
+for line in $argv
+    complete --do-complete $line | string replace --regex '\\t.*' '' | string join ' '; or true
+end
+"""
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_offers_what_could_be_typed_next(folder, tmp_path):
+    script = tmp_path / "ask.fish"
+    script.write_text(ASK_FISH)
+    lines = [line for line, offered in OFFERED if offered]
+    found = asked("fish", None, folder, script, *lines)
+    assert [sorted(line.split()) for line in found] == [
+        sorted(offered) for _, offered in OFFERED if offered
+    ]
+
+
+# What zsh's own functions of completion would get, without a terminal to show it on.
+ASK_ZSH = """\
+compdef() { : }
+compadd() { found+=($completions) }
+_describe() { found+=(${completions_with_descriptions%%:*}) }
+eval "$(haptera completion zsh)"
+for line; do
+    words=("${(@s: :)line}") CURRENT=${#words} found=()
+    _haptera_completion
+    print -r -- $found
+done
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_offers_what_could_be_typed_next(folder, tmp_path):
+    script = tmp_path / "ask.zsh"
+    script.write_text(ASK_ZSH)
+    # What has a colon is told with its description, which a colon begins.
+    asked_for = [one for one in OFFERED if ":" not in "".join(one[1])]
+    found = asked("zsh", None, folder, "-f", script, *(line for line, _ in asked_for))
+    assert [sorted(line.split()) for line in found] == [sorted(one) for _, one in asked_for]
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_shell_can_read_its_script(shell, capsys, tmp_path, folder):
     assert run(["completion", shell]) == OK
