@@ -75,11 +75,12 @@ def fake_plan(views, nodes, disrupts):
             worst=None,
             services=None,
             busy=None,
+            frozen=[],
         )
         for title, some in alike.values()
     ]
     on = fold(disrupts) if disrupts else None
-    plan = Plan("", [], groups, {}, nodes, on, len(disrupts), {"fake": "0" * 16})
+    plan = Plan("", [], groups, {}, nodes, on, len(disrupts), {"fake": "0" * 16}, None)
     return msgspec.structs.replace(plan, digest=digest_of(plan))
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core.catalog import Catalog
+from haptera.core.limits import S
 from haptera.core.outdated import outdated
 from haptera.core.rows.table import Table
 from haptera.kinds import KINDS
@@ -14,7 +15,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.plan import Plan
 from haptera.modules import load
 from tests.core.strategies import show_each
-from tests.core.test_preview import CATALOG, ON_OFF, RUNS, cluster, known, previewed, see
+from tests.core.test_preview import CATALOG, ON_OFF, RUNS, cluster, frozen, known, previewed, see
 
 N1, N2, N3 = map(node_id, ("n1", "n2", "n3"))
 OFF = [SetDesired(one, "power", "off", "site") for one in (N1, N2, N3)]
@@ -100,11 +101,24 @@ def test_what_is_gone_is_told() -> None:
     ]
 
 
+def test_a_freeze_that_was_laid_or_lifted_or_has_ended_is_told() -> None:
+    table = nodes()
+    free = previewed(table, *OFF)
+    freeze = frozen(table, "n[1-2]", until_s=1_795_284_000)
+    held = previewed(table, *OFF)
+    words = "frozen by user:eve until 2026-11-21 18:00 UTC: board swap"
+    assert told(free, held) == [f"freezes: node on n[1-2]: was not frozen then, is {words} now"]
+    lifted = [f"freezes: node on n[1-2]: was {words} then, is not frozen now"]
+    assert told(held, previewed(table, *OFF, wall_offset_ns=1_795_284_000 * S)) == lifted
+    table.apply(Undeclare(freeze), 2)
+    assert told(held, previewed(table, *OFF)) == lifted
+
+
 def perturbed(random: Random, table: Table) -> None:
     """Something has changed, or perhaps not."""
     number = random.randrange(6)
     node, service = node_id(f"n{number}"), EntityId("service", "web", f"n{number}")
-    match random.randrange(4):
+    match random.randrange(5):
         case 0:
             see(table, node, random, random.choice(["power", "agent", "busy"]))
         case 1:
@@ -113,6 +127,8 @@ def perturbed(random: Random, table: Table) -> None:
             owner = random.choice(["site", "user:eve"])
             entity, name, values = random.choice([(node, "power", ON_OFF), (service, "run", RUNS)])
             table.apply(SetDesired(entity, name, random.choice(values), owner), 2)
+        case 3:
+            frozen(table, random.choice([f"n{number}", f"service:web@n{number}", "n9"]))
         case _:
             pass
 

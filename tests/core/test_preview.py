@@ -9,6 +9,8 @@ from haptera.core.catalog import Catalog
 from haptera.core.diff import goal
 from haptera.core.draft import DRAFTED_A_TURN_MAX, Draft, Drafting
 from haptera.core.engine import Engine
+from haptera.core.freezes import Freezes
+from haptera.core.grouping import Grounds
 from haptera.core.knowledge import Domain
 from haptera.core.limits import PREVIEW_WITHIN_NS, S
 from haptera.core.outcomes import outcomes
@@ -42,7 +44,7 @@ from haptera.model.events import (
 from haptera.model.facts import Fact, Method
 from haptera.model.nodeset import expand
 from haptera.model.parts import Manifest
-from haptera.model.plan import AtMost, Plan, PlanGroup, Rewrite, Worst
+from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst
 from haptera.model.views import Condition
 from haptera.modules import load
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
@@ -88,13 +90,21 @@ def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
 
 
 def previewed(
-    table: Table, *changes: Change, usual: Usual | None = None, catalog: Catalog = CATALOG
+    table: Table,
+    *changes: Change,
+    usual: Usual | None = None,
+    catalog: Catalog = CATALOG,
+    wall_offset_ns: int = 0,
+    brake: str | None = None,
 ) -> Plan:
     """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, KINDS, Policies(table, catalog))
     searches = Searches(SIDE, timers)
-    previews = Previews(table, catalog, proposals, searches, timers, usual or Usual())
+    freezes = Freezes(SIDE, table, timers, proposals)
+    freezes.set_clock(wall_offset_ns)
+    grounds = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake)
+    previews = Previews(grounds, proposals, searches, timers)
     catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
@@ -357,6 +367,52 @@ def test_what_is_on_a_node_goes_elsewhere_with_its_attributes() -> None:
     assert (group.title, group.condition) == ("node on n1", Condition.STUCK)
 
 
+def frozen(table: Table, of: str, owner: str = "user:eve", until_s: int | None = None) -> EntityId:
+    """A freeze more in the table."""
+    entity = EntityId("freeze", f"f{len(table)}", None)
+    values = {"of": of, "reason": "board swap"} | ({} if until_s is None else {"until_s": until_s})
+    table.apply(Declare(entity, {}, owner), 1)
+    for name, value in values.items():
+        table.apply(SetDesired(entity, name, value, owner), 1)
+    return entity
+
+
+def test_what_is_frozen_is_told_with_the_freeze_that_lasts_longest() -> None:
+    table, nodes = Table(KINDS), [node_id(f"n{number}") for number in range(1, 5)]
+    for node in nodes:
+        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+    frozen(table, "n[1-3]", until_s=60)
+    frozen(table, "node:n[3-4]", "user:bob")
+    frozen(table, "service:*", "user:bob")
+    offs = [SetDesired(node, "power", "off", "site") for node in nodes]
+    by_eve = PlanFreeze("n[1-2]", 2, "user:eve", 60, "board swap")
+    by_bob = PlanFreeze("n[3-4]", 2, "user:bob", None, "board swap")
+    (group,) = previewed(table, *offs).groups
+    assert group.frozen == [by_eve, by_bob]
+    (group,) = previewed(table, *offs, wall_offset_ns=60 * S).groups
+    assert group.frozen == [by_bob]  # Of the other, the time has come.
+
+
+def test_what_is_declared_only_then_is_frozen_by_the_attributes_it_would_have() -> None:
+    table = lab_node(power="off")
+    frozen(table, "@rack:r1")
+    to_rack = Declare(LAB, {"platform": "labnode", "rack": "r1"}, "site")
+    (group,) = previewed(table, to_rack, SetDesired(WEB, "run", "stopped", "site")).groups
+    assert (group.title, len(group.frozen)) == ("service web on n1", 1)
+    new = node_id("n2")
+    plan = previewed(
+        table, Declare(new, {"rack": "r1"}, "site"), SetDesired(new, "power", "on", "s")
+    )
+    assert [(one.on, len(one.frozen)) for one in plan.groups] == [("n2", 1)]
+
+
+def test_that_the_brake_is_on_is_told_and_is_nothing_that_a_plan_stands_on() -> None:
+    off = SetDesired(LAB, "power", "off", "site")
+    braked, plan = previewed(lab_node(), off, brake="12 of 40"), previewed(lab_node(), off)
+    assert (braked.brake, plan.brake) == ("12 of 40", None)
+    assert braked.digest == plan.digest
+
+
 def test_what_is_rewritten_is_told_once_for_all_of_which_it_is_so() -> None:
     table = lab_node()
     other = node_id("n2")
@@ -400,7 +456,9 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_drafted_anew() -> None:
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, KINDS, Policies(table, CATALOG))
-    previews = Previews(table, CATALOG, proposals, Searches(SIDE, timers), timers, Usual())
+    freezes = Freezes(SIDE, table, timers, proposals)
+    grounds = Grounds(table, CATALOG, Usual(), freezes, lambda _: None)
+    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
     previews.consider(turn, Considered(5, changes))
     assert turn.effects == []
     table.apply(SetDesired(nodes[0], "power", "on", "user:eve"), 2)

@@ -11,10 +11,11 @@ from haptera.core.side import Side
 from haptera.core.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Desired, Disruption, SetDesired, Stored, StoredEntity
-from haptera.model.effects import Call, Effect, Start, Tell, Work, Write
+from haptera.model.effects import Call, Effect, Show, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
+    Considered,
     Ended,
     Enrolled,
     Event,
@@ -28,6 +29,7 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Mark, Message, Permit
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.plan import PlanFreeze
 from haptera.model.views import BrakeView
 
 H = 5 * S
@@ -285,6 +287,24 @@ def test_a_person_who_knows_why_they_are_silent_releases_the_brake() -> None:
     assert rig.engine.safety.brake(rig.now) == BrakeView(None, 0)
     rig.run(1)
     assert [name for _, name in rig.called] == ["n00"]
+
+
+def test_a_plan_tells_of_the_brake_and_of_freezes() -> None:
+    names = tuple(f"n{at:02}" for at in range(20))
+    board_swap = {"of": Desired("n01", "user:eve"), "reason": Desired("board swap", "user:eve")}
+    freeze = StoredEntity(EntityId("freeze", "f1", None), {}, "user:eve", board_swap, 3)
+    rig = Rig(names, desired=("n00",), others=(freeze,), refusal="busy")
+    rig.run(5)
+    rig.silent |= set(names[5:])
+    rig.run(5 * H / S)
+    off = tuple(SetDesired(node_id(name), "power", "off", "site") for name in ("n01", "n02"))
+    (show,) = (
+        one for one in rig.engine.handle([Considered(9, off)], rig.now) if isinstance(one, Show)
+    )
+    assert show.plan is not None
+    assert show.plan.brake == "15 of 20 nodes fell silent within 30 s"
+    held = PlanFreeze("n01", 1, "user:eve", None, "board swap")
+    assert [one.frozen for one in show.plan.groups] == [[held]]
 
 
 def test_a_declared_budget_holds_instead_of_the_default_and_a_change_wakes_the_queue() -> None:

@@ -6,7 +6,8 @@ import click
 
 from haptera.api.shapes import Applied
 from haptera.cli.words import chain_lines, printable
-from haptera.model.plan import Plan, PlanGroup, Worst
+from haptera.kinds import freeze
+from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
 from haptera.model.walltime import duration
 
 _NOTHING = "nothing would run: all is as it would be desired"
@@ -44,6 +45,14 @@ def group_lines(group: PlanGroup) -> Iterator[str]:
         yield f"hits {group.services}"
     if group.busy is not None:
         yield f"waits for the jobs of {group.busy}"
+    yield from (_frozen(group, one) for one in group.frozen)
+
+
+def _frozen(group: PlanGroup, one: PlanFreeze) -> str:
+    """Those on which no step begins before a freeze ends, named where these are not all."""
+    who = "" if one.entities == group.entities else f"{one.on} "
+    words = freeze.words(one.owner, one.until_s, one.reason)
+    return f"{one.entities} wait until thawed: {who}{words}"
 
 
 def _takes(group: PlanGroup) -> str:
@@ -78,6 +87,8 @@ def _sum_lines(plan: Plan) -> Iterator[str]:
         yield f"not as desired anyway: {each}"
     if plan.groups:
         on = "" if plan.disrupted is None else f": {plan.disrupted}"
+        if plan.brake is not None and plan.disrupted_nodes:
+            yield f"waits for the end of the brake with what is DISRUPTIVE: {plan.brake}"
         yield f"disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{on}"
         yield f"plan {plan.digest}"
 

@@ -17,10 +17,11 @@ from haptera.core.diff import goal as goal_of
 from haptera.core.knowledge import Domain
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
+from haptera.core.selecting import Attributes
 from haptera.core.state import start
 from haptera.kinds import node
 from haptera.model.changes import Change, CloseIntent, Declare, OpenIntent, Undeclare
-from haptera.model.entity import EntityId
+from haptera.model.entity import EntityId, node_id
 from haptera.model.nodeset import fold
 from haptera.model.plan import Rewrite
 
@@ -49,11 +50,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What changes rewrite, the cases that they make, and whom they would have stay as they are."""
+    """What changes rewrite, the cases that they make, and whom they would have stay as they are.
+
+    `attributes` are those that the nodes would have.
+    """
 
     rewrites: list[Rewrite]
     cases: list[Case]
     stays: Collection[EntityId]
+    attributes: Attributes
 
 
 class Drafting:
@@ -87,7 +92,7 @@ class Drafting:
             msgspec.structs.replace(told, on=folded(some), entities=len(some))
             for told, some in self._rewritten.items()
         ]
-        return Draft(rewrites, [*self._cases.values()], self._stays)
+        return Draft(rewrites, [*self._cases.values()], self._stays, self._attributes)
 
     def _take(self, entity: EntityId) -> None:
         before = self._table.get(entity)
@@ -110,8 +115,15 @@ class Drafting:
 
     def _node_of(self, row: Row) -> Row | None:
         """The row of its node, as drafted, or as it is where the changes do not reach it."""
-        on = self._drafted.node_of(row)
-        return self._table.node_of(row) if on is None else on
+        return None if row.id.node is None else self._node(row.id.node)
+
+    def _node(self, name: str) -> Row | None:
+        drafted = self._drafted.get(node_id(name))
+        return self._table.get(node_id(name)) if drafted is None else drafted
+
+    def _attributes(self, name: str) -> Mapping[str, str] | None:
+        node = self._node(name)
+        return None if node is None else node.attributes
 
 
 def title(entity: EntityId) -> str:

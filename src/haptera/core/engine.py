@@ -12,6 +12,7 @@ from haptera.core.contest import Contests
 from haptera.core.decide import Decisions, Hands, Lacking
 from haptera.core.freezes import Freezes
 from haptera.core.gate import Gate
+from haptera.core.grouping import Grounds
 from haptera.core.limits import ROUNDS_MAX
 from haptera.core.look import Looks
 from haptera.core.neighbours import Neighbours
@@ -101,10 +102,10 @@ class Engine:
         )
         self.searches = Searches(side, timers)
         usual = self.looks.usual
-        self.previews = Previews(table, catalog, self.proposals, self.searches, timers, usual)
+        grounds = Grounds(table, catalog, usual, self.freezes, self.safety.braked)
+        self.previews = Previews(grounds, self.proposals, self.searches, timers)
         hands = Hands(
-            self.looks, self.acts, self.contests, self.freezes, policies, self.safety,
-            self.searches,
+            self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)

@@ -1,12 +1,14 @@
 """Which freeze holds an entity, and until when; one whose time has come holds nothing."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from haptera.core.limits import BACKOFF_NS, S
 from haptera.core.proposals import Proposals
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.rules import Rules, selector_of
+from haptera.core.selecting import Declared, attributes_of
 from haptera.core.side import Side
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
@@ -14,7 +16,24 @@ from haptera.kinds import freeze
 from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId
 from haptera.model.selector import Selector
-from haptera.model.walltime import WALL_S_MAX, utc_text
+from haptera.model.walltime import WALL_S_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A freeze that holds something: whose it is, until when, and why.
+
+    An agent is not told whose it is; its parent is asked for that.
+    """
+
+    owner: str
+    until_s: int | None
+    reason: str | None
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        return freeze.words(self.owner, self.until_s, self.reason)
 
 
 class Freezes:
@@ -26,6 +45,7 @@ class Freezes:
     def __init__(self, side: Side, table: Table, timers: Timers, proposals: Proposals) -> None:
         self._side = side
         self._table = table
+        self._attributes = attributes_of(table)
         self._timers = timers
         self._proposals = proposals
         self._rules = Rules(table, freeze.kind.name)
@@ -33,10 +53,15 @@ class Freezes:
 
     def why(self, entity: EntityId, now: int) -> str | None:
         """What holds this entity, in words: the freeze that lasts longest; None where none does."""
-        if entity.kind in freeze.EXEMPT:
+        hold = self.hold(Declared(entity, self._attributes), now)
+        return None if hold is None else hold.text
+
+    def hold(self, entity: Declared, now: int) -> Hold | None:
+        """That freeze itself; of an entity that is only considered, too."""
+        if entity.id.kind in freeze.EXEMPT:
             return None
-        holding = [row for row in self._rules.of(entity) if not self._over(row, now)]
-        return _words(max(holding, key=_until_s)) if holding else None
+        holding = [row for row in self._rules.over(entity) if not self._over(row, now)]
+        return _hold(max(holding, key=_ends_s)) if holding else None
 
     def follow(self, turn: Turn) -> None:
         """Where freezes are new, other than before, or gone: decide again on what they are of."""
@@ -67,28 +92,30 @@ class Freezes:
 
     def _over(self, row: Row, now: int) -> bool:
         offset_ns = self._wall_offset_ns
-        return offset_ns is not None and now + offset_ns >= _until_s(row) * S
+        return offset_ns is not None and now + offset_ns >= _ends_s(row) * S
 
     def _set_timers(self) -> None:
         if self._wall_offset_ns is not None:
             for row in self._rules.all():
                 if freeze.until_s.name in row.desired:
-                    ends_at = _until_s(row) * S - self._wall_offset_ns
+                    ends_at = _ends_s(row) * S - self._wall_offset_ns
                     self._timers.set(("freeze", row.id), ends_at)
 
     def _decide_again(self, turn: Turn, selectors: Collection[Selector]) -> None:
         turn.dirty.update(row.id for row in self._rules.selected(selectors))
 
 
-def _until_s(row: Row) -> int:
-    """Later than any time, where a freeze has no end."""
-    until_s = row.desired.get(freeze.until_s.name)
-    return WALL_S_MAX + 1 if until_s is None else int(until_s.value)
-
-
-def _words(row: Row) -> str:
-    """An agent is not told whose a freeze is; its parent is asked for that."""
+def _hold(row: Row) -> Hold:
     reason = row.desired.get(freeze.reason.name)
-    owner = f" by {row.owner}" if row.owner else ""
-    until = f" until {utc_text(_until_s(row))}" if freeze.until_s.name in row.desired else ""
-    return f"frozen{owner}{until}" + ("" if reason is None else f": {reason.value}")
+    return Hold(row.owner, _until_s(row), None if reason is None else str(reason.value))
+
+
+def _until_s(row: Row) -> int | None:
+    until_s = row.desired.get(freeze.until_s.name)
+    return None if until_s is None else int(until_s.value)
+
+
+def _ends_s(row: Row) -> int:
+    """Later than any time, where a freeze has no end."""
+    until_s = _until_s(row)
+    return WALL_S_MAX + 1 if until_s is None else until_s

@@ -1,7 +1,7 @@
 """Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from haptera.core.catalog import Catalog
 from haptera.core.draft import NODE, Case, Draft, folded, title
 from haptera.core.factors import factors_of
+from haptera.core.freezes import Freezes, Hold
 from haptera.core.limits import MS
 from haptera.core.outcomes import Outcomes
 from haptera.core.query import link_view
@@ -16,6 +17,7 @@ from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.scope import Memory
 from haptera.core.searches import PLANNED
+from haptera.core.selecting import Attributes, Declared
 from haptera.core.usual import Usual
 from haptera.kinds import service
 from haptera.kinds.node import Busy, busy
@@ -24,7 +26,7 @@ from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
 from haptera.model.entity import EntityId
 from haptera.model.nodeset import fold
 from haptera.model.parts import Step
-from haptera.model.plan import AtMost, Plan, PlanGroup, Worst, digest_of
+from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Worst, digest_of
 from haptera.model.selector import fold_entities
 from haptera.model.views import Condition
 
@@ -40,10 +42,20 @@ class Answered:
     outcomes: Outcomes | None
 
 
-def plan_of(
-    table: Table, catalog: Catalog, usual: Usual, draft: Draft, answered: Iterable[Answered]
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a plan is told by: how all is now, and what is laid over it."""
+
+    table: Table
+    catalog: Catalog
+    usual: Usual
+    freezes: Freezes
+    brake: Callable[[int], str | None]
+
+
+def plan_of(grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int) -> Plan:
     """What changes would start, as it is told."""
+    table = grounds.table
     alike: dict[tuple[object, ...], list[Answered]] = {}
     for one in answered:
         alike.setdefault(_likeness(one), []).append(one)
@@ -52,7 +64,8 @@ def plan_of(
         rows = [row for one in some for row in one.case.rows]
         nodes = _nodes(rows) if _disrupts(some[0]) else []
         disrupted |= dict.fromkeys(nodes)
-        groups.append(_group(some[0], rows, nodes, table, usual))
+        frozen = _frozen(grounds.freezes, rows, draft.attributes, now)
+        groups.append(_group(some[0], rows, nodes, frozen, grounds))
     told = Plan(
         "",
         sorted(draft.rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
@@ -61,7 +74,8 @@ def plan_of(
         sum(row.id.kind == NODE for row in table),
         fold(disrupted) if disrupted else None,
         len(disrupted),
-        _sums(catalog, {one.row.kind.name for one in draft.cases}),
+        _sums(grounds.catalog, {one.row.kind.name for one in draft.cases}),
+        grounds.brake(now),
     )
     return msgspec.structs.replace(told, digest=digest_of(told))
 
@@ -75,13 +89,17 @@ def _likeness(one: Answered) -> tuple[object, ...]:
 
 
 def _group(
-    one: Answered, rows: Collection[Row], disrupted: Collection[str], table: Table, usual: Usual
+    one: Answered,
+    rows: Collection[Row],
+    disrupted: Collection[str],
+    frozen: list[PlanFreeze],
+    grounds: Grounds,
 ) -> PlanGroup:
     links = one.plan.links if isinstance(one.plan, Chain) else ()
-    took = {link.part.path: usual.of(link.part.path) for link in links}
+    took = {link.part.path: grounds.usual.of(link.part.path) for link in links}
     condition, why = _standing(one.plan)
-    hit = [*_running(table, disrupted)]
-    waits = [*_busy(table, disrupted)]
+    hit = [*_running(grounds.table, disrupted)]
+    waits = [*_busy(grounds.table, disrupted)]
     return PlanGroup(
         title(one.case.row.id),
         folded(row.id for row in rows),
@@ -97,6 +115,7 @@ def _group(
         _worst(one, len(rows)),
         fold_entities(hit) if hit else None,
         fold(waits) if waits else None,
+        frozen,
     )
 
 
@@ -149,6 +168,21 @@ def _any_disruptive(steps: Iterable[Step]) -> bool:
 
 def _nodes(rows: Iterable[Row]) -> list[str]:
     return [row.id.node for row in rows if row.id.node is not None]
+
+
+def _frozen(
+    freezes: Freezes, rows: Iterable[Row], attributes: Attributes, now: int
+) -> list[PlanFreeze]:
+    """Those of the rows that are frozen, by what holds them; of their nodes as they would be."""
+    held: dict[Hold, list[EntityId]] = {}
+    for row in rows:
+        if (hold := freezes.hold(Declared(row.id, attributes), now)) is not None:
+            held.setdefault(hold, []).append(row.id)
+    told = [
+        PlanFreeze(folded(some), len(some), hold.owner, hold.until_s, hold.reason)
+        for hold, some in held.items()
+    ]
+    return sorted(told, key=lambda one: one.on or "")
 
 
 def _running(table: Table, nodes: Iterable[str]) -> Iterator[EntityId]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from haptera.kinds import freeze
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import expand, fold
 from haptera.model.plan import Plan, PlanGroup, Rewrite
@@ -15,6 +16,7 @@ def outdated(then: Plan, now: Plan) -> Iterator[str]:
     yield from _parts(then.parts, now.parts)
     yield from _desired(then.rewrites, now.rewrites)
     yield from _observed(then.groups, now.groups)
+    yield from _frozen(then.groups, now.groups)
 
 
 def _parts(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -64,6 +66,30 @@ def _observed(then: Iterable[PlanGroup], now: Iterable[PlanGroup]) -> Iterator[s
             alike.setdefault((of, text), []).append(on)
     for (of, text), nodes in alike.items():
         yield f"observed: {_named(of, nodes)}: {text}"
+
+
+def _frozen(then: Iterable[PlanGroup], now: Iterable[PlanGroup]) -> Iterator[str]:
+    """What holds those that both plans would start."""
+    before, after = _holds(then), _holds(now)
+    alike: dict[tuple[str, str], list[str | None]] = {}
+    for who in sorted(before.keys() & after.keys(), key=str):
+        (of, on), was, isnow = who, before[who], after[who]
+        if was != isnow:
+            text = f"was {was or 'not frozen'} then, is {isnow or 'not frozen'} now"
+            alike.setdefault((of, text), []).append(on)
+    for (of, text), nodes in alike.items():
+        yield f"freezes: {_named(of, nodes)}: {text}"
+
+
+def _holds(groups: Iterable[PlanGroup]) -> dict[_Who, str | None]:
+    """What holds each entity, in words; None where nothing does."""
+    holds: dict[_Who, str | None] = {}
+    for group in groups:
+        holds |= {(group.of, on): None for on in _nodes(group.on)}
+        for one in group.frozen:
+            text = freeze.words(one.owner, one.until_s, one.reason)
+            holds |= {(group.of, on): text for on in _nodes(one.on)}
+    return holds
 
 
 def _stands(then: PlanGroup | None, now: PlanGroup | None) -> Iterator[str]:

@@ -3,18 +3,15 @@
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.core.catalog import Catalog
 from haptera.core.draft import Case, Draft, Drafting
-from haptera.core.grouping import Answered, plan_of
+from haptera.core.grouping import Answered, Grounds, plan_of
 from haptera.core.limits import PREVIEW_WITHIN_NS
 from haptera.core.outcomes import Outcomes, outcomes
 from haptera.core.proposals import Proposals
-from haptera.core.rows.table import Table
 from haptera.core.searches import Searches
 from haptera.core.sought import sought
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
-from haptera.core.usual import Usual
 from haptera.model.chain import Chain, NoChain, gives_up
 from haptera.model.changes import Change
 from haptera.model.effects import Show
@@ -42,20 +39,12 @@ class Previews:
     """Shows what would come of changes once all of it is planned, by workers too, or time is up."""
 
     def __init__(
-        self,
-        table: Table,
-        catalog: Catalog,
-        proposals: Proposals,
-        searches: Searches,
-        timers: Timers,
-        usual: Usual,
+        self, grounds: Grounds, proposals: Proposals, searches: Searches, timers: Timers
     ) -> None:
-        self._table = table
-        self._catalog = catalog
+        self._grounds = grounds
         self._proposals = proposals
         self._searches = searches
         self._timers = timers
-        self._usual = usual
         self._open: dict[int, Preview] = {}
 
     def consider(self, turn: Turn, event: Considered) -> None:
@@ -63,7 +52,7 @@ class Previews:
             turn.effects.append(Show(event.ticket, None, problem))
             return
         until = turn.now + (PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0)
-        drafting = Drafting(self._table, self._catalog, event.changes)
+        drafting = self._drafting(event.changes)
         self._show(turn, Preview(event.ticket, event.changes, drafting, until))
 
     def tend(self, turn: Turn) -> None:
@@ -88,18 +77,21 @@ class Previews:
         self._searches.release(preview.ticket)
         self._open.pop(preview.ticket, None)
         self._timers.drop(("preview", preview.ticket))
-        told = plan_of(self._table, self._catalog, self._usual, draft, answered)
+        told = plan_of(self._grounds, draft, answered, turn.now)
         turn.effects.append(Show(preview.ticket, told))
 
     def _draft(self, turn: Turn, preview: Preview) -> Draft | None:
         """The draft, once it is made; anew where something else is desired since."""
         if preview.drafting.stale:
-            preview.drafting = Drafting(self._table, self._catalog, preview.changes)
+            preview.drafting = self._drafting(preview.changes)
         draft = preview.drafting.go_on()
         while draft is None and turn.now >= preview.until:
             draft = preview.drafting.go_on()
         preview.put_off = draft is None
         return draft
+
+    def _drafting(self, changes: tuple[Change, ...]) -> Drafting:
+        return Drafting(self._grounds.table, self._grounds.catalog, changes)
 
     def _answered(self, turn: Turn, case: Case, preview: Preview) -> Answered:
         plan = self._plan(case, case.state)
@@ -127,4 +119,4 @@ class Previews:
         return found
 
     def _plan(self, case: Case, state: int) -> Chain | NoChain | None:
-        return self._catalog.plan(case.row, case.node, state, case.goal, frozenset())
+        return self._grounds.catalog.plan(case.row, case.node, state, case.goal, frozenset())

@@ -134,9 +134,13 @@ class Safety:
         """This node has fallen silent, and nobody here has switched it off."""
         self._brake.lost(now, node.id.name, group_of(node))
 
+    def braked(self, now: int) -> str | None:
+        """Why nothing disruptive begins anywhere now."""
+        return self._brake.on(now)
+
     def brake(self, now: int) -> BrakeView:
         """Whether the brake is on."""
-        return BrakeView(self._brake.on(now), max(0, self._brake.until() - now) // MS)
+        return BrakeView(self.braked(now), max(0, self._brake.until() - now) // MS)
 
     def release(self, turn: Turn) -> None:
         """Let go on what the brake has stopped."""

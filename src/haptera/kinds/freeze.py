@@ -5,7 +5,7 @@ from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desirable import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
-from haptera.model.walltime import WALL_S_MAX
+from haptera.model.walltime import WALL_S_MAX, utc_text
 
 REASON_BYTES_MAX = 256
 
@@ -24,3 +24,14 @@ until_s = Plain("freeze", "until_s", int, 8, between(1, WALL_S_MAX))
 EXEMPT = frozenset({module.kind.name})
 
 kind = Kind("freeze", (), plain=(of, reason, until_s), everywhere=True)
+
+
+def words(owner: str, until_s: int | None, why: str | None) -> str:
+    """What a freeze is, in words, as far as that is known: an agent is not told whose it is.
+
+    >>> words("user:eve", 1_795_284_000, "board swap")
+    'frozen by user:eve until 2026-11-21 18:00 UTC: board swap'
+    """
+    by = f" by {owner}" if owner else ""
+    until = "" if until_s is None else f" until {utc_text(until_s)}"
+    return f"frozen{by}{until}" + ("" if why is None else f": {why}")

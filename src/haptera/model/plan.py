@@ -55,13 +55,26 @@ class Worst(msgspec.Struct, frozen=True, gc=False):
     whole: bool
 
 
+class PlanFreeze(msgspec.Struct, frozen=True, gc=False):
+    """Entities of a group on which no step begins before a freeze ends: the one that lasts longest.
+
+    It is its `owner`'s, and ends at `until_s`, since 1970, or else when somebody thaws it.
+    """
+
+    on: str | None
+    entities: int
+    owner: str
+    until_s: int | None
+    reason: str | None
+
+
 class PlanGroup(msgspec.Struct, frozen=True, gc=False):
     """Entities that stand alike, should be alike, and get there by the same chain.
 
     `state` holds what the chain depends on: `x?` is remembered. Without a `chain`, `why` says why
     there is none. It usually takes `usual_ms`, as far as its parts were measured; those that were
     not are `unmeasured`. `services` run on nodes that would be disrupted, and would be hit;
-    `busy` nodes have jobs, whose end is waited for.
+    `busy` nodes have jobs, whose end is waited for. On what is `frozen` no step is taken yet.
     """
 
     of: str
@@ -78,6 +91,7 @@ class PlanGroup(msgspec.Struct, frozen=True, gc=False):
     worst: Worst | None
     services: str | None
     busy: str | None
+    frozen: list[PlanFreeze]
 
     @property
     def title(self) -> str:
@@ -90,7 +104,8 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
 
     `anyway` counts, by condition, those that are not as desired already, and are no part of it.
     `disrupted` are the nodes that a disruptive step would run on, or may in the worst case.
-    `parts` has for each module that could do any of it what its parts sum up to.
+    `parts` has for each module that could do any of it what its parts sum up to. While the `brake`
+    is on, for the reason it gives, nothing disruptive begins.
     """
 
     digest: str
@@ -101,11 +116,12 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     disrupted: str | None
     disrupted_nodes: int
     parts: dict[str, str]
+    brake: str | None
 
     def is_wide(self, radius_percent: int, besides: int = 0) -> bool:
         """Whether it may disrupt more nodes, with those `besides`, than is done without a digest.
 
-        >>> plan = Plan("", [], [], {}, nodes=40, disrupted="n[1-5]", disrupted_nodes=5, parts={})
+        >>> plan = Plan("", [], [], {}, 40, "n[1-5]", disrupted_nodes=5, parts={}, brake=None)
         >>> plan.is_wide(10), plan.is_wide(20)
         (True, False)
         """
@@ -117,7 +133,10 @@ def digest_of(plan: Plan) -> str:
     """What stands for all that a plan rests on and would do; not for how long it may take."""
     told = [
         plan.rewrites,
-        [(one.of, one.on, one.state, one.goal, _way(one), one.services) for one in plan.groups],
+        [
+            (one.of, one.on, one.state, one.goal, _way(one), one.services, one.frozen)
+            for one in plan.groups
+        ],
         plan.disrupted,
         plan.parts,
     ]
