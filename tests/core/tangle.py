@@ -26,7 +26,7 @@ def at_parent(problem: Problem) -> Problem:
 
 def _variable(kind: str, name: str, values: tuple[str, ...]) -> Variable[Any]:
     members = [(f"V{number}", value) for number, value in enumerate(values)]
-    enum: type[StrEnum] = StrEnum(name, members)  # type: ignore[misc]  # made of data
+    enum: type[StrEnum] = StrEnum(name, members)
     return Variable(kind, name, enum, {value: number for number, value in enumerate(enum)})
 
 

@@ -84,7 +84,7 @@ def test_the_ten_minutes_go_as_the_page_says(tmp_path: Path) -> None:
     assert shown == [(tmp_path / "strip/strip/module.py").read_text(encoding="utf-8")]
 
     (_, *in_lab) = commands("lab")
-    with lab(tmp_path / "strip"):  # type: ignore[no-untyped-call]
+    with lab(tmp_path / "strip"):
         for command, said in in_lab:
             # What it answers is so soon, not at once: the page is not read so fast.
             wait_for(partial(answers, tmp_path / "strip", command, said))

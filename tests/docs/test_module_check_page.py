@@ -59,7 +59,7 @@ def test_the_table_of_the_manifest_has_all_keys_and_their_defaults() -> None:
 
 def defaults(shape: type) -> dict[str, str]:
     """Each key of a declaration, and its default as the page writes it."""
-    found = {one.name: written(one.default) for one in fields(shape)}  # type: ignore[arg-type]
+    found = {one.name: written(one.default) for one in fields(shape)}
     if shape is Step:
         found |= dict.fromkeys(("requires", "excludes", "cost", "context"), "as a look's")
     return found

@@ -56,7 +56,7 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
     site.write_text(SITE)
 
     def type_in(*words: object) -> tuple[int, str, str]:
-        return typed(*words, folder=tmp_path, client=client)  # type: ignore[no-untyped-call,no-any-return]
+        return typed(*words, folder=tmp_path, client=client)
 
     def spins() -> dict[str, str]:
         told = json.loads(type_in("get", "fan", "-o", "json")[1])
@@ -66,11 +66,11 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
         "cluster airy: 2 fans, 2 nodes; nothing is wrong\n"
     )
     assert type_in("module", "lint", "fans") == (0, "nothing wrong\n", "")
-    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
+    with served(tmp_path, "--site", site, address=ADDRESS):
         both = {"fan:left@n1": "spinning", "fan:left@n2": "spinning"}
-        wait_for(lambda: spins() == both)  # type: ignore[no-untyped-call]
+        wait_for(lambda: spins() == both)
         assert type_in("set", "fan:left@n2", "spin=still", "--take")[0] == 0
-        wait_for(lambda: spins() == {**both, "fan:left@n2": "still"})  # type: ignore[no-untyped-call]
+        wait_for(lambda: spins() == {**both, "fan:left@n2": "still"})
         assert type_in("get", "fan:* and spin=still")[1].startswith("fan:left@n2  ")
         # What a person took would not go with the site.
         assert type_in("unset", "fan:left@n2", "spin")[0] == 0
@@ -86,10 +86,10 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
         "  install the package that brings it; with it, apply a site without them, then start",
     ]
     monkeypatch.setenv("PYTHONPATH", str(fans))
-    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
-        wait_for(lambda: type_in("get", "fan")[1] == "")  # type: ignore[no-untyped-call]
+    with served(tmp_path, "--site", site, address=ADDRESS):
+        wait_for(lambda: type_in("get", "fan")[1] == "")
     monkeypatch.delenv("PYTHONPATH")
-    with served(tmp_path, "--site", site, address=ADDRESS):  # type: ignore[no-untyped-call]
+    with served(tmp_path, "--site", site, address=ADDRESS):
         assert type_in("status")[0] == 0
 
 

@@ -95,7 +95,7 @@ def test_it_switches_a_node_on_and_off_by_intents_and_hands_over_the_boot(tmp_pa
         await switch_off(bmc_of(node.address, intent="i2"))
         assert await anext(readings) == Power.OFF
         assert await look_power(bmc) == Power.OFF
-        await readings.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await readings.aclose()
 
     with chassis(tmp_path) as node:
         asyncio.run(story(node))
@@ -130,7 +130,7 @@ def test_the_watch_goes_on_when_the_bmc_comes_back(tmp_path: Path) -> None:
         assert await anext(readings) == Power.OFF
         node.kill_bmc()
         assert await anext(readings) == Power.OFF
-        await readings.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await readings.aclose()
 
     with chassis(tmp_path) as node:
         asyncio.run(story(node))
