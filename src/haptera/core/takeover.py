@@ -85,7 +85,7 @@ class Takeover:
                 self._refuse(turn, name, error)
             del self._candidates[name]
 
-    def _take_over(self, turn: Turn, one: "Candidate") -> None:
+    def _take_over(self, turn: Turn, one: Candidate) -> None:
         try:
             self._replan(one.manifest)
         except HapteraError as error:
