@@ -1,7 +1,9 @@
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Callable
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -286,14 +288,17 @@ def module_pid(rig: Rig, module: str = "trial") -> int:
 
 
 def descendants(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task")
-    children = [int(word) for task in tasks.iterdir() for word in words(task / "children")]
+    tasks = glob(f"/proc/{pid}/task/*/children")
+    children = [int(word) for task in tasks for word in said(task).split()]
     return children + [below for child in children for below in descendants(child)]
 
 
 def named(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text().strip()
+    return said(f"/proc/{pid}/comm").strip()
 
 
-def words(path: Path) -> list[str]:
-    return path.read_text().split()
+def said(file: str) -> str:
+    """What the kernel says of a thread or a process; of one that ends meanwhile, nothing."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(file).read_text()
+    return ""
