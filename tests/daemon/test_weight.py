@@ -1,7 +1,7 @@
-"""What daemons import when they start: an agent runs on every node, and has to stay small.
+"""What is imported at a start: an agent runs on every node, and a command should not be waited for.
 
-A lab forks all of them from a process that has imported what they import; numpy starts threads,
-and a process with threads cannot be forked.
+A lab forks all daemons from a process that has imported what they import; numpy starts threads,
+and a process with threads cannot be forked. What asks a parent is for commands that ask.
 """
 
 import subprocess
@@ -11,13 +11,14 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("daemon", "heavy"),
+    ("program", "heavy"),
     [
         ("haptera.daemon.agent", {"numpy", "starlette", "uvicorn", "rich", "prometheus_client"}),
         ("haptera.daemon.parent", {"numpy"}),
+        ("haptera.cli.main", {"asyncio", "h11", "rich", "ssl"}),
     ],
 )
-def test_a_daemon_starts_without(daemon: str, heavy: set[str]) -> None:
-    loads = f"import sys, {daemon}\nprint(sorted({heavy} & set(sys.modules)))"
+def test_a_program_starts_without(program: str, heavy: set[str]) -> None:
+    loads = f"import sys, {program}\nprint(sorted({heavy} & set(sys.modules)))"
     ended = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("[]\n", "")

@@ -1,167 +1,116 @@
-"""HTTP/1.1 as bytes, from the side of who asks: a request, and the answer as its pieces come.
+"""HTTP/1.1 by h11, from the side of who asks: one request, and its answer as its bytes come.
 
-The standard library's client reads from a socket of its own, which no event loop can wait for,
-and importing it takes as long as a whole command does otherwise.
+Importing h11 takes as long as a whole short command: import this where something is asked.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Final
 
+import h11
+
+# Of all that comes before an answer's body; also of a chunk's first line, and of trailers.
 HEAD_BYTES_MAX: Final = 65_536
-_END: Final = b"\r\n"
-_NO_BODY: Final = (204, 304)
-_DIGITS_MAX: Final = 16
-
-# Waits for more bytes where it yields.
-_Reading = Generator[None, None, None]
-_Line = Generator[None, None, str]
 
 
-def request(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-    """A request, whole.
+class Exchange:
+    r"""A request, to be sent as `request`, and its answer, fed with its bytes as they come.
+
+    `status` is None until the answer's head is there; `ended` says that its body is whole.
+
+    >>> exchange = Exchange("GET", "/", {"Host": "head"}, None)
+    >>> exchange.request
+    b'GET / HTTP/1.1\r\nHost: head\r\n\r\n'
+    >>> exchange.feed(b"HTTP/1.1 200 OK\r\nContent-Le"), exchange.status
+    (b'', None)
+    >>> exchange.feed(b"ngth: 5\r\n\r\nhel"), exchange.status, exchange.ended
+    (b'hel', 200, False)
+    >>> exchange.feed(b"lo"), exchange.ended, exchange.keeps
+    (b'lo', True, True)
 
     Raises:
-        ValueError: a header has a line break or what is not Latin-1; what follows would be another.
-    """
-    fields = dict(headers)
-    if body is not None:
-        fields["Content-Length"] = str(len(body))
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {text}" for name, text in fields.items())]
-    if any("\r" in line or "\n" in line for line in lines):
-        raise ValueError("a line of the request has a line break")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b"")
-
-
-class Answer:
-    r"""An answer to a request, fed with its bytes as they come.
-
-    `status` is None until its head is there; `ended` says that its body is whole, `keeps` that
-    the connection may be used again then.
-
-    >>> answer = Answer()
-    >>> answer.feed(b"HTTP/1.1 200 OK\r\nContent-Le"), answer.status
-    (b'', None)
-    >>> answer.feed(b"ngth: 5\r\n\r\nhel"), answer.status, answer.ended
-    (b'hel', 200, False)
-    >>> answer.feed(b"lo"), answer.ended
-    (b'lo', True)
+        ValueError: HTTP has no place for this; what it is is not told, for it may be a token.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+    ) -> None:
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self.ended = False
-        self.keeps = False
-        self._held = bytearray()
-        self._body = bytearray()
-        self._head_left = HEAD_BYTES_MAX
-        self._reading = self._read()
-        next(self._reading)
+        self._connection = h11.Connection(h11.CLIENT, HEAD_BYTES_MAX)
+        self._fed_bytes = 0
+        self.request = self._begin(method, target, headers, body or b"")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the connection may serve another exchange: nothing is left on it, or to come."""
+        connection = self._connection
+        return connection.their_state is h11.DONE and connection.trailing_data == (b"", False)
 
     def feed(self, data: bytes) -> bytes:
         """What of the body these bytes hold; none at all are the connection's end.
 
         Raises:
-            ValueError: this is no HTTP; EOFError: it ended too early.
+            ValueError: this is no HTTP, or its head is too long; EOFError: it ended too early.
         """
-        self._held += data
+        self._fed_bytes += len(data)
+        self._connection.receive_data(data)
         try:
-            if data:
-                self._reading.send(None)
-            else:
-                self._reading.throw(EOFError("the answer ended too early"))
-        except StopIteration:
-            self.ended = True
-        body = bytes(self._body)
-        self._body.clear()
+            body = self._read()
+        except h11.RemoteProtocolError as error:
+            if not data:
+                raise EOFError("the answer ended too early") from None
+            raise ValueError(f"the answer is no HTTP: {_words(error)}") from None
+        # h11 has a limit for each head, and there may be one after the other that is no answer yet.
+        if self.status is None and self._fed_bytes > HEAD_BYTES_MAX:
+            raise ValueError(f"the answer is no HTTP: {_TOO_LONG}")
         return body
 
-    def _read(self) -> _Reading:
-        first = yield from self._line()
-        # What is told meanwhile (100 to 199) is no answer yet.
-        while (status := _status(first)) < 200:
-            yield from self._headers()
-            first = yield from self._line()
-        headers = yield from self._headers()
-        self.headers, self.status = headers, status
-        self.keeps = first.startswith("HTTP/1.1") and headers.get("connection", "") != "close"
-        if status in _NO_BODY:
-            return
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            yield from self._chunks()
-        elif "content-length" in headers:
-            yield from self._take(_number(headers["content-length"], 10))
-        else:
-            self.keeps = False
-            yield from self._rest()
-
-    def _headers(self) -> Generator[None, None, dict[str, str]]:
-        headers = {}
-        while line := (yield from self._line()):
-            name, colon, text = line.partition(":")
-            if not colon:
-                raise ValueError(f"{line[:64]!r} is no header")
-            headers[name.strip().lower()] = text.strip()
-        return headers
-
-    def _chunks(self) -> _Reading:
-        while size := _number((yield from self._line()).partition(";")[0].strip(), 16):
-            yield from self._take(size)
-            if (yield from self._line()):
-                raise ValueError("a chunk is longer than it said")
-        yield from self._headers()  # trailers: of no interest
-
-    def _rest(self) -> _Reading:
-        """All until the connection ends."""
+    def _begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        length = {"Content-Length": str(len(body))} if body else {}
         try:
-            while True:
-                self._body += self._held
-                self._held.clear()
-                yield
-        except EOFError:
-            return
+            fields = [
+                (name.encode("ascii"), text.encode("latin-1"))
+                for name, text in {**headers, **length}.items()
+            ]
+            events = (
+                h11.Request(method=method, target=target, headers=fields),
+                h11.Data(body),
+                h11.EndOfMessage(),
+            )
+        except (UnicodeEncodeError, h11.LocalProtocolError):
+            raise ValueError(
+                "a header has a line break, or another character that HTTP has no place for"
+            ) from None
+        return b"".join(self._connection.send(event) or b"" for event in events)
 
-    def _take(self, size: int) -> _Reading:
-        while True:
-            piece = self._held[:size]
-            self._body += piece
-            del self._held[:size]
-            size -= len(piece)
-            if not size:
-                return
-            yield
-
-    def _line(self) -> _Line:
-        """The next line; those of the head, chunk sizes and trailers have a limit together."""
-        looked = 0
-        while (end := self._held.find(_END, looked)) < 0:
-            if len(self._held) > self._head_left:
-                break
-            looked = max(0, len(self._held) - 1)
-            yield
-        if not 0 <= end <= self._head_left:
-            raise ValueError("the head of the answer is too long")
-        line = self._held[:end].decode("latin-1")
-        del self._held[: end + len(_END)]
-        if self.status is None:
-            self._head_left -= len(line)
-        return line
-
-
-def _status(line: str) -> int:
-    """The status of an answer's first line."""
-    version, _, rest = line.partition(" ")
-    status = rest[:3]
-    if not version.startswith("HTTP/1.") or rest[3:4].strip():
-        raise ValueError(f"{line[:64]!r} begins no answer")
-    return _number(status, 10, least=100)
+    def _read(self) -> bytes:
+        """All that can be read now, up to the answer's end: what of it is body."""
+        pieces = list[bytes]()
+        while not self.ended:
+            match self._connection.next_event():
+                case h11.Response(status_code=status, headers=headers):
+                    self.status = status
+                    self.headers = {
+                        name.decode("ascii"): text.decode("latin-1") for name, text in headers
+                    }
+                case h11.Data(data=piece):
+                    pieces.append(piece)
+                case h11.EndOfMessage():
+                    self.ended = True
+                case h11.InformationalResponse():
+                    pass  # What is told meanwhile (100 to 199) is no answer yet.
+                case _:
+                    break
+        return b"".join(pieces)
 
 
-def _number(text: str, base: int, *, least: int = 0) -> int:
-    """A number in ASCII digits only: int() would take signs, spaces and underscores too."""
-    if not (text.isascii() and text.isalnum() and len(text) <= _DIGITS_MAX):
-        raise ValueError(f"{text[:64]!r} is no number")
-    number = int(text, base)
-    if number < least:
-        raise ValueError(f"{text} is too small")
-    return number
+def _words(error: h11.RemoteProtocolError) -> str:
+    """What h11 says is wrong, without the bytes that are: behind a colon it quotes them."""
+    if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        return _TOO_LONG
+    return str(error).partition(": b")[0]
+
+
+_TOO_LONG: Final = f"a head or a line of more than {HEAD_BYTES_MAX} bytes"

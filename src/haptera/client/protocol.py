@@ -7,7 +7,7 @@ command imports them, and a dataclass takes forty times as long to make.
 
 from collections.abc import Generator
 from http import HTTPStatus
-from typing import Final, Generic, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,9 +16,11 @@ from haptera.client.access import Access
 from haptera.client.address import parse_address
 from haptera.client.call import Call, Given
 from haptera.client.errors import refused, unreachable
-from haptera.client.http1 import Answer, request
 from haptera.client.sse import Events
 from haptera.model.errors import HapteraError
+
+if TYPE_CHECKING:
+    from haptera.client.http1 import Exchange
 
 CONNECT_WITHIN_S: Final = 10.0
 # Between two pieces of an answer, and until the first.
@@ -82,7 +84,7 @@ class Broken(msgspec.Struct, frozen=True):
 Operation: TypeAlias = Open | Send | Receive | Pause | Waiting
 Asking: TypeAlias = Generator[Operation | Done[Shape], bytes, None]
 Following: TypeAlias = Generator[Operation | Arrived | Broken, bytes, None]
-_Exchange: TypeAlias = Generator[Operation, bytes, tuple[Answer, bytes]]
+_Answering: TypeAlias = Generator[Operation, bytes, tuple["Exchange", bytes]]
 
 
 def asking(call: Call[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
@@ -93,16 +95,15 @@ def asking(call: Call[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
         RefusedError: the answer is a problem, in the server's words.
         HapteraError: it is of another shape.
     """
-    data = _request(call, access)
     try:
-        answer, body = yield from _exchange(data, kept=kept)
+        exchange, body = yield from _exchanged(call, access, kept=kept)
     except (OSError, EOFError, ValueError) as error:
         raise unreachable(access.url, error) from None
-    assert answer.status is not None, "it has ended"
-    if not 200 <= answer.status < 300:
-        raise refused(body, access.url, answer.status)
-    given = Given(_decoded(body, call.gives, access.url), answer.headers.get("etag"))
-    yield Done(given, answer.keeps)
+    assert exchange.status is not None, "it has ended"
+    if not 200 <= exchange.status < 300:
+        raise refused(body, access.url, exchange.status)
+    given = Given(_decoded(body, call.gives, access.url), exchange.headers.get("etag"))
+    yield Done(given, exchange.keeps)
 
 
 def following(call: Call[Event], access: Access) -> Following:
@@ -135,26 +136,27 @@ class _GoneError(Exception):
     """The place in the stream is no longer known there."""
 
 
-def _exchange(data: bytes, *, kept: bool) -> _Exchange:
+def _exchanged(call: Call[Shape], access: Access, *, kept: bool) -> _Answering:
     if kept:
         try:
-            return (yield from _answered(data))
+            return (yield from _answered(_exchange(call, access)))
         except (ConnectionError, EOFError):
             pass  # It was closed meanwhile; only what may be sent again is sent over a kept one.
+    exchange = _exchange(call, access)
     yield Open()
-    return (yield from _answered(data))
+    return (yield from _answered(exchange))
 
 
-def _answered(data: bytes) -> _Exchange:
-    yield Send(data)
-    answer, body = Answer(), bytearray()
+def _answered(exchange: "Exchange") -> _Answering:
+    yield Send(exchange.request)
+    body = bytearray()
     received = yield from _first()
     while True:
-        body += answer.feed(received)
+        body += exchange.feed(received)
         if len(body) > ANSWER_BYTES_MAX:
             raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
-        if answer.ended:
-            return answer, bytes(body)
+        if exchange.ended:
+            return exchange, bytes(body)
         received = yield Receive(ANSWER_WITHIN_S)
 
 
@@ -171,38 +173,40 @@ def _stream(call: Call[Event], access: Access, place: _Place) -> Following:
     headers = {"Accept": "text/event-stream"}
     if place.id is not None:
         headers["Last-Event-ID"] = place.id
+    exchange, events = _exchange(call, access, headers), Events()
     yield Open()
-    yield Send(_request(call, access, headers))
-    answer, events = Answer(), Events()
-    body = answer.feed((yield Receive(CONNECT_WITHIN_S)))
-    while answer.status is None:
-        body = answer.feed((yield Receive(CONNECT_WITHIN_S)))
-    if answer.status != HTTPStatus.OK:
-        yield from _refuse(answer, body, access, place)
+    yield Send(exchange.request)
+    body = exchange.feed((yield Receive(CONNECT_WITHIN_S)))
+    while exchange.status is None:
+        body = exchange.feed((yield Receive(CONNECT_WITHIN_S)))
+    if exchange.status != HTTPStatus.OK:
+        yield from _refuse(exchange, body, access, place)
     while True:
         for sent in events.feed(body):
             event = _decoded(sent.data, call.gives, access.url)
             place.breaks = 0
             yield Arrived(sent.name == "snapshot", event)
             place.id = sent.place or place.id
-        if answer.ended:
+        if exchange.ended:
             raise EOFError("the stream ended")
-        body = answer.feed((yield Receive(SILENCE_S)))
+        body = exchange.feed((yield Receive(SILENCE_S)))
 
 
 def _refuse(
-    answer: Answer, body: bytes, access: Access, place: _Place
+    exchange: "Exchange", body: bytes, access: Access, place: _Place
 ) -> Generator[Operation, bytes, NoReturn]:
-    if answer.status == HTTPStatus.GONE and place.id is not None:
+    if exchange.status == HTTPStatus.GONE and place.id is not None:
         raise _GoneError
-    while not answer.ended:
-        body += answer.feed((yield Receive(CONNECT_WITHIN_S)))
+    while not exchange.ended:
+        body += exchange.feed((yield Receive(CONNECT_WITHIN_S)))
         if len(body) > ANSWER_BYTES_MAX:
             break
-    raise refused(body, access.url, answer.status or 0)
+    raise refused(body, access.url, exchange.status or 0)
 
 
-def _request(call: Call[Shape], access: Access, more: dict[str, str] | None = None) -> bytes:
+def _exchange(call: Call[Shape], access: Access, more: dict[str, str] | None = None) -> "Exchange":
+    from haptera.client.http1 import Exchange  # only here: many commands ask nobody
+
     headers = {"Host": parse_address(access.url).header, **call.headers, **(more or {})}
     if access.token is not None:
         headers["Authorization"] = f"Bearer {access.token}"
@@ -211,7 +215,7 @@ def _request(call: Call[Shape], access: Access, more: dict[str, str] | None = No
         headers["Content-Type"] = "application/json"
         body = msgspec.json.encode(call.body)
     try:
-        return request(call.method, call.target, headers, body)
+        return Exchange(call.method, call.target, headers, body)
     except ValueError as error:
         what = f"cannot be sent: {error}"
         raise HapteraError(what, where=access.url, do="mend the token or the header") from None
