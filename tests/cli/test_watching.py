@@ -7,8 +7,9 @@ import subprocess
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import node_id
+from haptera.cli.unwatched import UNWATCHED
+from haptera.model.changes import Declare, SetDesired, Undeclare
+from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
@@ -21,11 +22,28 @@ POWERED = [
     for one in (Declare(node, {}, "site"), SetDesired(node, "power", "on", "site"))
 ]
 
+SITE = """\
+cluster: quick
+nodes: {"n[1-2]": {}}
+desired: {"n[1-2]": {power: on}}
+"""
+WATCHED = [
+    ["status"],
+    ["get", "node:n1"],
+    ["why"],
+    ["chain", "node:n1"],
+    ["history"],
+    ["freeze"],
+    ["diff", "site.yaml"],
+]
+
 pytestmark = pytest.mark.net
 
 
 @pytest.fixture
 def cluster(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "site.yaml").write_text(SITE)
     with serving(*POWERED) as one:
         point_at(one.url, "read-token", monkeypatch, tmp_path)
         yield one
@@ -49,7 +67,7 @@ def test_what_cannot_be_followed_is_told(cluster, capsys):
     assert "an age grows without news" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", [["status"], ["get", "node:n1"], ["why"], ["chain", "node:n1"]])
+@pytest.mark.parametrize("verb", WATCHED)
 def test_only_a_table_is_watched(cluster, verb, capsys):
     assert run([*verb, "--watch", "-o", "json"]) == USAGE
     assert "leave out -o, or use haptera watch -o json" in capsys.readouterr().err
@@ -57,7 +75,13 @@ def test_only_a_table_is_watched(cluster, verb, capsys):
 
 @pytest.mark.parametrize(
     ("words", "advice"),
-    [(["status", "--check"], "leave out --check"), (["get", "node:n1", "--at", "10m"], "or --at")],
+    [
+        (["status", "--check"], "leave out --check"),
+        (["get", "node:n1", "--at", "10m"], "or --at"),
+        (["diff", "--at", "10m"], "or --at"),
+        (["history", "--audit"], "leave out --audit"),
+        (["freeze", "n1", "--reason", "new fans"], "leave SELECTOR out"),
+    ],
 )
 def test_what_ends_or_is_past_is_not_watched(cluster, words, advice, capsys):
     assert run([*words, "--watch"]) == USAGE
@@ -85,6 +109,62 @@ def test_other_answers_are_written_again_too(cluster, words, before, after):
         assert watching.wait(WITHIN_S) == OK
 
 
+FREEZE = EntityId("freeze", "f1", None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "before", "change", "after"),
+    [
+        (
+            ["diff", "site.yaml"],
+            "nothing differs",
+            [SetDesired(N2, "power", "off", "site")],
+            "+node:n2 power=on",
+        ),
+        (
+            ["diff", "site.yaml"],
+            "nothing differs",
+            [Undeclare(N2)],
+            "+node:n2",
+        ),
+        (
+            ["history", "n2"],
+            "4  ",
+            [SetDesired(N2, "power", "off", "site")],
+            "5  ",
+        ),
+        (
+            ["freeze"],
+            "nothing is frozen",
+            [
+                Declare(FREEZE, {}, "user:bob"),
+                SetDesired(FREEZE, "of", "n1", "user:bob"),
+                SetDesired(FREEZE, "reason", "new fans", "user:bob"),
+            ],
+            "n1  until thawed  user:bob  1 entity  new fans",
+        ),
+    ],
+)
+def test_what_is_desired_is_shown_again_when_it_changes(cluster, words, before, change, after):
+    with subprocess.Popen(
+        command(*words, "--watch"), stdout=subprocess.PIPE, env=os.environ, text=True
+    ) as watching:
+        until(watching.stdout, before)
+        cluster.do(cluster.backend.write, *change)
+        until(watching.stdout, after)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(WITHIN_S) == OK
+
+
 def until(lines, beginning):
     """Read on to a line that begins so; the test's time limit is that of waiting."""
     assert any(line.startswith(beginning) for line in lines), beginning
+
+
+@pytest.mark.parametrize("option", ["--watch", "-w"])
+@pytest.mark.parametrize("verb", UNWATCHED)
+def test_a_verb_without_watch_says_why_and_what_to_do(verb, option, capsys):
+    assert run([*verb.split(), option]) == USAGE
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.endswith(f"Error: {verb} has no --watch: {UNWATCHED[verb]}")

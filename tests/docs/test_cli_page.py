@@ -1,6 +1,6 @@
 """The page on the command line: its verbs and exit codes are those of the code.
 
-Make the table of verbs anew: python -m tests.docs.test_cli_page
+Make its tables of verbs anew: python -m tests.docs.test_cli_page
 """
 
 import re
@@ -10,9 +10,12 @@ import click
 
 from haptera.cli import job, main
 from haptera.cli.main import cli
+from haptera.cli.unwatched import UNWATCHED
+from tests.cli.test_help import EVERY
 
 FILE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
 VERBS = re.compile(r"^(?:\| `[a-z ]+` \| [A-Z].*\n)+", re.MULTILINE)
+FORMS = re.compile(r"^(?:\| `[a-z ]+` \| .* \| (?:yes|no: .*) \|\n)+", re.MULTILINE)
 CODE = re.compile(r"^\| ([0-9]+) \|", re.MULTILINE)
 
 
@@ -28,9 +31,32 @@ def verbs(group=cli, path=""):
             yield f"| `{path}{name}` | {first.rstrip('.').replace('|', chr(92) + '|')} |\n"
 
 
+def forms():
+    """A row for each verb, with what -o takes, and whether --watch is there, or why it is not."""
+    for path, command in EVERY.items():
+        verb = " ".join(path)
+        options = {one.name: one for one in command.params}
+        written = ", ".join(options["output"].type.choices) if "output" in options else "-"
+        watched = "yes" if "watch" in options else f"no: {UNWATCHED[verb]}"
+        yield f"| `{verb}` | {written} | {watched} |\n"
+
+
 def test_all_verbs_are_told():
     text = FILE.read_text(encoding="utf-8")
     assert VERBS.search(text)[0] == "".join(verbs()), "python -m tests.docs.test_cli_page"
+
+
+def test_what_each_verb_writes_and_watches_is_told():
+    text = FILE.read_text(encoding="utf-8")
+    assert FORMS.search(text)[0] == "".join(forms()), "python -m tests.docs.test_cli_page"
+
+
+def test_a_verb_is_watched_or_says_why_not():
+    watched = {
+        " ".join(path) for path, one in EVERY.items() if "watch" in {p.name for p in one.params}
+    }
+    assert watched.isdisjoint(UNWATCHED)
+    assert watched | UNWATCHED.keys() == {" ".join(path) for path in EVERY}
 
 
 def test_the_exit_codes_are_those_of_the_code():
@@ -41,4 +67,5 @@ def test_the_exit_codes_are_those_of_the_code():
 
 if __name__ == "__main__":
     page = FILE.read_text(encoding="utf-8")
-    FILE.write_text(VERBS.sub(lambda _: "".join(verbs()), page, count=1), encoding="utf-8")
+    page = VERBS.sub(lambda _: "".join(verbs()), page, count=1)
+    FILE.write_text(FORMS.sub(lambda _: "".join(forms()), page, count=1), encoding="utf-8")

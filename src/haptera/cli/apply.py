@@ -10,8 +10,8 @@ from haptera.api.shapes import Applied
 from haptera.cli.confirming import confirmed
 from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.plan_file import PlanFile, apply_plan, read_plan, save_plan
-from haptera.cli.planning import print_groups, print_plan
-from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.planning import planned_entities, print_groups, print_plan
+from haptera.cli.printing import Format, entities_option, print_entities
 from haptera.cli.problems import answer_problems
 from haptera.cli.sites import site_body
 from haptera.cli.terms import Terms, terms_options
@@ -27,7 +27,7 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("--plan", "plan_file", metavar="FILE", type=_PATH, help="Apply a saved plan instead.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
 @terms_options
-@output_option
+@entities_option
 @click.pass_context
 def apply(
     ctx: click.Context,
@@ -59,7 +59,7 @@ def apply(
     else:
         answer = apply_plan(the_client(ctx), read_plan(plan_file), terms.why)
     if Format(output) is not Format.TABLE:
-        print_data(answer, output)
+        print_entities([one.entity for one in answer.changes], answer, output)
         return
     would = "would be " if dry_run else ""
     click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
@@ -92,7 +92,7 @@ def _apply_site(
 @click.option("--take", is_flag=True, help="Also what belongs to other owners.")
 @click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
 @click.option("--explain", is_flag=True, help="With --problem: also why, and what else there is.")
-@output_option
+@entities_option
 @click.pass_context
 def plan(
     ctx: click.Context,
@@ -123,6 +123,8 @@ def plan(
     if problem is not None:
         if save is not None or take:
             raise click.UsageError("--save and --take go with a site's files")
+        if Format(output) is Format.NAME:
+            raise click.UsageError("problems have no names: leave out -o name")
         return answer_problems(problem, output, explained_line if explain else answer_line)
     if explain:
         raise click.UsageError("--explain goes with --problem; of entities, ask haptera chain")
@@ -138,7 +140,7 @@ def plan(
 def show_planned(answer: Applied, output: str) -> None:
     """What would be changed, and what would run then."""
     if Format(output) is not Format.TABLE:
-        print_data(answer, output)
+        print_entities([*planned_entities(answer.plan)], answer, output)
         return
     click.echo(f"{counted(answer)} at revision {answer.revision}")
     print_plan(answer)

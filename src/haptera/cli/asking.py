@@ -87,7 +87,8 @@ def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str)
             raise click.UsageError("what was does not change: leave out --watch or --at")
         _print_past(past(client, _selector(what), at), what, output)
     elif watch:
-        keep_showing(client, _selector(what), lambda: _show(client, what, output), output)
+        events = calls.events(_selector(what))
+        keep_showing(client, events, lambda: _show(client, what, output), output)
     else:
         _show(client, what, output)
 

@@ -58,7 +58,8 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, o
     """
     client = the_client(ctx)
     if watch:
-        keep_showing(client, selection, lambda: _why(client, selection, verbose, output), output)
+        events = calls.events(selection)
+        keep_showing(client, events, lambda: _why(client, selection, verbose, output), output)
     else:
         _why(client, selection, verbose, output)
 
@@ -83,7 +84,7 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
 @click.command()
 @click.argument("entity", shell_complete=completing.entities)
 @watch_option
-@output_option
+@entities_option
 @click.pass_context
 def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
     r"""Show what is still to be done with ENTITY and why, and what was tried, by whom.
@@ -98,7 +99,8 @@ def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
     """
     client = the_client(ctx)
     if watch:
-        keep_showing(client, entity, lambda: _chain(client, entity, output), output)
+        events = calls.events(entity)
+        keep_showing(client, events, lambda: _chain(client, entity, output), output)
     else:
         _chain(client, entity, output)
 
@@ -107,7 +109,7 @@ def _chain(client: Client, entity: str, output: str) -> None:
     view = _detail(client, entity)
     if Format(output) is not Format.TABLE:
         fields = ("chain", "explained", "tried", "agent", "unasked")
-        print_data({name: getattr(view, name) for name in fields}, output)
+        print_entities([entity], {name: getattr(view, name) for name in fields}, output)
         return
     click.secho(sentence(view), fg=COLOURS[view.condition])
     for line in tried_lines(view):

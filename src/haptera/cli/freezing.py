@@ -1,13 +1,17 @@
 """`haptera freeze` and `haptera thaw`: automation stopped for a while, and let go on."""
 
+from collections.abc import Sequence
+
 import click
 
 from haptera.api.shapes import FreezeView
 from haptera.cli import completing
 from haptera.cli.main import the_client
-from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.printing import Format, entities_option, print_entities, print_names, print_table
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import printable
-from haptera.client import calls
+from haptera.client import Client, calls
+from haptera.kinds import freeze as haptera_freeze
 from haptera.model.errors import HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 
@@ -20,10 +24,16 @@ EVER = "ever"
 @click.option(
     "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
 )
-@output_option
+@watch_option
+@entities_option
 @click.pass_context
 def freeze(
-    ctx: click.Context, selector: str | None, reason: str | None, duration: str, output: str
+    ctx: click.Context,
+    selector: str | None,
+    reason: str | None,
+    duration: str,
+    watch: bool,
+    output: str,
 ) -> None:
     r"""Begin no step on what SELECTOR names, or show what is frozen.
 
@@ -33,18 +43,20 @@ def freeze(
     \b
     Examples:
       haptera freeze rack1n[1-4] --reason "new fans" --for 2h
-      haptera freeze
+      haptera freeze --watch
     """
     client = the_client(ctx)
     if selector is None:
         if reason is not None:
             raise click.UsageError("a reason, but no SELECTOR: name what to freeze")
-        frozen = client.ask(calls.freezes())
-        if Format(output) is Format.TABLE:
-            _print_freezes(frozen.freezes)
+        if watch:
+            events = calls.events(kinds=[haptera_freeze.kind.name])
+            keep_showing(client, events, lambda: _show(client, output), output)
         else:
-            print_data(frozen.freezes, output)
+            _show(client, output)
         return
+    if watch:
+        raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
     if reason is None:
         raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
     for_s = None if duration == EVER else _seconds(duration)
@@ -52,14 +64,14 @@ def freeze(
     if Format(output) is Format.TABLE:
         click.echo(f"frozen: {_sentence(view)}")
     else:
-        print_data(view, output)
+        _print_for_programs([view], view, output)
     if view.entities == 0:
         click.secho(f"warning: {selector} selects nothing that is declared", err=True, fg="yellow")
 
 
 @click.command()
 @click.argument("selector", shell_complete=completing.selectors)
-@output_option
+@entities_option
 @click.pass_context
 def thaw(ctx: click.Context, selector: str, output: str) -> None:
     r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
@@ -71,7 +83,7 @@ def thaw(ctx: click.Context, selector: str, output: str) -> None:
     """
     answer = the_client(ctx).ask(calls.thaw(selector))
     if Format(output) is not Format.TABLE:
-        print_data(answer, output)
+        print_entities(answer.free, answer, output)
         return
     for one in answer.thawed:
         rest = "" if one.rest is None else f"; {one.rest} stays frozen"
@@ -79,6 +91,20 @@ def thaw(ctx: click.Context, selector: str, output: str) -> None:
     click.echo(f"{_counted(len(answer.free))} free again")
     for view in answer.freezes:
         click.echo(f"still frozen: {_sentence(view)}")
+
+
+def _show(client: Client, output: str) -> None:
+    views = client.ask(calls.freezes()).freezes
+    if Format(output) is Format.TABLE:
+        _print_freezes(views)
+    else:
+        _print_for_programs(views, views, output)
+
+
+def _print_for_programs(views: Sequence[FreezeView], data: object, output: str) -> None:
+    """As `haptera thaw` takes them, or all that is told."""
+    together = " or ".join(sorted({one.selector for one in views}))
+    print_names([together] if together else [], data, output)
 
 
 def _print_freezes(views: list[FreezeView]) -> None:

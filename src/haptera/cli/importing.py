@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.printing import Format, entities_option, print_entities
 from haptera.cli.words import printable
 from haptera.config.imports.ansible import read_ansible
 from haptera.config.imports.clustershell import read_clustershell
@@ -20,7 +20,7 @@ from haptera.config.imports.source import read_group_files, read_source
 from haptera.config.imports.warewulf import read_warewulf
 from haptera.kinds import node
 from haptera.model.desirable import nearest
-from haptera.model.entity import check_name
+from haptera.model.entity import check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.nodeset import fold
 
@@ -67,7 +67,7 @@ def _options(manage: str) -> _Decorator:
 
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in (
-            output_option,
+            entities_option,
             click.option("--strict", is_flag=True, help="Exit with 1 if anything is told."),
             click.option("--manage", is_flag=True, help=manage),
             click.option(
@@ -209,7 +209,8 @@ def _tell(found: Found, *, cluster: str, manage: bool, strict: bool, output: str
     text = site_text(found, cluster)
     if Format(output) is not Format.TABLE:
         remarks = [_view(one) for one in found.remarks]
-        print_data(Imported(text, len(found.nodes), len(found.groups), remarks), output)
+        told = Imported(text, len(found.nodes), len(found.groups), remarks)
+        print_entities([str(node_id(name)) for name in found.nodes], told, output)
     else:
         click.echo(text, nl=False)
         for one in found.remarks:

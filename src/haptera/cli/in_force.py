@@ -4,16 +4,25 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from haptera.api.shapes import DifferenceView
+from haptera.api.shapes import DifferenceView, SiteBody
 from haptera.cli import completing
 from haptera.cli.asking import past
 from haptera.cli.main import REFUSED, client_of, the_access, the_client
-from haptera.cli.printing import Format, output_option, print_data, print_error
+from haptera.cli.printing import (
+    Format,
+    entities_option,
+    output_option,
+    print_data,
+    print_entities,
+    print_error,
+)
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.sites import site_body
 from haptera.cli.words import printable
 from haptera.client import Client, UnreachableError, calls
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
+from haptera.model.news import News
 from haptera.model.nodeset import fold, natural
 from haptera.model.past import PastView
 from haptera.model.walltime import utc_text_s
@@ -33,13 +42,15 @@ _COLOURS = {"-": "red", "+": "green"}
     shell_complete=completing.selectors,
     help="With --at: only of these.",
 )
-@output_option
+@watch_option
+@entities_option
 @click.pass_context
 def diff(
     ctx: click.Context,
     files: tuple[str, ...],
     times: tuple[str, ...],
     select: str | None,
+    watch: bool,
     output: str,
 ) -> int:
     r"""Show where a site's files and what is in force differ, or how it was at two times.
@@ -61,36 +72,57 @@ def diff(
     if bool(files) == bool(times) or len(times) > 2 or (select is not None and not times):
         raise click.UsageError("name the files of a site, or a time or two with --at")
     if times:
+        if watch:
+            raise click.UsageError("what was does not change: leave out --watch or --at")
         return _diff_times(the_client(ctx), times, select, output)
     try:
         access = the_access(ctx)
         body = site_body(files, access.constants)
-        answer = client_of(ctx, access).ask(calls.diff(body))
+        client, title = client_of(ctx, access), " ".join(files)
+        if watch:
+            _keep_showing(client, body, title, output)
+            return 0
+        return DIFFERS if _show(client, body, title, output) else 0
     except UnreachableError:
         raise
     except HapteraError as error:
         print_error(error)
         return TROUBLE
+
+
+def _keep_showing(client: Client, body: SiteBody, title: str, output: str) -> None:
+    def show() -> None:
+        if not _show(client, body, title, output):
+            click.echo("nothing differs")
+
+    keep_showing(client, calls.events(types=[News.DESIRED, News.GONE]), show, output)
+
+
+def _show(client: Client, body: SiteBody, title: str, output: str) -> bool:
+    """Print in what they differ; whether they do."""
+    answer = client.ask(calls.diff(body))
+    found = answer.differences
     if Format(output) is not Format.TABLE:
-        print_data(answer, output)
-    elif answer.differences:
-        click.echo(f"--- in force, revision {answer.revision}\n+++ {' '.join(files)}")
-        for line in lines(answer.differences):
-            click.secho(line, fg=_COLOURS[line[0]])
-    return DIFFERS if answer.differences else 0
+        print_entities([one.entity for one in found], answer, output)
+    elif found:
+        _print_lines(found, f"in force, revision {answer.revision}", title)
+    return bool(found)
 
 
 def _diff_times(client: Client, times: tuple[str, ...], select: str | None, output: str) -> int:
     then, later = (past(client, select, time) for time in (*times, "0s")[:2])
     found = changed_between(then.entities, later.entities)
     if Format(output) is not Format.TABLE:
-        print_data(found, output)
+        print_entities([one.entity for one in found], found, output)
     elif found:
-        ends = (utc_text_s(int(one.at_s)) for one in (then, later))
-        click.echo("--- {}\n+++ {}".format(*ends))
-        for line in lines(found):
-            click.secho(line, fg=_COLOURS[line[0]])
+        _print_lines(found, *(utc_text_s(int(one.at_s)) for one in (then, later)))
     return DIFFERS if found else 0
+
+
+def _print_lines(found: Iterable[DifferenceView], before: str, after: str) -> None:
+    click.echo(f"--- {before}\n+++ {after}")
+    for line in lines(found):
+        click.secho(line, fg=_COLOURS[line[0]])
 
 
 def changed_between(then: Iterable[PastView], later: Iterable[PastView]) -> list[DifferenceView]:

@@ -110,6 +110,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         take_over_bash()
     try:
         code = cli.main(args=arguments, prog_name="haptera", standalone_mode=False)
+    except click.NoSuchOption as error:
+        from haptera.cli.unwatched import told
+
+        told(error).show()
+        return USAGE
     except click.ClickException as error:
         error.show()
         return USAGE

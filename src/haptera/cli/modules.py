@@ -4,7 +4,7 @@ import click
 
 import haptera
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.printing import Format, output_option, print_data, print_error, print_table
+from haptera.cli.printing import Format, names_option, print_error, print_names, print_table
 from haptera.kinds import KINDS
 from haptera.kinds.brought import (
     KINDS_GROUP,
@@ -19,7 +19,7 @@ from haptera.modules import BUNDLED
 
 
 @click.command("list")
-@output_option
+@names_option
 def list_modules(output: str) -> int:
     r"""List the modules and kinds that a site file on this machine can name.
 
@@ -43,7 +43,8 @@ def list_modules(output: str) -> int:
     if Format(output) is Format.TABLE:
         print_table([_row(one) for one in found])
     else:
-        print_data(found, output)
+        modules = [one.name for one in found if one.group == MODULES_GROUP]
+        print_names(modules, found, output)
     for one in wrong.values():
         print_error(one)
     return REFUSED if wrong else OK

@@ -12,16 +12,20 @@ from haptera.cli.apply import counted, show_planned
 from haptera.cli.confirming import type_digest
 from haptera.cli.main import the_client
 from haptera.cli.plan_file import PlanFile, save_plan
-from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import printable
-from haptera.client import calls
+from haptera.client import Client, calls
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
+from haptera.model.news import News
 from haptera.model.nodeset import fold
 from haptera.model.past import Changed, Deed, Happened, Sort
 from haptera.model.walltime import utc_text, utc_text_s
 
 _SHOWN: Final = 100
+# The news that tell of what is desired.
+_CHANGES: Final = (News.DESIRED, News.GONE)
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -35,7 +39,8 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("-n", "--limit", default=_SHOWN, show_default=True, help="So many changes at most.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
 @click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
-@output_option
+@watch_option
+@entities_option
 @click.pass_context
 def history(
     ctx: click.Context,
@@ -43,6 +48,7 @@ def history(
     limit: int,
     everything: bool,
     audit: bool,
+    watch: bool,
     output: str,
 ) -> None:
     r"""Show what was changed of what is desired, the latest last: who, when, why, and what.
@@ -55,22 +61,50 @@ def history(
     Examples:
       haptera history -n 20
       haptera history --all rack1n1
+      haptera history --watch rack1*
     """
     client = the_client(ctx)
     if audit:
-        if selector is not None:
-            raise click.UsageError("--audit is about everything: leave SELECTOR out")
-        deeds = client.ask(calls.audit(limit=limit))
-        _print_rows(deeds, [_deed(one) for one in reversed(deeds.deeds)], output)
+        _check_audit(selector, output, watch=watch)
+        _show_audit(client, limit, output)
         return
+    show = _show_all if everything else _show_changes
+    if watch:
+        events = calls.events(selector, types=None if everything else _CHANGES)
+        keep_showing(client, events, lambda: show(client, selector, limit, output), output)
+    else:
+        show(client, selector, limit, output)
+
+
+def _check_audit(selector: str | None, output: str, *, watch: bool) -> None:
+    if selector is not None:
+        raise click.UsageError("--audit is about everything: leave SELECTOR out")
+    if watch:
+        raise click.UsageError("not all that is asked for is told by events: leave out --audit")
+    if Format(output) is Format.NAME:
+        raise click.UsageError("what was asked for has no names: leave out --audit or -o name")
+
+
+def _show_audit(client: Client, limit: int, output: str) -> None:
+    audit = client.ask(calls.audit(limit=limit))
+    _print_rows([], audit, [_deed(one) for one in reversed(audit.deeds)], output)
+
+
+def _show_changes(client: Client, selector: str | None, limit: int, output: str) -> None:
     page = client.ask(calls.history(selector, limit=limit))
-    if everything:
-        happened = client.ask(calls.happenings(selector, limit=limit)).happened
-        _print_rows([page, happened], _all_lines(page.changes, happened)[-limit:], output)
-        return
-    _print_rows(page, _lines(reversed(page.changes)), output)
+    names = [one.entity for one in page.changes]
+    _print_rows(names, page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output) is Format.TABLE:
         click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
+
+
+def _show_all(client: Client, selector: str | None, limit: int, output: str) -> None:
+    page = client.ask(calls.history(selector, limit=limit))
+    happened = client.ask(calls.happenings(selector, limit=limit)).happened
+    names = [one.entity for one in page.changes]
+    # What happened to the parent itself is of no entity.
+    names += [one.entity for one in happened if one.entity]
+    _print_rows(names, [page, happened], _all_lines(page.changes, happened)[-limit:], output)
 
 
 @click.command()
@@ -79,7 +113,7 @@ def history(
 @click.option("--save", metavar="FILE", type=_PATH, help="Only save it, for `apply --plan FILE`.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("-m", "--why", help="Why, for whoever reads the history.")
-@output_option
+@entities_option
 @click.pass_context
 def revert(
     ctx: click.Context,
@@ -115,7 +149,7 @@ def revert(
     if Format(output) is Format.TABLE:
         click.echo(f"{counted(answer)} written (revision {answer.revision})")
     else:
-        print_data(answer, output)
+        print_entities([one.entity for one in answer.changes], answer, output)
 
 
 def _agree(planned: Applied, *, unasked: bool) -> None:
@@ -129,9 +163,9 @@ def _agree(planned: Applied, *, unasked: bool) -> None:
         click.confirm("\nrevert it?", abort=True, err=True)
 
 
-def _print_rows(data: object, rows: list[tuple[str, ...]], output: str) -> None:
+def _print_rows(names: list[str], data: object, rows: list[tuple[str, ...]], output: str) -> None:
     if Format(output) is not Format.TABLE:
-        print_data(data, output)
+        print_entities(names, data, output)
     elif rows:
         print_table(rows)
     else:

@@ -7,6 +7,7 @@ import click
 from haptera.api.shapes import Applied
 from haptera.cli.words import chain_lines, printable
 from haptera.kinds import freeze
+from haptera.model.nodeset import expand
 from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
 from haptera.model.walltime import duration
 
@@ -29,6 +30,18 @@ def print_groups(plan: Plan) -> None:
         for line in group_lines(group):
             alarming = "DISRUPTIVE" in line or line.startswith("hits")
             click.secho(f"  {printable(line)}", fg="yellow" if alarming else None)
+
+
+def planned_entities(plan: Plan) -> Iterator[str]:
+    """Each entity that would go elsewhere by it."""
+    for group in plan.groups:
+        kind, _, name = group.of.partition(" ")
+        if group.on is None:
+            yield f"{kind}:{name}"
+        else:
+            yield from (
+                f"{kind}:{name}@{node}" if name else f"{kind}:{node}" for node in expand(group.on)
+            )
 
 
 def group_lines(group: PlanGroup) -> Iterator[str]:

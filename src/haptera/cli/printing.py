@@ -1,14 +1,17 @@
 """Writing answers: tables for people, JSON and YAML for programs, errors for both."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError, InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Format(StrEnum):
@@ -18,22 +21,21 @@ class Format(StrEnum):
     NAME = "name"
 
 
-_NO_NAMES = [one.value for one in Format if one is not Format.NAME]
-output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(_NO_NAMES),
-    default=Format.TABLE.value,
-    help="How to write the answer.",
-)
-# Where the answer is entities, also as one selector that means them.
-entities_option = click.option(
-    "-o",
-    "--output",
-    type=click.Choice([one.value for one in Format]),
-    default=Format.TABLE.value,
-    help="How to write the answer; name: the entities as one SELECTOR.",
-)
+def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Command]:
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice([one.value for one in forms]),
+        default=Format.TABLE.value,
+        help=f"How to write the answer{names}.",
+    )
+
+
+output_option = _option(one for one in Format if one is not Format.NAME)
+# Where the answer is about entities, also as one selector that means them.
+entities_option = _option(Format, "; name: the entities as one SELECTOR")
+# Where it is about what has names of its own: secrets, modules, the ids of tokens.
+names_option = _option(Format, "; name: the names alone, one a line")
 
 
 def print_data(data: object, output: str) -> None:
@@ -54,6 +56,15 @@ def print_entities(names: Sequence[str], data: object, output: str) -> None:
         from haptera.model.selector import fold_entities  # only here: most answers are no names
 
         click.echo(fold_entities(map(parse_entity, names)))
+
+
+def print_names(names: Iterable[str], data: object, output: str) -> None:
+    """Write what has names of its own: these, one a line, or for programs all that is told."""
+    if Format(output) in (Format.JSON, Format.YAML):
+        print_data(data, output)
+        return
+    for name in names:
+        click.echo(name)
 
 
 def print_table(rows: Sequence[Sequence[str]], colours: Sequence[str | None] = ()) -> None:

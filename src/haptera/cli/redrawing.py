@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import click
 
+from haptera.api.shapes import Event
 from haptera.cli.printing import Format
-from haptera.client import Client, calls
+from haptera.client import Call, Client
 
 watch_option = click.option(
     "-w", "--watch", is_flag=True, help="Write it anew whenever it changes, until Ctrl-C."
@@ -13,9 +14,9 @@ watch_option = click.option(
 
 
 def keep_showing(
-    client: Client, selector: str | None, show: Callable[[], object], output: str
+    client: Client, events: Call[Event], show: Callable[[], object], output: str
 ) -> None:
-    """Show now, and again after each change of what the selector means, until Ctrl-C.
+    """Show now, and again after each change that these events tell of, until Ctrl-C.
 
     Raises:
         UsageError: programs get a stream of changes from `haptera watch`.
@@ -25,4 +26,4 @@ def keep_showing(
         raise click.UsageError("--watch shows a table: leave out -o, or use haptera watch -o json")
     from haptera.cli.watching import again_and_again  # only here: it brings asyncio
 
-    again_and_again(client.access, calls.events(selector), show)
+    again_and_again(client.access, events, show)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.printing import names_option, print_names
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept
@@ -48,7 +48,7 @@ def put(name: str, directory: Path) -> None:
 
 @secret.command("list")
 @_dir_option
-@output_option
+@names_option
 def names(directory: Path, output: str) -> None:
     r"""Show the names of all secrets.
 
@@ -58,11 +58,7 @@ def names(directory: Path, output: str) -> None:
       haptera secret list --dir /srv/cluster
     """
     kept = _kept(directory).names()
-    if Format(output) is not Format.TABLE:
-        print_data(kept, output)
-        return
-    for name in kept:
-        click.echo(name)
+    print_names(kept, kept, output)
 
 
 @secret.command("remove")

@@ -4,7 +4,7 @@ import click
 
 from haptera.cli import completing
 from haptera.cli.main import the_client
-from haptera.cli.printing import Format, output_option, print_data
+from haptera.cli.printing import Format, entities_option, print_entities
 from haptera.cli.words import details, sentence
 from haptera.client import Call, calls
 from haptera.model.errors import HapteraError
@@ -25,7 +25,7 @@ _why_option = click.option("-m", "--why", help="Why, for whoever reads the histo
 )
 @_take_option
 @_why_option
-@output_option
+@entities_option
 @click.pass_context
 def set_values(
     ctx: click.Context,
@@ -55,7 +55,7 @@ def set_values(
 )
 @_take_option
 @_why_option
-@output_option
+@entities_option
 @click.pass_context
 def unset_values(
     ctx: click.Context,
@@ -80,7 +80,7 @@ def unset_values(
 def _write(ctx: click.Context, call: Call[EntityView], output: str) -> None:
     view = the_client(ctx).ask(call)
     if Format(output) is not Format.TABLE:
-        print_data(view, output)
+        print_entities([view.entity], view, output)
         return
     click.echo(sentence(view))
     for line in details(view):

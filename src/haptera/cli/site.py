@@ -8,7 +8,7 @@ import msgspec
 
 from haptera.api.shapes import Told
 from haptera.cli.main import REFUSED
-from haptera.cli.printing import Format, output_option, print_data, print_error
+from haptera.cli.printing import Format, entities_option, print_data, print_entities, print_error
 from haptera.cli.sites import OF_A_LAB, files_argument, site_constants, site_files
 from haptera.config.site import Site, parse_site
 from haptera.lab.settings import lab_nodes
@@ -31,7 +31,7 @@ def site() -> None:
 @site.command()
 @files_argument
 @click.option("--lab", "for_lab", is_flag=True, help="As a lab reads it: {x}, and its own part.")
-@output_option
+@entities_option
 def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
     r"""Say all that is wrong with a site's files, each with its line and column.
 
@@ -50,7 +50,8 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
         return REFUSED
     counts = Counter(one.entity.kind for one in found.entities)
     if Format(output) is not Format.TABLE:
-        print_data(Checked(found.cluster, dict(sorted(counts.items())), []), output)
+        names = [str(one.entity) for one in found.entities]
+        print_entities(names, Checked(found.cluster, dict(sorted(counts.items())), []), output)
         return 0
     told = [f"{count} {kind if count == 1 else plural(kind)}" for kind, count in counts.items()]
     click.echo(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
@@ -93,7 +94,7 @@ def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
 
 
 def _print_wrong(error: HapteraError, output: str) -> None:
-    if Format(output) is Format.TABLE:
+    if Format(output) in (Format.TABLE, Format.NAME):
         print_error(error)
         return
     errors = error.errors if isinstance(error, InputError) else (error,)

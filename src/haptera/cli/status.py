@@ -34,7 +34,7 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
     if watch:
         if check:
             raise click.UsageError("--watch never ends: leave out --check")
-        keep_showing(client, selector, lambda: _show(client, selector), output)
+        keep_showing(client, calls.events(selector), lambda: _show(client, selector), output)
         return
     if Format(output) is Format.TABLE:
         settled = _show(client, selector)

@@ -7,7 +7,7 @@ import click
 from haptera.api.shapes import CertificateBody, TokenView
 from haptera.cli import completing
 from haptera.cli.main import the_client
-from haptera.cli.printing import Format, output_option, print_data, print_table
+from haptera.cli.printing import Format, names_option, print_data, print_names, print_table
 from haptera.client import Access, calls
 from haptera.model.errors import HapteraError
 from haptera.model.scope import Scope
@@ -45,7 +45,7 @@ def token() -> None:
 @_for_option
 @_within_option
 @click.option("--client-file", is_flag=True, help="Write a client file instead of the token.")
-@output_option
+@names_option
 @click.pass_context
 def make(
     ctx: click.Context,
@@ -75,7 +75,7 @@ def make(
         click.echo(made.text)
         click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
     else:
-        print_data(made, output)
+        print_names([made.token.id], made, output)
 
 
 @token.command()
@@ -85,8 +85,9 @@ def make(
 @_for_option
 @_within_option
 @click.option("--client-file", is_flag=True, help="Write a client file that names it.")
+@names_option
 @click.pass_context
-def certify(
+def certify(  # noqa: PLR0913 (an argument for each option)
     ctx: click.Context,
     name: str,
     place: Path,
@@ -94,6 +95,7 @@ def certify(
     duration: str,
     within: str | None,
     client_file: bool,
+    output: str,
 ) -> None:
     r"""Make a key for NAME, and a certificate that lets it in over TLS without a token.
 
@@ -123,11 +125,13 @@ def certify(
         identity = str(place.absolute())
         found = Access(client.access.url, authority=made.authority, identity=identity)
         print_data(found, Format.JSON)
+    elif Format(output) is not Format.TABLE:
+        print_names([made.token.id], made.token, output)
     click.echo(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
 
 
 @token.command("list")
-@output_option
+@names_option
 @click.pass_context
 def list_(ctx: click.Context, output: str) -> None:
     r"""Show all tokens that hold, without their secrets.
@@ -139,7 +143,7 @@ def list_(ctx: click.Context, output: str) -> None:
     """
     answer = the_client(ctx).ask(calls.tokens())
     if Format(output) is not Format.TABLE:
-        print_data(answer.tokens, output)
+        print_names([one.id for one in answer.tokens], answer.tokens, output)
         return
     rows = [
         (one.id, one.name, one.scope.value, one.within or "everywhere", _until(one))
@@ -150,19 +154,24 @@ def list_(ctx: click.Context, output: str) -> None:
 
 @token.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.tokens)
+@names_option
 @click.pass_context
-def revoke(ctx: click.Context, ids: tuple[str, ...]) -> None:
+def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
     r"""Take tokens back: whoever holds one is refused from now on.
 
     \b
     Examples:
       haptera token revoke 6f1d0c2b9a3e4f55
-      haptera token revoke 6f1d0c2b9a3e4f55 08a7c4d3e2f19b60
+      haptera token revoke -o json 6f1d0c2b9a3e4f55 08a7c4d3e2f19b60
     """
     client = the_client(ctx)
+    views = list[TokenView]()
     for one in ids:
-        view = client.ask(calls.revoke_token(one))
-        click.echo(f"{view.id} of {view.name} is revoked")
+        views.append(client.ask(calls.revoke_token(one)))
+        if Format(output) is Format.TABLE:
+            click.echo(f"{views[-1].id} of {views[-1].name} is revoked")
+    if Format(output) is not Format.TABLE:
+        print_names([one.id for one in views], views, output)
 
 
 def _sentence(view: TokenView) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from haptera.api.shapes import Event
 from haptera.cli import completing
 from haptera.cli.main import the_access
-from haptera.cli.printing import Format, print_error
+from haptera.cli.printing import Format, entities_option, print_data, print_error
 from haptera.cli.words import COLOURS, printable, values
 from haptera.client import Access, AsyncClient, Broken, Call, calls
 from haptera.model.news import News
@@ -18,13 +18,7 @@ from haptera.model.views import EntityView
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice([Format.TABLE.value, Format.JSON.value]),
-    default=Format.TABLE.value,
-    help="Lines for people, or one JSON document a line.",
-)
+@entities_option
 @click.option(
     "--type",
     "types",
@@ -38,7 +32,8 @@ def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], outp
     r"""Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
 
     A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
-    What comes to be selected is told, and what no longer is has left.
+    What comes to be selected is told, and what no longer is has left. Programs read a document for
+    each change: with -o json one a line.
 
     \b
     Examples:
@@ -71,11 +66,12 @@ async def _watch(access: Access, call: Call[Event], output: Format) -> None:
                 # What only grew older is no news.
                 if lines.get(view.entity) != line:
                     lines[view.entity] = line
-                    _print(view, line, output)
+                    condition = click.style(f"{view.condition:9}", fg=COLOURS[view.condition])
+                    _print(view.entity, view, f"  {condition}  {line}", output)
             for word, entities in (("gone", news.event.gone), ("left", news.event.left)):
                 for entity in entities:
                     if lines.pop(entity, None) is not None:
-                        click.echo(_not_there(entity, word, output))
+                        _print(entity, {"entity": entity, word: True}, f"  {word}", output)
 
 
 def _line(view: EntityView) -> str:
@@ -85,16 +81,15 @@ def _line(view: EntityView) -> str:
     return "  ".join(text for text in told if text)
 
 
-def _print(view: EntityView, line: str, output: Format) -> None:
-    if output is Format.JSON:
-        click.echo(msgspec.json.encode(view))
-        return
-    condition = click.style(f"{view.condition.value:9}", fg=COLOURS[view.condition])
-    click.echo(f"{view.entity:24}  {condition}  {line}")
-
-
-def _not_there(entity: str, word: str, output: Format) -> str:
-    """That it is gone, or left what was selected."""
-    if output is Format.JSON:
-        return msgspec.json.encode({"entity": entity, word: True}).decode()
-    return f"{entity:24}  {word}"
+def _print(entity: str, data: object, line: str, output: Format) -> None:
+    """One change, by itself: a line, or for YAML a document."""
+    match output:
+        case Format.TABLE:
+            click.echo(f"{entity:24}{line}")
+        case Format.NAME:
+            click.echo(entity)
+        case Format.JSON:
+            click.echo(msgspec.json.encode(data))
+        case Format.YAML:
+            click.echo("---")
+            print_data(data, output)

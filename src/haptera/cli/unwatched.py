@@ -1,0 +1,58 @@
+"""The verbs that have no --watch: why, and what to type instead."""
+
+from typing import Final
+
+import click
+
+_OPTION: Final = ("-w", "--watch")
+_ONCE: Final = "it is done once; haptera status --watch shows what comes of it"
+_FILES: Final = "it reads what lies here, and no event tells when that changes: type it again"
+_TOKENS: Final = "no event tells of tokens: type it again"
+_FIXED: Final = "it always says the same"
+_RUNS: Final = "it runs until it is stopped; haptera status --watch shows the cluster"
+
+UNWATCHED: Final = {
+    "apply": _ONCE,
+    "plan": "a plan is of one moment: --save it, and apply --plan says what has changed since",
+    "export": "haptera history --watch shows each change, haptera diff --watch FILE what differs",
+    "import ansible": _FILES,
+    "import clustershell": _FILES,
+    "import layercake": _FILES,
+    "import warewulf": _FILES,
+    "site check": _FILES,
+    "site schema": _FIXED,
+    "graph": "a drawing is of one moment; haptera chain --watch ENTITY shows what is still to do",
+    "logs": "no event tells what is written: type it again",
+    "set": _ONCE,
+    "unset": _ONCE,
+    "retry": _ONCE,
+    "revert": _ONCE,
+    "secret list": _FILES,
+    "secret remove": "it is done once",
+    "secret set": "it is done once",
+    "token certify": _TOKENS,
+    "token list": _TOKENS,
+    "token make": _TOKENS,
+    "token revoke": _TOKENS,
+    "brake": "no event tells of the brake; haptera status --watch shows what waits for it",
+    "thaw": "it is done once; haptera freeze --watch shows what stays frozen",
+    "job": "it ends with its command; haptera get --watch node:NAME shows whether a node is busy",
+    "watch": "it tells of each change anyway: leave it out",
+    "lint": _FILES,
+    "module new": "it is done once",
+    "module lint": _FILES,
+    "module list": "it asks no parent; haptera get --watch module shows the modules that run",
+    "module check": "it is done once",
+    "completion": _FIXED,
+    "lab": "it shows its cluster until it is stopped: leave it out",
+    "serve": _RUNS,
+    "agent": _RUNS,
+}
+
+
+def told(error: click.NoSuchOption) -> click.UsageError:
+    """The error, with what to type instead where it is of a verb without --watch."""
+    verb = "" if error.ctx is None else error.ctx.command_path.partition(" ")[2]
+    if error.option_name not in _OPTION or verb not in UNWATCHED:
+        return error
+    return click.UsageError(f"{verb} has no --watch: {UNWATCHED[verb]}", error.ctx)
