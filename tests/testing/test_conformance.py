@@ -163,27 +163,38 @@ def test_a_module_in_perl_passes_and_acts_only_where_it_is_asked_to(
     assert (tmp_path / "n01").read_text() in ("on", "off")
 
 
-def test_a_command_that_is_not_there_fails_the_first_check_and_nothing_more_is_asked(
-    capsys: pytest.CaptureFixture[str],
+def test_a_command_that_cannot_run_fails_the_first_check_and_nothing_more_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["module", "check", "no-such-program"]) == REFUSED
+    program = tmp_path / "lamp"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o700)
+    assert run(["module", "check", str(program)]) == REFUSED
     seen, _, counted = capsys.readouterr().out.splitlines()
     assert seen.startswith("failed  begins: it ended: status 1: ")
-    assert "no-such-program: cannot be run: No such file or directory" in seen
+    assert "lamp: cannot be run: No such file or directory" in seen
     assert counted == "no module: 1 failed"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--setting", "port", "perl"], "'port' gives nothing a value: write NAME=VALUE"),
+        (["--setting", "port", "sh"], "'port' gives nothing a value: write NAME=VALUE"),
         (["no/such.py"], "there is no file no/such.py"),
-        (["--only", "begin", "perl"], "there is no check 'begin': did you mean begins?"),
+        (["no-such-program"], "there is no program no-such-program: name one in PATH, or write"),
+        (["no/such/program", "--quiet"], "there is no program no/such/program: "),
+        (["."], "there is no program .: "),
+        (["README.md"], "README.md may not be run: chmod +x it, or name what runs it first"),
+        (["--only", "begin", "sh"], "there is no check 'begin': did you mean begins?"),
     ],
 )
 def test_wrong_words_are_refused(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(ROOT)
     assert run(["module", "check", *words]) == USAGE
     assert said in capsys.readouterr().err
 

@@ -1,6 +1,7 @@
 """`haptera module check`: whether an executable speaks the frames as a module must."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -117,10 +118,11 @@ def place_of(words: Sequence[str]) -> ModulePlace:
     """Where the module is that these words name: Python's, or a command.
 
     Raises:
-        BadParameter: they name a file that is not there.
+        BadParameter: they name a file or a program that is not there.
     """
     folder = str(Path.cwd())
     if len(words) > 1 or not _is_python(words[0]):
+        _check_program(words[0])
         name = _name(Path(words[0]).stem)
         return ModulePlace(name, Context.SELF, folder, command=tuple(words))
     if words[0] in BUNDLED:
@@ -138,6 +140,14 @@ def place_of(words: Sequence[str]) -> ModulePlace:
     if PLACE.fullmatch(place) is None:
         raise click.BadParameter(f"{path.name} cannot be imported: {path.stem!r} is no name")
     return ModulePlace(_name(path.stem), Context.SELF, str(path.parent), place=place)
+
+
+def _check_program(word: str) -> None:
+    if shutil.which(word) is not None:
+        return
+    if Path(word).is_file():
+        raise click.BadParameter(f"{word} may not be run: chmod +x it, or name what runs it first")
+    raise click.BadParameter(f"there is no program {word}: name one in PATH, or write its path")
 
 
 def _is_python(word: str) -> bool:
