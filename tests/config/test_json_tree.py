@@ -10,6 +10,7 @@ from haptera.config.json_tree import JSON_DEPTH_MAX, read_json
 from haptera.config.tree import Branch, Errors, Leaf, Place, Series
 from haptera.model.errors import HapteraError
 
+DO = "write it by a tool"
 TEXT = """\
 {"nodes": [
   {"id": "n\\u00e91", "up": true,\t"n": -1.5e3},
@@ -26,7 +27,7 @@ values = st.recursive(
 
 def read(text):
     errors = Errors()
-    return read_json(text, "a.json", errors), [str(error) for _, error in errors]
+    return read_json(text, "a.json", errors, DO), [str(error) for _, error in errors]
 
 
 def meant(tree):
@@ -89,6 +90,7 @@ def test_what_is_no_json_is_told_with_its_place(text, where, what):
     with pytest.raises(HapteraError) as raised:
         read(text)
     assert (raised.value.where, raised.value.what) == (where, what)
+    assert raised.value.do == "mend the JSON, or write it by a tool"
 
 
 @given(values, st.sampled_from([None, 0, 2, "\t"]), st.booleans())

@@ -21,22 +21,25 @@ _SCALAR: Final = re.compile(
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
-def read_json(text: str, file: str, errors: Errors) -> Tree:
+def read_json(text: str, file: str, errors: Errors, do: str) -> Tree:
     """The tree of one JSON text; of a key that is there twice the first counts, and it is told.
+
+    `do` says how to have the JSON that is due, for who named a file that is none.
 
     Raises:
         HapteraError: the text is no JSON, or too deep.
     """
-    return _Reader(text, file, errors).document()
+    return _Reader(text, file, errors, do).document()
 
 
 class _Reader:
     """Reads from `_at` on, forwards only."""
 
-    def __init__(self, text: str, file: str, errors: Errors) -> None:
+    def __init__(self, text: str, file: str, errors: Errors, do: str) -> None:
         self._text = text
         self._file = file
         self._errors = errors
+        self._do = f"mend the JSON, or {do}"
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self._at = 0
         self._depth = 0
@@ -104,7 +107,7 @@ class _Reader:
         taken = self._take(_STRING, "a text in quotes is due here")
         text = str(json.loads(taken)) if "\\" in taken else taken[1:-1]
         if _HALF.search(text) is not None:
-            raise HapteraError("half a character, which is none", where=str(place), do=_DO)
+            raise HapteraError("half a character, which is none", where=str(place), do=self._do)
         return Leaf(text, quoted=True, place=place)
 
     def _take(self, pattern: re.Pattern[str], otherwise: str) -> str:
@@ -125,7 +128,4 @@ class _Reader:
         return Place(self._file, line, self._at - self._lines[line - 1] + 1)
 
     def _wrong(self, what: str) -> HapteraError:
-        return HapteraError(what, where=str(self._place()), do=_DO)
-
-
-_DO: Final = "mend the JSON"
+        return HapteraError(what, where=str(self._place()), do=self._do)

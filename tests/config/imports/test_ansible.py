@@ -114,6 +114,13 @@ def test_what_is_no_inventory_is_refused(text):
         read_ansible(SiteFile("i.json", text), {})
 
 
+@pytest.mark.parametrize("text", ["[web]\nn[1:2]\n", "all:\n  hosts: {n1: {}}\n", ""])
+def test_who_names_an_inventory_of_another_form_is_told_how_to_have_it_as_json(text):
+    with pytest.raises(HapteraError) as refused:
+        read_ansible(SiteFile("hosts", text), {})
+    assert refused.value.do == "mend the JSON, or write it by `ansible-inventory --list`"
+
+
 HOSTS = ["login", *(f"r{rack}n{n}" for rack in (1, 2) for n in (1, 2, 3))]
 GROUPS = ["web", "gpu", "site_a", "all"]
 variables = st.dictionaries(

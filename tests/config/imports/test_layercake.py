@@ -134,3 +134,9 @@ def test_the_address_is_that_of_the_interface_that_layercake_looks_at(ifaces, ad
 def test_what_is_no_state_file_is_refused(text):
     with pytest.raises(HapteraError, match="it is no state file"):
         read_layercake(SiteFile("state.json", text), manage=False)
+
+
+def test_who_names_a_file_of_another_form_is_told_which_it_is():
+    with pytest.raises(HapteraError) as refused:
+        read_layercake(SiteFile("state.yaml", "nodes: []"), manage=False)
+    assert refused.value.do == 'mend the JSON, or name a state file: {"nodes": [...]}'

@@ -28,7 +28,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> Found:
         HapteraError: the text is no JSON, or no inventory.
     """
     errors = Errors()
-    tree = read_json(source.text, source.name, errors)
+    tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
         raise HapteraError("it is no inventory", where=str(tree.place), do=_DO)
     found = Found()

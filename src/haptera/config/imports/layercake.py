@@ -62,7 +62,7 @@ def read_layercake(source: SiteFile, *, manage: bool) -> Found:
         HapteraError: the text is no JSON, or no state file.
     """
     errors = Errors()
-    tree = read_json(source.text, source.name, errors)
+    tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
         raise HapteraError("it is no state file", where=str(tree.place), do=_DO)
     found = Found()
