@@ -1,8 +1,10 @@
 """What a parent makes of its nodes' reports: it believes no more than the node does."""
 
+import msgspec
+
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
+from haptera.core.limits import MS, S
 from haptera.core.query import view
 from haptera.core.rows.row import Row
 from haptera.core.side import Side
@@ -21,7 +23,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.facts import Method
-from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
+from haptera.model.messages import Mark, Measure, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context, Look, Manifest
 from haptera.model.views import Condition
 from haptera.modules import load
@@ -127,6 +129,18 @@ def test_our_own_pause_is_nobodys_silence() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     assert (sorted(row.known), row.condition) == (["agent", "power"], Condition.CONVERGED)
+
+
+def test_how_long_parts_take_on_a_node_is_taken_by_its_word_of_parts_that_nodes_run() -> None:
+    engine = parent()
+    parts = ("service.start", "labnode.switch_on", "unheard.of")
+    heard = says(2, known=True)
+    measures = tuple(Measure(part, 1_500) for part in parts)
+    message = msgspec.structs.replace(heard.message, measures=measures)
+    engine.handle([msgspec.structs.replace(heard, message=message)], 2 * S)
+
+    usual = engine.neighbours.usual
+    assert [usual.of(part) for part in parts] == [1_500 * MS, None, None]
 
 
 FAILING = Standing(Condition.STUCK, 1_500, "service.start: ended with status 3", "no route")

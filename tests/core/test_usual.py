@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from haptera.core.limits import S
 from haptera.core.query import view
-from haptera.core.usual import LAST_MAX, Usual
+from haptera.core.usual import LAST_MAX, NODES_MAX, NOTABLE_NS, Usual, is_notable
 from haptera.model.effects import Call
 from haptera.model.events import Answered, Ended, Ready, Ticked, Written
 from haptera.model.views import DoingView
@@ -35,6 +35,27 @@ def test_half_of_the_last_took_no_longer_and_half_no_less(took: list[int]) -> No
     assert found is not None
     assert 2 * sum(one <= found for one in last) >= len(last)
     assert 2 * sum(one >= found for one in last) >= len(last)
+
+
+def test_of_what_runs_elsewhere_the_last_nodes_that_told_count_each_once() -> None:
+    usual = Usual()
+    for number in range(1, 4):
+        usual.told("service.start", f"n{number}", number * S)
+    usual.told("service.start", "n1", 9 * S)
+    assert (usual.of("service.start"), dict(usual)) == (3 * S, {"service.start": 3 * S})
+    for number in range(NODES_MAX):
+        usual.told("service.start", f"m{number}", 7 * S)
+    assert usual.of("service.start") == 7 * S
+
+    usual.took("service.start", 5 * S)
+    assert usual.of("service.start") == 5 * S
+
+
+@given(st.integers(0, 10**12))
+def test_a_measure_is_not_told_anew_where_it_is_much_the_same(told: int) -> None:
+    for other in (told, told + told // 2, told - told // 2, told + NOTABLE_NS):
+        assert not is_notable(told, other)
+    assert is_notable(told, told + max(NOTABLE_NS, told // 2) + 1)
 
 
 def test_a_view_tells_what_is_under_way_since_when_and_for_how_long_usually() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from haptera.cli.words import SLOW_FACTOR, SLOW_MS
 from haptera.core.contest import NEWER_NS, SOON_MAX, SOON_NS
-from haptera.core.limits import LASTS_NS, S
+from haptera.core.limits import LASTS_NS, MS, S
 from haptera.core.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING
-from haptera.core.usual import LAST_MAX
+from haptera.core.usual import LAST_MAX, NODES_MAX, NOTABLE_NS
 from haptera.model.policy import LOOKING
 from haptera.model.walltime import span
 
@@ -44,3 +44,6 @@ def test_the_figures_of_what_is_usual_are_those_of_the_code() -> None:
     assert "the last sixteen runs" in PAGE
     assert "more than twice as long, and a second" in PAGE
     assert (LAST_MAX, SLOW_FACTOR, SLOW_MS) == (16, 2, 1_000)
+    assert "by more than half of it, and by 50 ms" in PAGE
+    assert "of the last sixteen nodes that told" in PAGE
+    assert (NODES_MAX, NOTABLE_NS) == (16, 50 * MS)

@@ -15,6 +15,7 @@ from haptera.model.facts import Method
 from haptera.model.messages import (
     DesiredUpdate,
     Mark,
+    Measure,
     Message,
     ObservedUpdate,
     SeenValue,
@@ -25,6 +26,7 @@ from haptera.model.schema import Attribute, Kind, Plain, Variable
 from haptera.model.told_schema import ToldSchema, told_schema
 from haptera.model.views import Condition
 from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
+from haptera.wire.measures import USUAL_MS_MAX
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import (
     BY_BYTES_MAX,
@@ -98,6 +100,7 @@ UPDATES = st.one_of(
         for kind, entity in ENTITIES.items()
     ),
 )
+MEASURES = st.builds(Measure, NAMES.map("{0}.{0}".format), st.integers(0, USUAL_MS_MAX))
 MESSAGES = st.builds(
     Message,
     U64,
@@ -108,6 +111,7 @@ MESSAGES = st.builds(
     st.lists(U64, max_size=4).map(tuple),
     st.lists(UPDATES, max_size=8).map(tuple),
     st.booleans(),
+    measures=st.lists(MEASURES, max_size=20).map(tuple),
 )
 
 
@@ -125,11 +129,13 @@ def read(bodies: list[bytes], codec: Codec = CODEC) -> Message:
     """One message of what several bodies say."""
     messages = [decode(body, codec) for body in bodies]
     updates: tuple[Update, ...] = ()
+    measures: tuple[Measure, ...] = ()
     for message in messages:
         assert isinstance(message, Message)
         updates += message.updates
+        measures += message.measures
     assert isinstance(messages[0], Message)
-    return msgspec.structs.replace(messages[0], updates=updates)
+    return msgspec.structs.replace(messages[0], updates=updates, measures=measures)
 
 
 def with_section(kind: int, content: bytes) -> bytes:
@@ -180,6 +186,26 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
         b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0"
     )
     assert decode(body, CODEC) == message
+
+
+def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section() -> None:
+    message = msgspec.structs.replace(HELLO, measures=(Measure("service.start", 1_500),))
+
+    (body,) = encode(message, CODEC, SCHEMA)
+
+    section = b"\x05\x00\x12\x92\xadservice.start\xcd\x05\xdc"
+    assert body == encode(HELLO, CODEC, SCHEMA)[0] + section
+    assert decode(body, CODEC) == message
+    assert decode(body.replace(section, b"\xc8" + section[1:]), CODEC) == HELLO
+
+
+@pytest.mark.parametrize(
+    "content", [["a.b"], ["a.b", -1], ["a.b", USUAL_MS_MAX + 1], ["a" * 200, 1], [1, "a.b"]]
+)
+def test_a_measure_that_cannot_be_is_refused(content: list[Any]) -> None:
+    body = with_section(5, msgspec.msgpack.encode(content))
+
+    assert decode(body, CODEC) == Reject(Reason.SECTION)
 
 
 @settings(max_examples=100)
@@ -390,7 +416,7 @@ def test_bytes_that_were_changed_are_read_or_refused(message: Message, data: st.
 
 
 @settings(max_examples=300)
-@given(st.sampled_from([1, 2, 3]), st.binary(max_size=80))
+@given(st.sampled_from([1, 2, 3, 5]), st.binary(max_size=80))
 def test_any_bytes_in_a_section_are_read_or_refused(section: int, content: bytes) -> None:
     result = decode(with_section(section, content), CODEC)
 

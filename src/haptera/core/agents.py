@@ -1,7 +1,11 @@
 """What is known of a node's agent without a module: by its hellos, or by being it."""
 
+from collections.abc import Iterable
+
+from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests
 from haptera.core.decide import Decisions
+from haptera.core.limits import MS
 from haptera.core.neighbours import Neighbours
 from haptera.core.rows.row import Row
 from haptera.core.safety import Safety
@@ -9,8 +13,8 @@ from haptera.core.side import Side
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import hear, hear_self, lose, own_values, stop_waiting
 from haptera.core.turn import Turn
-from haptera.core.usual import Usual
 from haptera.kinds.node import Agent, agent
+from haptera.model.messages import Measure
 
 
 class Agents:
@@ -23,14 +27,20 @@ class Agents:
         decisions: Decisions,
         contests: Contests,
         safety: Safety,
-        usual: Usual,
+        catalog: Catalog,
     ) -> None:
         self._side = side
         self._neighbours = neighbours
         self._decisions = decisions
         self._contests = contests
         self._safety = safety
-        self._usual = usual
+        self._catalog = catalog
+
+    def measured(self, node: str, measures: Iterable[Measure]) -> None:
+        """How long parts usually take on a node, by its word; of others than ours it is nothing."""
+        for one in measures:
+            if one.part in self._catalog.on_nodes:
+                self._neighbours.usual.told(one.part, node, one.usual_ms * MS)
 
     def settle(self, turn: Turn, node: Row) -> None:
         """Before a node is decided on: whether its agent can be there, and was heard."""
@@ -48,7 +58,7 @@ class Agents:
         if not knowable:
             self._contests.heard(turn, node, place.domain, peer)
         elif peer.tier is not Tier.LOST:
-            hear(turn, node, peer, self._usual)
+            hear(turn, node, peer, self._neighbours.usual)
         elif lose(turn, node):
             self._safety.lost(turn.now, node)
 

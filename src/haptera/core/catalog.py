@@ -239,6 +239,8 @@ class Catalog:
         self._ready = {}
         self.manifests, self._parts = manifests, by_kind
         self.sums = sums_of(manifests.values())
+        # The parts that nodes run themselves, by path.
+        self.on_nodes = frozenset(one.path for one in self.parts() if one.context is Context.SELF)
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
 
     def _by_kind(self, manifests: Mapping[str, Manifest]) -> dict[str, list[Part]]:

@@ -90,7 +90,7 @@ class Engine:
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog.kinds, policies)
         supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
-        self.looks = Looks(side, timers, calls, supervisor, policies, near.incarnation)
+        self.looks = Looks(side, timers, calls, supervisor, policies, near.incarnation, near.usual)
         self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
         self.contests = Contests(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
@@ -101,15 +101,14 @@ class Engine:
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
-        usual = self.looks.usual
-        grounds = Grounds(table, catalog, usual, self.freezes, self.safety.braked)
+        grounds = Grounds(table, catalog, near.usual, self.freezes, self.safety.braked)
         self.previews = Previews(grounds, self.proposals, self.searches, timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
         self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        self.agents = Agents(side, near, self.decisions, self.contests, self.safety, usual)
+        self.agents = Agents(side, near, self.decisions, self.contests, self.safety, catalog)
         self._permits_told = self.gate.permits()
         self.takeover = Takeover(side, catalog, table, supervisor, self.answers, self.links, here)
         self._begin = Turn(now)
@@ -221,6 +220,7 @@ class Engine:
     def _heard(self, turn: Turn, event: Heard) -> None:
         agreed = self.links.agrees(event.peer)
         self.links.heard(turn, event)
+        self.agents.measured(event.peer, event.message.measures)
         self._heed(turn)
         turn.dirty.update(self.permits.entities(event.peer))
         if self.links.agrees(event.peer) != agreed:

@@ -40,7 +40,7 @@ def figures(engine: Engine, now: int) -> Figures:
         summary(engine.table).counts,
         {tier: heard[tier] for tier in Tier},
         dict(engine.acts.outcomes),
-        dict(engine.looks.usual),
+        dict(engine.neighbours.usual),
         {
             name: ModuleFigures(engine.supervisor.started(name), engine.supervisor.ready(name))
             for name in engine.catalog.modules(engine.side.context)

@@ -38,10 +38,11 @@ class Looks:
         supervisor: Supervisor,
         policies: Policies,
         incarnation: Callable[[EntityId], int],
+        usual: Usual,
     ) -> None:
         self._side = side
         self._incarnation = incarnation
-        self.usual = Usual()
+        self.usual = usual
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor

@@ -11,6 +11,7 @@ from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
 from haptera.core.sync.peers import Peer
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
+from haptera.core.usual import Usual
 from haptera.model.effects import Keep
 from haptera.model.entity import EntityId
 from haptera.model.told_schema import ModuleSum
@@ -20,6 +21,7 @@ class Neighbours:
     """The two layers as this side sends the one and takes the other, and the links they go by.
 
     `here` is what this side looks at itself; `spoken` what it has to say of asks and permits.
+    `usual` is how long parts take, which an agent tells its parent.
     """
 
     def __init__(
@@ -35,8 +37,9 @@ class Neighbours:
         self._side = side
         self._table = table
         self._timers = timers
+        self.usual = Usual()
         self._desired_out = DesiredOut(table, epoch)
-        self._observed_out = ObservedOut(table, side, here)
+        self._observed_out = ObservedOut(table, side, here, self.usual)
         self._desired_in = DesiredIn(table, epoch)
         self._observed_in = ObservedIn(table, here)
         down = side.node is None

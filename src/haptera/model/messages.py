@@ -83,6 +83,13 @@ class Permit(msgspec.Struct, frozen=True, gc=False):
     text: str = ""
 
 
+class Measure(msgspec.Struct, frozen=True, gc=False):
+    """How long a part usually takes where it runs."""
+
+    part: str
+    usual_ms: int
+
+
 class Message(msgspec.Struct, frozen=True, gc=False):
     """The content of one datagram: a hello, with what changed.
 
@@ -90,7 +97,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     node's own packed state (a parent sends none). `probe` asks for a hello at once. `asks` are
     all that a parent asks of the node now, `permits` all that the node says to what it was asked;
     None where the datagram says nothing of them. It `reads` packed words of the receiver's, though
-    that has another schema.
+    that has another schema. `measures` are those of which the receiver is not known to hear.
     """
 
     incarnation: int
@@ -104,6 +111,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     asks: tuple[Ask, ...] | None = ()
     permits: tuple[Permit, ...] | None = ()
     reads: bool = False
+    measures: tuple[Measure, ...] = ()
 
     def overtaken(self) -> "Message":
         """What still counts of it once a later message was heard."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from haptera.model.messages import Ask, Mark, Message, Permit, Update
+from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
 from haptera.model.schema import WORDS_MAX
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
@@ -14,6 +14,7 @@ from haptera.wire.frame import (
     Reason,
     Reject,
 )
+from haptera.wire.measures import MEASURE, decode_measure, encode_measure
 from haptera.wire.permits import ASK, ASKS_MAX, PERMIT, decode_spoken, encode_ask, encode_permit
 from haptera.wire.updates import Codec
 
@@ -32,14 +33,13 @@ assert _SECTION.size == SECTION_HEADER_BYTES
 
 
 def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[bytes]:
-    """The bodies that carry a message: as many as its updates need, each with the fixed part.
+    """The bodies that carry a message: as many as its sections need, each with the fixed part.
 
     `peer_schema` is the schema digest that the peer last told, None where it has told none.
     """
     further = _prefix(message, _FURTHER)
     bodies = [_prefix(message, 0) + _spoken(message)]
-    for update in message.updates:
-        section, content = codec.encode(update, peer_schema)
+    for section, content in _told(message, codec, peer_schema):
         if len(content) > CONTENT_BYTES_MAX:
             # The codec refuses kinds that need more when packed. To a peer of another schema,
             # which plans nothing until it has ours, the largest named ones are not worth more.
@@ -59,11 +59,12 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
     if words > WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
         return Reject(Reason.PREFIX)
-    told: list[Update | Ask | Permit] = []
+    told: list[Update | Ask | Permit | Measure] = []
     for section in _sections(body, _PREFIX.size + 8 * words):
         if isinstance(section, Reject):
             return section
-        one = decode_spoken(*section) or codec.decode(*section, schema)
+        apart = decode_spoken(*section) or decode_measure(*section)
+        one = apart or codec.decode(*section, schema)
         if isinstance(one, Reject):
             return one
         if one is not None:
@@ -76,12 +77,21 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
         Mark(*marks[:3]),
         Mark(*marks[3:]),
         _WORDS[words].unpack_from(body, _PREFIX.size),
-        tuple(one for one in told if not isinstance(one, Ask | Permit)),
+        tuple(one for one in told if not isinstance(one, Ask | Permit | Measure)),
         bool(flags & _PROBE),
         None if further else tuple(one for one in told if isinstance(one, Ask)),
         None if further else tuple(one for one in told if isinstance(one, Permit)),
         bool(flags & _READS),
+        tuple(one for one in told if isinstance(one, Measure)),
     )
+
+
+def _told(message: Message, codec: Codec, peer_schema: int | None) -> Iterator[tuple[int, bytes]]:
+    """The sections that may be in any datagram of a message."""
+    for update in message.updates:
+        yield codec.encode(update, peer_schema)
+    for measure in message.measures:
+        yield MEASURE, encode_measure(measure)
 
 
 def _spoken(message: Message) -> bytes:

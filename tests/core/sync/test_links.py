@@ -14,6 +14,7 @@ from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
 from haptera.core.timers import Timers
 from haptera.core.turn import Turn
+from haptera.core.usual import LAST_MAX, Usual
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
 from haptera.model.effects import FetchList, Recall, Tell
@@ -54,7 +55,8 @@ class End:
             self.desired = DesiredOut(self.table, epoch)
             self.links = Links(side, self.timers, self.desired, ObservedIn(self.table, PARENTS), 1)
         else:
-            self.observed = ObservedOut(self.table, side, AGENTS)
+            self.usual = Usual()
+            self.observed = ObservedOut(self.table, side, AGENTS, self.usual)
             self.incoming = DesiredIn(self.table, epoch)
             self.links = Links(side, self.timers, self.observed, self.incoming, 1)
         self.links.join(now, PARENT if self.node else NODE, 1)
@@ -101,13 +103,14 @@ class Pair:
     """A parent and an agent, and a network that loses, copies and reorders between them.
 
     `mute` is the share of questions over TLS that come to nothing. `lists` counts
-    the lists asked for, `told` holds all that was told of.
+    the lists asked for, `told` holds all that was told of, `heard` what arrived.
     """
 
     def __init__(self, seed: int, loss: float, mute: float = 0.3) -> None:
         self.rng, self.loss, self.now = Random(seed), loss, S
         self.mute, self.lists = mute, 0
         self.told: set[EntityId] = set()
+        self.heard: list[Message] = []
         self.parent, self.agent = End(None), End(NODE)
         self.revision = 0
         self.flying: list[tuple[int, End, int, Message]] = []
@@ -139,6 +142,7 @@ class Pair:
         for _, receiver, boot, message in arrived:
             sender = self.parent if receiver is self.agent else self.agent
             if boot == sender.boot:  # what an earlier process sealed is refused below this layer
+                self.heard.append(message)
                 turn = Turn(self.now)
                 name = PARENT if receiver is self.agent else NODE
                 receiver.links.heard(turn, Heard(name, boot, message, self.now))
@@ -220,6 +224,42 @@ def test_both_layers_arrive_whatever_is_lost_and_whoever_restarts(seed: int) -> 
     assert pair.agent.desired_layer() == pair.parent.desired_layer()
     assert pair.parent.observed_layer() == pair.agent.observed_layer()
     assert pair.agent.table.get(APART) is None
+
+
+def test_a_measure_is_told_beside_a_change_and_anew_only_where_it_is_notably_another() -> None:
+    pair = Pair(1, loss=0.0)
+    pair.write(Declare(SERVICES[0], {}, "site"))
+    pair.run(pair.now + 5 * S)
+    told = list[list[int]]()
+    for number, took in enumerate((100, 101, 900, 900)):
+        for _ in range(LAST_MAX):
+            pair.agent.usual.took("service.start", took * MS)
+        pair.see(SERVICES[0], f"value {number}")
+        told.append([one.usual_ms for message in pair.agent.sent for one in message.measures])
+        pair.run(pair.now + 5 * S)
+    assert told == [[100], [], [900], []]
+
+
+def test_a_measure_is_told_until_it_is_held_and_to_a_new_parent_again() -> None:
+    pair = Pair(1, loss=0.0)
+    pair.write(Declare(SERVICES[0], {}, "site"))
+    pair.run(pair.now + 5 * S)
+    pair.loss = 1.0
+    pair.agent.usual.took("service.start", 100 * MS)
+    pair.see(SERVICES[0], "running")
+    pair.run(pair.now + 2 * S)
+    pair.loss = 0.0
+    assert measured(pair, 2 * S) == {"service.start"}
+    assert measured(pair, 5 * S) == set()
+    pair.restart_parent()
+    assert measured(pair, 5 * S) == {"service.start"}
+
+
+def measured(pair: Pair, for_ns: int) -> set[str]:
+    """The parts of which the parent hears in this time."""
+    pair.heard.clear()
+    pair.run(pair.now + for_ns)
+    return {one.part for message in pair.heard for one in message.measures}
 
 
 @pytest.mark.parametrize("entity", [SERVICES[0], EVERYWHERE[0]], ids=str)

@@ -8,11 +8,13 @@ from haptera.core.limits import GONE_MAX, MS
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
+from haptera.core.usual import Usual, is_notable
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
 from haptera.model.messages import (
     DesiredUpdate,
     Mark,
+    Measure,
     ObservedUpdate,
     SeenValue,
     Standing,
@@ -37,6 +39,13 @@ class Outgoing(Protocol):
 
         Last, because a neighbour that holds the latest version and yet another digest than ours
         takes itself to have missed something, and asks what.
+        """
+
+    def measures(self, after: int) -> tuple[Measure, ...]:
+        """How long parts usually take, as far as that was not told with this version or before.
+
+        A measure is told beside changes, for these are told until they are held; it is told anew
+        once it is notably another.
         """
 
 
@@ -118,6 +127,10 @@ class DesiredOut:
         ]
         return tuple(sorted((*here, *gone), key=lambda one: one.version))
 
+    def measures(self, after: int) -> tuple[Measure, ...]:
+        """A child has no use for them."""
+        return ()
+
     def _mark_of(self, node: str | None) -> Mark:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
         if node not in self._marks:
@@ -132,11 +145,16 @@ class DesiredOut:
 class ObservedOut:
     """An agent's observed layer; a change is one of values or of words, not of ages."""
 
-    def __init__(self, table: Table, side: Side, looked_at_here: set[tuple[str, str]]) -> None:
+    def __init__(
+        self, table: Table, side: Side, looked_at_here: set[tuple[str, str]], usual: Usual
+    ) -> None:
         self._table = table
         self._side = side
         self._here = looked_at_here
+        self._usual = usual
         self._version = 0
+        # By part, each with the version that it was first told with.
+        self._measures: dict[str, tuple[Measure, int]] = {}
 
     def changed(self, row: Row) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
@@ -166,6 +184,14 @@ class ObservedOut:
             ObservedUpdate(row.id, row.version, self._seen(row, now), standing=_standing(row, now))
             for row in sorted(rows, key=lambda row: row.version)
         )
+
+    def measures(self, after: int) -> tuple[Measure, ...]:
+        if after < self._version:
+            for path, usual_ns in self._usual:
+                told, _ = self._measures.get(path, (None, 0))
+                if told is None or is_notable(told.usual_ms * MS, usual_ns):
+                    self._measures[path] = Measure(path, usual_ns // MS), self._version
+        return tuple(one for one, version in self._measures.values() if version > after)
 
     def _told(self, node: str) -> list[Row]:
         """What the parent is told of; what it no longer declares is no longer its concern."""

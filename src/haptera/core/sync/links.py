@@ -14,7 +14,7 @@ from haptera.core.turn import Turn
 from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
-from haptera.model.messages import Ask, Mark, Message, Permit, Update
+from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
 from haptera.model.told_schema import ModuleSum, ToldSchema, differences
 
 # What a side has to say of asks and permits, on the link about a node.
@@ -292,8 +292,10 @@ class Links:
         node = self._node(peer.name)
         ours, theirs = self._outgoing.mark(node), self._incoming.mark(node)
         updates: tuple[Update, ...] = ()
+        measures: tuple[Measure, ...] = ()
         if after is not None:
             updates = self._outgoing.updates(node, after, turn.now, peer.recalled)
+            measures = self._outgoing.measures(after)
         down = self._side.node is None
         asks, permits = self._spoken(node)
         return Message(
@@ -307,6 +309,7 @@ class Links:
             asks=asks,
             permits=permits,
             reads=peer.told_schema is not None,
+            measures=measures,
         )
 
     def _node(self, peer: str) -> str:
