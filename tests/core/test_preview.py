@@ -221,10 +221,17 @@ def status(field: Field, state: int) -> str:
 
 
 @given(st.randoms(use_true_random=False))
-def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world(random: Random) -> None:
+def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world_or_a_service_stopped(
+    random: Random,
+) -> None:
     table, changes = cluster(random, 6)
     plan = previewed(table, *changes)
-    disrupted = set()
+    disrupted = {
+        change.entity.node
+        for change in changes
+        if isinstance(change, SetDesired)
+        if change.value == "stopped" and runs(table, change.entity)
+    }
     for change in changes:
         table.apply(change, 2)
     for group in plan.groups:
@@ -239,6 +246,16 @@ def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world(rand
                 disrupted.add(row.id.node)
     assert set(expand(plan.disrupted) if plan.disrupted else ()) == disrupted
     assert plan.disrupted_nodes == len(disrupted)
+
+
+def runs(table: Table, entity: EntityId) -> bool:
+    """Whether it runs, or did when it was last seen, and was not to be stopped before."""
+    row = table.get(entity)
+    assert row is not None
+    fact = row.known.get("run") or row.remembered.get("run")
+    wanted = row.desired.get("run")
+    before = None if wanted is None else wanted.value
+    return fact is not None and fact.value == "running" and before != "stopped"
 
 
 def test_a_preview_touches_nothing() -> None:
@@ -359,6 +376,16 @@ def test_a_service_that_is_no_longer_declared_is_stopped() -> None:
     (group,) = previewed(table, Undeclare(WEB)).groups
     assert (group.title, group.goal) == ("service web on n1", {"run": "stopped"})
     assert [link.part for link in group.chain] == ["service.stop"]
+
+
+def test_whoever_undeclares_disrupts_whatever_is_looked_after_no_more() -> None:
+    table = lab_node(power="on", agent="up")
+    assert previewed(table, Undeclare(WEB)).disrupted == "n1"
+    assert previewed(table, Undeclare(LAB), Undeclare(WEB)).disrupted == "n1"
+    table.apply(Declare(node_id("n2"), {}, "site"), 1)
+    assert previewed(table, Undeclare(node_id("n2"))).disrupted == "n2"
+    known(table, WEB, run="failed")
+    assert previewed(table, Undeclare(WEB)).disrupted is None
 
 
 def test_what_is_on_a_node_goes_elsewhere_with_its_attributes() -> None:

@@ -32,6 +32,7 @@ def masked(text: str) -> str:
 @pytest.mark.slow
 def test_the_session_is_what_is_printed(tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "none.yaml").write_text("".join(SITE.splitlines(keepends=True)[:2]))
     for name, nodes in DESIRED.items():
         power = "off" if name == "off" else "on"
         text = f'{SITE}desired: {{"{nodes}": {{power: {power}}}}}\n'

@@ -92,13 +92,16 @@ def _worst(group: PlanGroup, worst: Worst) -> str:
 def _sum_lines(plan: Plan) -> Iterator[str]:
     """What holds of the plan as a whole."""
     if not plan.groups:
-        yield "nothing would run by it" if plan.anyway else _NOTHING
-    if plan.groups or plan.anyway:
+        yield "nothing would run by it" if plan.anyway or plan.disrupted else _NOTHING
+    if plan.groups or plan.anyway or plan.disrupted:
         yield ""
+    for one in plan.rewrites:
+        if one.undeclares:
+            yield f"forgets {one.of}{'' if one.on is None else f' on {one.on}'} ({one.entities})"
     if plan.anyway:
         each = ", ".join(f"{count} {condition}" for condition, count in plan.anyway.items())
         yield f"not as desired anyway: {each}"
-    if plan.groups:
+    if plan.groups or plan.disrupted:
         on = "" if plan.disrupted is None else f": {plan.disrupted}"
         if plan.brake is not None and plan.disrupted_nodes:
             yield f"waits for the end of the brake with what is DISRUPTIVE: {plan.brake}"

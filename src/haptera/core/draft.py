@@ -52,13 +52,14 @@ class Case:
 class Draft:
     """What changes rewrite, the cases that they make, and whom they would have stay as they are.
 
-    `attributes` are those that the nodes would have.
+    `attributes` are those that the nodes would have. Those that `leave` are declared no more.
     """
 
     rewrites: list[Rewrite]
     cases: list[Case]
     stays: Collection[EntityId]
     attributes: Attributes
+    leave: Collection[EntityId]
 
 
 class Drafting:
@@ -75,6 +76,7 @@ class Drafting:
         self._drafted = table.draft()
         self._cases: dict[tuple[object, ...], Case] = {}
         self._stays: dict[EntityId, None] = {}
+        self._leave: list[EntityId] = []
         self._rewritten: dict[Rewrite, list[EntityId]] = {}
 
     @property
@@ -92,7 +94,8 @@ class Drafting:
             msgspec.structs.replace(told, on=folded(some), entities=len(some))
             for told, some in self._rewritten.items()
         ]
-        return Draft(rewrites, [*self._cases.values()], self._stays, self._attributes)
+        stays, leave = self._stays, self._leave
+        return Draft(rewrites, [*self._cases.values()], stays, self._attributes, leave)
 
     def _take(self, entity: EntityId) -> None:
         before = self._table.get(entity)
@@ -106,6 +109,8 @@ class Drafting:
         row = self._drafted.get(entity)
         for told in _rewrites(entity, before, row):
             self._rewritten.setdefault(told, []).append(entity)
+            if told.undeclares:
+                self._leave.append(entity)
         case = None if row is None else _way(row, self._node_of(row), self._catalog)
         if row is None or case is None:
             self._stays[entity] = None

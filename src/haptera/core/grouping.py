@@ -1,7 +1,7 @@
 """Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -63,9 +63,10 @@ def plan_of(grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: i
     for some in alike.values():
         rows = [row for one in some for row in one.case.rows]
         nodes = _nodes(rows) if _disrupts(some[0]) else []
-        disrupted |= dict.fromkeys(nodes)
+        disrupted |= dict.fromkeys([*nodes, *_stopped(some[0].case.goal, rows)])
         frozen = _frozen(grounds.freezes, rows, draft.attributes, now)
         groups.append(_group(some[0], rows, nodes, frozen, grounds))
+    disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
     told = Plan(
         "",
         sorted(draft.rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
@@ -185,13 +186,22 @@ def _frozen(
     return sorted(told, key=lambda one: one.on or "")
 
 
+def _stopped(goal: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
+    """The nodes of those that are services which run, and are to run no more."""
+    if goal.get(service.run.name) != Run.STOPPED:
+        return []
+    return _nodes(row for row in rows if _runs(row))
+
+
 def _running(table: Table, nodes: Iterable[str]) -> Iterator[EntityId]:
     """The services that run on these nodes, or did when they were last seen."""
-    for row in (row for name in nodes for row in table.on(name)):
-        if row.kind is service.kind:
-            fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
-            if fact is not None and fact.value == Run.RUNNING:
-                yield row.id
+    return (row.id for name in nodes for row in table.on(name) if _runs(row))
+
+
+def _runs(row: Row) -> bool:
+    """Whether it is a service that runs, or did when it was last seen."""
+    fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
+    return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
 
 
 def _busy(table: Table, nodes: Iterable[str]) -> Iterator[str]:

@@ -32,6 +32,11 @@ class Rewrite(msgspec.Struct, frozen=True, gc=False):
     after: str | int | None
     owner: str | None
 
+    @property
+    def undeclares(self) -> bool:
+        """Whether it is the end of these entities, not of one of their values."""
+        return self.name is None and self.after is None
+
 
 class AtMost(msgspec.Struct, frozen=True, gc=False):
     """A step that so many of a group's entities would take at the most, whatever looks find."""
@@ -103,7 +108,8 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     """What changes would start: entities that are told to go elsewhere by these, grouped.
 
     `anyway` counts, by condition, those that are not as desired already, and are no part of it.
-    `disrupted` are the nodes that a disruptive step would run on, or may in the worst case.
+    `disrupted` are the nodes that a disruptive step would run on, or may in the worst case; those
+    on which a service runs that is to be stopped; and those that are declared no more.
     `parts` has for each module that could do any of it what its parts sum up to. While the `brake`
     is on, for the reason it gives, nothing disruptive begins.
     """
