@@ -1,5 +1,6 @@
 """The command `haptera`: its commands, loaded when called, and its exit codes."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import click
 
 import haptera
 from haptera.cli.lazy import Lazy
-from haptera.cli.printing import print_error
+from haptera.cli.printing import colours, print_error
 from haptera.client import Access, Client, UnreachableError, find
 from haptera.client.protocol import ANSWER_WITHIN_S
 from haptera.model.errors import HapteraError
@@ -21,6 +22,9 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 NOT_CONVERGED: Final = 4
 INTERRUPTED: Final = 130
+
+# With what an answer fails that cannot be written where it is sent.
+_UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS: Final = {
     "apply": "haptera.cli.apply:apply",
@@ -109,7 +113,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
         take_over_bash()
     try:
-        code = cli.main(args=arguments, prog_name="haptera", standalone_mode=False)
+        code = cli.main(arguments, "haptera", standalone_mode=False, color=colours())
     except click.NoSuchOption as error:
         from haptera.cli.unwatched import told
 
@@ -127,7 +131,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on; Python would complain once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # Nobody reads on.
+        return REFUSED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _write_no_more()
+        what = f"the answer cannot be written: {error.strerror}"
+        print_error(HapteraError(what, where="standard output", do="make room, then ask again"))
         return REFUSED
     return code if isinstance(code, int) else OK
+
+
+def _write_no_more() -> None:
+    """Have Python not complain once more when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,6 @@
 """Writing answers: tables for people, JSON and YAML for programs, errors for both."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
@@ -80,10 +81,15 @@ def print_table(rows: Sequence[Sequence[str]], colours: Sequence[str | None] = (
 def print_error(error: HapteraError) -> None:
     """Write what is wrong, where, and what to do: all of it, to standard error."""
     for one in error.errors if isinstance(error, InputError) else (error,):
-        click.secho(f"error: {one.what}", err=True, fg="red")
+        click.secho(f"error: {one.what}", err=True, fg="red", color=colours())
         for line in (one.where, one.do):
             if line is not None:
                 click.echo(f"  {line}", err=True)
+
+
+def colours() -> bool | None:
+    """False where the environment wants none (no-color.org); None: on a terminal only."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 def is_terminal() -> bool:

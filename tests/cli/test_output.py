@@ -1,0 +1,58 @@
+"""Where an answer goes: a disk that is full, a terminal that wants no colours."""
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from haptera.cli.main import REFUSED, USAGE
+from tests.cli.rig import command, environment, told, typed
+from tests.lab.rig import WAIT_S_MAX
+
+RED = "\x1b[31m"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_an_answer_that_does_not_fit_is_an_error_not_a_traceback(form):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command("module", "list", "-o", form),
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=WAIT_S_MAX,
+        )
+    what = "the answer cannot be written: No space left on device"
+    error = told(what, "standard output", "make room, then ask again")
+    assert (done.returncode, done.stderr) == (REFUSED, error)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "red"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_a_terminal_has_colours_unless_they_are_not_wanted(wishes, red):
+    kept = {name: text for name, text in environment().items() if name != "NO_COLOR"}
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        command("site", "check", "none.yaml"),
+        env={**kept, "TERM": "xterm", **wishes},
+        stderr=theirs,
+        timeout=WAIT_S_MAX,
+    )
+    os.close(theirs)
+    errors = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert "error: cannot be read" in errors
+    assert (RED in errors) is red
+
+
+def test_a_command_that_is_mistyped_is_answered_with_the_one_that_was_meant(tmp_path):
+    code, out, errors = typed("stauts", folder=tmp_path)
+    assert (code, out) == (USAGE, "")
+    assert errors.splitlines()[-1].startswith("Error: No such command 'stauts'. Did you mean")
+    assert "'status'" in errors
+    code, _, errors = typed("module", "chekc", folder=tmp_path)
+    assert errors.splitlines()[-1] == "Error: No such command 'chekc'. Did you mean 'check'?"
