@@ -1,8 +1,11 @@
 """The past over REST: what was changed, what was asked for, and undoing a write."""
 
+import time
+
 import msgspec
 
 from haptera.api.app import make_app
+from haptera.api.history import CLOCKS_APART_S_MAX
 from haptera.config import Sites
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
@@ -156,6 +159,10 @@ def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
         "at_s": 5.0,
         "entities": [msgspec.to_builtins(one)],
     }
+    now = int(time.time())
+    assert read(app, f"/v1/past?at={now + CLOCKS_APART_S_MAX - 5}").status == 200
+    future = read(app, f"/v1/past?at={now + CLOCKS_APART_S_MAX + 60}")
+    assert (future.status, future.json["do"]) == (400, "name a time that has been")
     missing = read(app, "/v1/past")
     assert (missing.status, missing.json["what"]) == (400, "the query lacks at")
 

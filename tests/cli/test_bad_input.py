@@ -146,9 +146,8 @@ SEE = "see which there are: haptera status"
         (("get", "node:n7"), told("there is no node:n7", None, f"{SEE}, or GET /v1/entities")),
         (
             ("get", "nod"),
-            "error: there is no kind 'nod'\n"
-            f"  did you mean node? there are {', '.join(sorted(KINDS))};"
-            " a node is written node:nod\n",
+            "error: there is no kind or node 'nod'\n"
+            f"  did you mean node? there are {', '.join(sorted(KINDS))}\n",
         ),
     ],
 )

@@ -318,12 +318,29 @@ def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
     line = "service:web@rack1n1  converged  1.5 s  run=running\n"
     assert typed(capsys, "get", "service:web@rack1n1") == (OK, line, "")
     assert typed(capsys, "get", "service")[1] == line
-    assert typed(capsys, "get", "node")[1].count("\n") == 3
+
+
+def test_get_tells_of_what_is_alike_in_one_line(cluster, capsys):
+    stuck(cluster)
+    cluster.do(cluster.backend.say, N1, since_ms=90_000)
+    assert typed(capsys, "get", "node")[1].splitlines() == [
+        "node:rack1n[1-2]  converged  1.5 s to 1 min  power=on",
+        "node:rack1n3      stuck      12 s            power=on",
+    ]
+
+
+def test_get_takes_the_name_of_a_node_as_other_commands_do(cluster, capsys):
+    both = typed(capsys, "get", "rack1n1")
+    assert both == typed(capsys, "get", "rack1n1,rack1n1")
+    assert [line.split()[0] for line in both[1].splitlines()] == [
+        "node:rack1n1",
+        "service:web@rack1n1",
+    ]
 
 
 def test_get_takes_selectors_and_prints_what_it_found_as_one(cluster, capsys):
     stuck(cluster)
-    assert typed(capsys, "get", "node:* and condition!=stuck")[1].count("\n") == 2
+    assert typed(capsys, "get", "node:* and condition!=stuck")[1].startswith("node:rack1n[1-2]  ")
     assert typed(capsys, "get", "service:web")[1].startswith("service:web@rack1n1  ")
     found = typed(capsys, "get", "-o", "name", "condition!=stuck")
     assert found == (OK, "node:rack1n[1-2] or service:web@rack1n1\n", "")

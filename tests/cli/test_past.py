@@ -102,6 +102,19 @@ def test_how_an_entity_was_at_a_time(cluster, capsys):
     assert typed(capsys, "get", "node", "--at", "noon")[0] == REFUSED
 
 
+def test_how_many_alike_were_is_told_in_one_line(cluster, capsys):
+    views = [PastView(str(node), {}, {}, {"power": "on"}, "idle") for node in NODES]
+    cluster.backend.pasts[60] = [*views, PastView("module:m", {}, {}, {})]
+    _, out, _ = typed(capsys, "get", "rack1n* or module:m", "--at", "1970-01-01 00:01")
+    assert out.splitlines()[1:] == ["node:rack1n[1-3]  idle  power=on", "module:m          -     -"]
+
+
+def test_what_is_yet_to_come_is_not_told(cluster, capsys):
+    code, out, errors = typed(capsys, "get", "node", "--at", "9999-12-31")
+    assert (code, out) == (REFUSED, "")
+    assert errors.startswith("error: 9999-12-31 00:00:00 UTC is yet to come\n")
+
+
 def test_what_differs_between_two_times(cluster, capsys):
     views = [PastView(str(node), {}, {"power": "on"}, {"power": "off"}, "stuck") for node in NODES]
     cluster.backend.pasts[60] = views[:2]

@@ -92,7 +92,7 @@ def test_what_ends_or_is_past_is_not_watched(cluster, words, advice, capsys):
 @pytest.mark.parametrize(
     ("words", "before", "after"),
     [
-        (["get", "node"], "node:n2  converged", "node:n2  stuck"),
+        (["get", "node"], "node:n[1-2]  converged", "node:n2  stuck"),
         (["get", "node:n2"], "node:n2  converged", "node:n2  stuck"),
         (["why", "n[1-2]"], "all is as desired", "node:n2 is stuck"),
         (["chain", "node:n2"], "node:n2 is as desired", "node:n2 is stuck"),

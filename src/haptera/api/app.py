@@ -88,7 +88,7 @@ def endpoints(
     yield from SiteRoutes(backend, sites, planning).endpoints()
     yield from FreezeRoutes(backend, wall_s).endpoints()
     yield from BrakeRoutes(backend).endpoints()
-    yield from HistoryRoutes(backend, planning).endpoints()
+    yield from HistoryRoutes(backend, planning, wall_s).endpoints()
     yield from TokenRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()

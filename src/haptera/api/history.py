@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -42,14 +43,18 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.selector import ALL, parse_selector
-from haptera.model.walltime import WALL_S_MAX
+from haptera.model.walltime import WALL_S_MAX, utc_text_s
 from haptera.runtime.tokens import Scope
+
+# By so much the clock of whoever asks how it was just now may go before the parent's.
+CLOCKS_APART_S_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRoutes:
     backend: Backend
     planning: Planning
+    wall_s: Callable[[], float]
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed)
@@ -93,6 +98,10 @@ class HistoryRoutes:
         """How what is selected was at a time, in seconds since 1970."""
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
         assert at_s is not None, "it is required"
+        if at_s > self.wall_s() + CLOCKS_APART_S_MAX:
+            what = f"{utc_text_s(at_s)} is yet to come"
+            do = "name a time that has been"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, what, where="at in the query", do=do)
         chosen = _chosen(request, caller)
         found = await self.backend.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)

@@ -7,10 +7,11 @@ import click
 
 from haptera.api.shapes import Entities, Past
 from haptera.cli import completing
+from haptera.cli.alike import Told, print_alike
 from haptera.cli.main import the_client
-from haptera.cli.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.printing import Format, entities_option, print_entities
 from haptera.cli.redrawing import keep_showing, watch_option
-from haptera.cli.words import COLOURS, printable, values
+from haptera.cli.words import printable, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
 from haptera.model.choice import Pattern
@@ -21,7 +22,7 @@ from haptera.model.nodeset import fold
 from haptera.model.past import PastView
 from haptera.model.selector import fold_entities, parse_selector
 from haptera.model.views import Condition, EntityView
-from haptera.model.walltime import duration, parse_when, utc_text_s
+from haptera.model.walltime import parse_when, utc_text_s
 from haptera.runtime import clock
 
 # One word, and one entity, on whatever node it is: neither can mean many.
@@ -70,6 +71,7 @@ def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str)
     r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
 
     ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
+    What is alike is told in one line.
 
     \b
     Examples:
@@ -79,9 +81,6 @@ def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str)
       haptera get --watch 'rack1* and power=off'
     """
     client = the_client(ctx)
-    if what not in KINDS and _WORD.fullmatch(what) is not None:
-        advice = f"{nearest(what, KINDS)}; a node is written node:{what}"
-        raise HapteraError(f"there is no kind {what!r}", do=advice)
     if at is not None:
         if watch:
             raise click.UsageError("what was does not change: leave out --watch or --at")
@@ -104,6 +103,11 @@ def _show(client: Client, what: str, output: str) -> None:
     elif _ENTITY.fullmatch(what) is not None:
         view = client.ask(calls.entity(what))
         _print_views([view], view, output)
+    elif _WORD.fullmatch(what) is not None:
+        found = client.ask(calls.entities(what)).entities
+        if not found:
+            raise HapteraError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))
+        _print_views(found, found, output)
     else:
         found = selected(client, what).entities
         one = found[0] if [view.entity for view in found] == [what] else None
@@ -154,14 +158,15 @@ def _print_past(answer: Past, what: str, output: str) -> None:
     if not views:
         raise HapteraError(f"there was no {what} at {at}", do="see what changed: haptera history")
     click.echo(f"as it was at {at}")
-    print_table([past_row(view) for view in views])
+    print_alike(map(_told, views))
 
 
-def past_row(view: PastView) -> tuple[str, ...]:
+def _told(view: PastView) -> Told:
     """One entity as it was: where it stood, what was known and wanted, and why it stood so."""
     names = [name for name in view.desired if name in view.observed] or list(view.observed)
     known = " ".join(_then(view, name) for name in names)
-    return view.entity, view.condition or "-", printable(known or "-"), printable(view.why or "")
+    more = printable(known or "-"), printable(view.why or "")
+    return Told(view.entity, view.condition or "-", None, more)
 
 
 def _then(view: PastView, name: str) -> str:
@@ -174,8 +179,6 @@ def _print_views(views: Sequence[EntityView], data: object, output: str) -> None
     if Format(output) is not Format.TABLE:
         print_entities([view.entity for view in views], data, output)
         return
-    rows = [
-        (view.entity, view.condition.value, duration(view.since_ms), values(view)) for view in views
-    ]
-    if rows:
-        print_table(rows, [COLOURS[view.condition] for view in views])
+    print_alike(
+        Told(one.entity, one.condition.value, one.since_ms, (values(one),)) for one in views
+    )
