@@ -17,8 +17,7 @@ _NOTHING = "nothing would run: all is as it would be desired"
 def print_plan(answer: Applied) -> None:
     """What would run, group by group, and what to call it by."""
     print_groups(answer.plan)
-    for line in _sum_lines(answer.plan):
-        click.echo(line)
+    print_sum(answer.plan)
     if answer.wide:
         click.secho(f"to apply it, name it: --digest {answer.plan.digest}", fg="yellow")
 
@@ -30,6 +29,12 @@ def print_groups(plan: Plan) -> None:
         for line in group_lines(group):
             alarming = "DISRUPTIVE" in line or line.startswith("hits")
             click.secho(f"  {printable(line)}", fg="yellow" if alarming else None)
+
+
+def print_sum(plan: Plan) -> None:
+    """What holds of the plan as a whole, its digest last."""
+    for line in _sum_lines(plan):
+        click.echo(line)
 
 
 def planned_entities(plan: Plan) -> Iterator[str]:
