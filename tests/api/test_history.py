@@ -119,6 +119,18 @@ def test_what_was_changed_since_is_not_undone_and_all_of_it_is_named():
     assert backend.store == {}
 
 
+def test_what_is_in_the_way_of_many_is_told_once():
+    backend = FakeBackend()
+    nodes = [node_id(f"n{number}") for number in range(1, 5)]
+    app = make_app(backend, Sites("quick"), cluster="quick")
+    backend.write(*(Declare(one, {}, "site") for one in nodes), author=SITE)
+    backend.write(*(SetDesired(one, "power", "on", "user:eve") for one in nodes[:3]), author=EVE)
+    answer = revert(app, 4)
+    assert [(one["where"], one["what"]) for one in answer.json["errors"]] == [
+        ("node:n[1-3]", "was given power since it was declared"),
+    ]
+
+
 def test_a_revision_that_nobody_knows_is_not_found():
     _, app = cluster()
     for revision in (0, 99, "x", "1" * 30):

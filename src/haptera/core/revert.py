@@ -1,6 +1,6 @@
 """Undoing a write: each value as it was before, where it still is what the write made it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
@@ -8,6 +8,7 @@ from haptera.model.changes import Change, Declare, SetDesired, StoredEntity, Und
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError, InputError
 from haptera.model.past import Changed
+from haptera.model.selector import fold_entities
 
 Held = Callable[[EntityId], StoredEntity | None]
 
@@ -19,14 +20,23 @@ def revert(changes: Iterable[Changed], held: Held) -> tuple[Change, ...]:
         InputError: some of it was changed since, or has values that the write did not give it.
     """
     undone = _net(changes)
-    conflicts = [
-        ConflictError(text, where=one.entity, do="revert the later change first, or set it anew")
-        for one in undone
-        if (text := _conflict(one, held(parse_entity(one.entity)), undone)) is not None
-    ]
+    mine: dict[str, set[str | None]] = {}
+    for one in undone:
+        mine.setdefault(one.entity, set()).add(one.name)
+    conflicts: dict[str, list[EntityId]] = {}
+    for one in undone:
+        entity = parse_entity(one.entity)
+        if (text := _conflict(one, held(entity), mine[one.entity])) is not None:
+            conflicts.setdefault(text, []).append(entity)
     if conflicts:
-        raise InputError(conflicts)
+        raise InputError([_told(text, some) for text, some in conflicts.items()])
     return tuple(_undo(undone))
+
+
+def _told(text: str, entities: Iterable[EntityId]) -> ConflictError:
+    """What is the same of all of these, told once."""
+    do = "revert the later change first, or set it anew"
+    return ConflictError(text, where=fold_entities(entities), do=do)
 
 
 def _net(changes: Iterable[Changed]) -> list[Changed]:
@@ -45,18 +55,17 @@ def _is_nothing(one: Changed) -> bool:
     return one.before == one.after and one.owner in (one.owner_before, None)
 
 
-def _conflict(one: Changed, there: StoredEntity | None, undone: Iterable[Changed]) -> str | None:
-    """Why this cannot be undone."""
+def _conflict(one: Changed, there: StoredEntity | None, mine: Collection[str | None]) -> str | None:
+    """Why this cannot be undone, where `mine` are the values that the write gave its entity."""
     now = _now(one, there)
     if now != one.after:
         is_now = "is not there" if now is None else f"is {now}"
         was_made = "was taken away" if one.after is None else f"was made {one.after}"
         return f"{one.name or 'it'} {is_now} now, but {was_made} then: it changed since"
-    if one.name is None and one.before is None and there is not None:
-        mine = {other.name for other in undone if other.entity == one.entity}
-        if given := sorted(there.desired.keys() - mine):
-            return f"was given {', '.join(given)} since it was declared"
-    return None
+    was_declared = one.name is None and one.before is None
+    desired = there.desired if was_declared and there is not None else {}
+    given = sorted(name for name in desired if name not in mine)
+    return f"was given {', '.join(given)} since it was declared" if given else None
 
 
 def _now(one: Changed, there: StoredEntity | None) -> str | int | None:
