@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from haptera.cli.main import INTERRUPTED, OK, REFUSED, USAGE
+from haptera.cli.main import OK, REFUSED, USAGE
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
@@ -149,8 +149,12 @@ def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, mo
     shown = "1 change (1 unset) at revision 8\nnothing would run: all is as it would be desired\n"
     assert typed(capsys, "revert", "8", "--dry-run") == (OK, shown, "")
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    code, out, _ = typed(capsys, "revert", "8")
-    assert (code, out) == (INTERRUPTED, shown)
+    code, out, errors = typed(capsys, "revert", "8")
+    assert (code, out) == (REFUSED, shown)
+    assert errors.splitlines()[-2:] == [
+        "error: nobody agreed: nothing was written",
+        "  answer y, or say --yes",
+    ]
     assert "port" in cluster.backend.store[WEB].desired
 
     code, out, _ = typed(capsys, "revert", "8", "--yes", "--why", "it was free")

@@ -33,6 +33,21 @@ def confirmed(client: Client, dry: Call[Applied], write: Write) -> Applied:
     return client.ask(write(planned.plan.digest))
 
 
+def agreed(question: str) -> bool:
+    """Whether somebody says yes; where nobody sits, the end of the input is a no.
+
+    Raises:
+        Abort: Ctrl-C.
+    """
+    try:
+        return click.confirm(f"\n{question}", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        return False
+
+
 def type_digest(plan: Plan) -> None:
     """Have whoever sits there type the digest of this plan.
 

@@ -9,7 +9,7 @@ import click
 from haptera.api.shapes import Applied
 from haptera.cli import completing
 from haptera.cli.apply import counted, show_planned
-from haptera.cli.confirming import type_digest
+from haptera.cli.confirming import agreed, type_digest
 from haptera.cli.main import the_client
 from haptera.cli.plan_file import PlanFile, save_plan
 from haptera.cli.printing import Format, entities_option, print_entities, print_table
@@ -159,8 +159,8 @@ def _agree(planned: Applied, *, unasked: bool) -> None:
         raise HapteraError("it may disrupt too many nodes to be done unseen", do=do)
     if planned.wide:
         type_digest(planned.plan)
-    elif not unasked:
-        click.confirm("\nrevert it?", abort=True, err=True)
+    elif not unasked and not agreed("revert it?"):
+        raise HapteraError("nobody agreed: nothing was written", do="answer y, or say --yes")
 
 
 def _print_rows(names: list[str], data: object, rows: list[tuple[str, ...]], output: str) -> None:
