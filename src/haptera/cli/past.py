@@ -36,7 +36,14 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
     required=False,
     shell_complete=completing.selectors,
 )
-@click.option("-n", "--limit", default=_SHOWN, show_default=True, help="So many changes at most.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=_SHOWN,
+    show_default=True,
+    help="So many changes at most.",
+)
 @click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
 @click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
 @watch_option

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from haptera.api.shapes import CertificateBody, TokenView
+from haptera.api.shapes import TOKEN_FOR_S_MAX, CertificateBody, TokenView
 from haptera.cli import completing
 from haptera.cli.main import the_client
 from haptera.cli.printing import Format, names_option, print_data, print_names, print_table
@@ -14,6 +14,7 @@ from haptera.model.scope import Scope
 from haptera.model.walltime import parse_duration_ms, utc_text
 
 _MS_PER_S = 1_000
+_S_PER_DAY = 86_400
 
 
 _scope_option = click.option(
@@ -66,7 +67,7 @@ def make(
       haptera token make eve --scope write --within "rack1n*" --client-file > eve.json
     """
     client = the_client(ctx)
-    for_s = parse_duration_ms(duration) // _MS_PER_S
+    for_s = _seconds(duration)
     made = client.ask(calls.make_token(name, Scope(scope), for_s=for_s, within=within))
     if client_file:
         told = client.access
@@ -110,7 +111,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
     from haptera.runtime.private import write_private
 
     client, key = the_client(ctx), new_key()
-    for_s = parse_duration_ms(duration) // _MS_PER_S
+    for_s = _seconds(duration)
     body = CertificateBody(name, Scope(scope), for_s, make_request(key).decode(), within)
     made = client.ask(calls.certify(body))
     try:
@@ -172,6 +173,19 @@ def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
             click.echo(f"{views[-1].id} of {views[-1].name} is revoked")
     if Format(output) is not Format.TABLE:
         print_names([one.id for one in views], views, output)
+
+
+def _seconds(duration: str) -> int:
+    """How long a token is to hold.
+
+    Raises:
+        HapteraError: that is no duration, or not one that a token may have.
+    """
+    for_s = parse_duration_ms(duration) // _MS_PER_S
+    if not 1 <= for_s <= TOKEN_FOR_S_MAX:
+        do = f"give it from 1s to {TOKEN_FOR_S_MAX // _S_PER_DAY}d"
+        raise HapteraError(f"no token holds for {duration}", do=do)
+    return for_s
 
 
 def _sentence(view: TokenView) -> str:
