@@ -5,6 +5,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +19,10 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Page
-from haptera.runtime.changes_sql import HISTORY_KEPT_S
+from haptera.runtime.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
+from haptera.runtime.history_sql import DEEDS, OF_WRITE
 from haptera.runtime.store import Store
 from tests.api.fake_backend import FakeBackend
 from tests.runtime.test_store import Opened, opened
@@ -80,6 +83,31 @@ def test_a_write_is_found_by_each_of_its_revisions_and_by_no_other(tmp_path: Pat
         one.write(Declare(N02, {}, "site"), SetDesired(N02, "power", "on", "site"))
         found = [[change.name for change in one.store.written(number)] for number in range(5)]
     assert found == [[], [None], ["power", None], ["power", None], []]
+
+
+def test_a_write_of_which_a_part_is_forgotten_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    with opened(tmp_path / "state.db") as one:
+        nodes = [node_id(f"n{number}") for number in range(FORGOTTEN_AT_ONCE + 1)]
+        one.write(*(Declare(node, {}, "site") for node in nodes), author=SITE)
+        assert len(one.store.written(1)) == len(nodes)
+        one.wall_s += HISTORY_KEPT_S + 1
+        one.write(Declare(N02, {}, "site"), author=EVE)
+        with pytest.raises(
+            HapteraError, match="the write of revision 1001 changed may be forgotten"
+        ):
+            one.store.written(len(nodes))
+        assert len(one.store.written(len(nodes) + 1)) == 1
+
+
+@pytest.mark.parametrize("query", [OF_WRITE, DEEDS])
+def test_no_row_is_looked_at_again_for_each_other(tmp_path: Path, query: str) -> None:
+    path = tmp_path / "state.db"
+    with opened(path) as one:
+        one.write(Declare(N01, {}, "site"))
+    with contextlib.closing(sqlite3.connect(path)) as reader:
+        told = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {query}", (1,))]
+    assert any("history" in line for line in told)
+    assert not [line for line in told if "CORRELATED" in line]
 
 
 def test_what_is_too_old_is_forgotten_with_the_next_writes(tmp_path: Path) -> None:

@@ -16,6 +16,19 @@ _ROWS: Final = (
     " h.owner, h.owner_before, w.who, w.why"
     " FROM history h LEFT JOIN writes w ON w.revision = h.written"
 )
+# Each row is looked at once, however many there are: there is no index of writes.
+OF_WRITE: Final = (
+    "WITH meant AS (SELECT written, min(revision) AS first FROM history"
+    " WHERE written = (SELECT min(written) FROM history WHERE written >= ?1))"
+    f" {_ROWS} WHERE h.written = (SELECT written FROM meant WHERE first <= ?1) ORDER BY h.id DESC"
+)
+DEEDS: Final = (
+    "WITH counted AS (SELECT written, count(*) AS changes FROM history GROUP BY written)"
+    " SELECT at_s, who, coalesce(changes, 0), revision, why, writes.rowid"
+    " FROM writes LEFT JOIN counted ON written = revision"
+    " UNION ALL SELECT at_s, who, what, NULL, NULL, id FROM deeds"
+    " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT ?"
+)
 
 
 def read_changes(
@@ -69,15 +82,14 @@ def read_write(path: Path, revision: int) -> list[Changed]:
     """All changes of the write that made this revision, latest first; none if it is not known.
 
     Raises:
-        HapteraError: the file cannot be read.
+        HapteraError: the file cannot be read, or may no longer hold them all.
     """
     with reading(path) as connection:
-        rows = connection.execute(
-            f"{_ROWS} WHERE h.written = (SELECT min(written) FROM history WHERE written >= ?1)"
-            " AND (SELECT min(revision) FROM history WHERE written = h.written) <= ?1"
-            " ORDER BY h.id DESC",
-            (revision,),
-        ).fetchall()
+        rows = connection.execute(OF_WRITE, (revision,)).fetchall()
+        (oldest,) = connection.execute("SELECT min(id) FROM history").fetchone()
+    if rows and rows[-1][0] == oldest > 1:
+        what = f"part of what the write of revision {revision} changed may be forgotten"
+        raise HapteraError(what, do="set what it changed anew: haptera history shows the rest")
     return [Changed(*row) for _, *row in rows]
 
 
@@ -88,13 +100,7 @@ def read_deeds(path: Path, *, count_max: int) -> list[Deed]:
         HapteraError: the file cannot be read.
     """
     with reading(path) as connection:
-        rows = connection.execute(
-            "SELECT at_s, who, (SELECT count(*) FROM history h WHERE h.written = w.revision),"
-            " revision, why, rowid FROM writes w"
-            " UNION ALL SELECT at_s, who, what, NULL, NULL, id FROM deeds"
-            " ORDER BY 1 DESC, 4 DESC, 6 DESC LIMIT ?",
-            (count_max,),
-        ).fetchall()
+        rows = connection.execute(DEEDS, (count_max,)).fetchall()
     return [
         Deed(at_s, who, _changes(what) if revision else what, revision, why)
         for at_s, who, what, revision, why, _ in rows
