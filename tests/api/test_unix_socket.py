@@ -14,6 +14,7 @@ import pytest
 
 from haptera.api.callers import Entry
 from haptera.api.server import listen_unix
+from haptera.api.unix_path import PATH_BYTES_MAX
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -193,3 +194,5 @@ def test_a_socket_that_was_left_behind_is_replaced_and_one_in_use_is_not(tmp_pat
     assert path.read_text() == "precious"
     with pytest.raises(HapteraError, match="cannot listen: No such file or directory"):
         listen_unix(tmp_path / "nowhere" / "api.sock", 0o600)
+    with pytest.raises(HapteraError, match="cannot listen: File name too long"):
+        listen_unix(tmp_path / ("s" * PATH_BYTES_MAX), 0o600)

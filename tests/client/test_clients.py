@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from haptera.api.shapes import Event
+from haptera.api.unix_path import PATH_BYTES_MAX
 from haptera.client import (
     Access,
     AsyncClient,
@@ -152,13 +153,20 @@ def test_an_answer_of_another_shape_is_told(cluster, client_of):
         client_of(access(cluster)).ask(Call("GET", "/v1/health", int))
 
 
-def test_a_unix_socket_is_asked_alike(tmp_path, client_of):
-    with serving(*POWERED, path=tmp_path / "api.sock") as one:
+@pytest.mark.parametrize("folder", ["near", "deep" * 40])
+def test_a_unix_socket_is_asked_alike_however_long_its_path(tmp_path, client_of, folder):
+    (tmp_path / folder).mkdir()
+    with serving(*POWERED, path=tmp_path / folder / "api.sock") as one:
         client = client_of(access(one))
         assert client.ask(calls.entity(str(N1)))[0].entity == "node:n1"
         news = client.news(calls.events())
         assert [view.entity for view in next(news).event.entities] == ["node:n1"]
         news.close()
+
+
+def test_a_socket_whose_own_name_is_too_long_is_told(client_of):
+    with pytest.raises(UnreachableError, match="cannot reach the parent: File name too long"):
+        client_of(Access(f"unix:/tmp/{'s' * PATH_BYTES_MAX}")).ask(calls.health())
 
 
 def test_a_stream_goes_on_after_a_break_with_what_was_missed(cluster, client_of):

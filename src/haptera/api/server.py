@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from haptera.api.callers import PEER
+from haptera.api.unix_path import short
 from haptera.model.errors import HapteraError
 from haptera.runtime.peers import CertifiedPeer, Peer, unix_peer
 from haptera.runtime.tls import client_of
@@ -122,7 +123,7 @@ def listen_unix(path: Path, mode: int) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _clear(path)
-        with _short(path) as name:
+        with short(path) as name:
             listener.bind(name)
         path.chmod(mode)  # Before anybody can connect.
         listener.listen(BACKLOG)
@@ -140,7 +141,7 @@ def _clear(path: Path) -> None:
     """Remove a socket at which nobody listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
-            with _short(path) as name:
+            with short(path) as name:
                 probe.connect(name)
         except FileNotFoundError:
             return
@@ -149,13 +150,3 @@ def _clear(path: Path) -> None:
                 path.unlink()
             return
     raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """A name for a path that is longer than a socket's address may be, 107 bytes."""
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
+from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
 from haptera.api.shapes import Event
+from haptera.api.unix_path import short
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import Call, Given
@@ -174,7 +176,8 @@ async def _connected(
     address: Address, access: Access
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if isinstance(address, UnixSocket):
-        return await asyncio.open_unix_connection(address.path, limit=_RECEIVED_BYTES_MAX)
+        with short(Path(address.path)) as name:
+            return await asyncio.open_unix_connection(name, limit=_RECEIVED_BYTES_MAX)
     context = context_of(access) if address.secure else None
     return await asyncio.open_connection(
         address.name, address.port, limit=_RECEIVED_BYTES_MAX, ssl=context

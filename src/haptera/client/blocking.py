@@ -3,9 +3,11 @@
 import select
 import socket
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
 from haptera.api.shapes import Event
+from haptera.api.unix_path import short
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import Call, Given
@@ -171,7 +173,8 @@ def _connected(address: Address, access: Access, within_s: float) -> socket.sock
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(within_s)
-            connection.connect(address.path)
+            with short(Path(address.path)) as name:
+                connection.connect(name)
         except OSError:
             connection.close()
             raise
