@@ -28,6 +28,7 @@ from haptera.core.tables import STATES_MAX, NextMoves
 from haptera.core.walk import walk
 from tests.core.dice import Seeded
 from tests.core.fleet.test_columns import begins, tables_tell, told
+from tests.core.fleet.test_sweep import swept
 from tests.core.strategies import Question, question
 from tests.core.test_methods import (
     Case,
@@ -77,6 +78,7 @@ def agree(one: Case) -> str:
     assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
     assert verdict(bounded(one)) == verdict(found)
     assert verdict(in_parts(one)) == verdict(found)
+    assert verdict(swept(one)) == verdict(found)
     assert (first := straight(one)) is None or verdict(first) == verdict(found)
     columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
     some = walk(one.scope, Relaxation(one.scope), one.root, Allowance())

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from haptera.core.fleet.thorough import thorough
 from haptera.core.knowledge import compile_class
 from haptera.core.searches import PLANNED
 from haptera.core.sought import answer, search_for, sought
@@ -183,7 +184,7 @@ def verdict() -> str:
     """What the planner says with a worker's budget, asked right here."""
     domain = compile_class(TANGLE)
     question = sought(domain, domain.start(START, {}), GOAL, frozenset())
-    found = answer(search_for(question, 1, 0)).answer
+    found = answer(search_for(question, 1, 0), thorough).answer
     reason = getattr(found, "reason", None)
     assert reason is not None, "there is a chain: this is no adversary any more"
     return str(reason.text)

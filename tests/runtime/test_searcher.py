@@ -10,17 +10,20 @@ from random import Random
 import msgspec
 import pytest
 
+from haptera.core.allowance import Allowance
+from haptera.core.fleet.thorough import PLAIN_STATES_MAX
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
-from haptera.core.sought import Sought, search_for, sought, understood
-from haptera.model.chain import NoChain, Reason, ReasonKind
+from haptera.core.sought import Sought, search_for, sought, understood, unhurried
+from haptera.daemon.parent import THOROUGH
+from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.effects import Search
 from haptera.model.events import Searched, Unsearched
 from haptera.runtime import clock
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.process import PRELOAD
 from haptera.runtime.search_process import NICENESS
-from haptera.runtime.searcher import MEMORY_BYTES_MAX, Searcher
+from haptera.runtime.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
 from tests.core.shapes import drawn, entangled, in_chain, problem
 from tests.runtime.test_process import HOUR_NS, Heard, descendants, named
 
@@ -34,12 +37,14 @@ NICENESS_MAX = 19
 class Rig:
     """A searcher over a real zygote."""
 
-    def __init__(self, log_dir: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> None:
+    def __init__(
+        self, log_dir: Path, memory_bytes_max: int = MEMORY_BYTES_MAX, target: str = TARGET
+    ) -> None:
         self.there_before = set(descendants(os.getpid()))
         self.zygotes: list[ZygoteClient] = []
         self.heard = Heard()
         self.zygote = LoopZygote(self._start)
-        self.searcher = Searcher(self.zygote, self.heard, log_dir, memory_bytes_max)
+        self.searcher = Searcher(self.zygote, self.heard, log_dir, memory_bytes_max, target)
 
     def _start(self) -> ZygoteClient:
         self.zygotes.append(exec_zygote(PRELOAD))
@@ -91,6 +96,15 @@ def a_tangle() -> Sought:
     domain = compile_class(problem(entangled(40, random)))
     start = domain.start(drawn(domain.problem, random), {})
     return sought(domain, start, drawn(domain.problem, random), frozenset())
+
+
+def a_long_search() -> Sought:
+    """A question whose proof takes thousands of states."""
+    random = Random(7)
+    asked = problem(entangled(14, random))
+    goal = dict(list(drawn(asked, random).items())[:5])
+    domain = compile_class(asked)
+    return sought(domain, domain.start(drawn(asked, random), {}), goal, frozenset())
 
 
 def asking(one: Sought, number: int = 1, *, within_ns: int = HOUR_NS) -> Search:
@@ -194,3 +208,19 @@ def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path
         assert str(tmp_path / "log") in unsearched.text
 
     live(lambda: Rig(tmp_path / "log"), scenario)
+
+
+def test_a_worker_of_a_parent_sweeps_where_a_plain_search_takes_long(tmp_path: Path) -> None:
+    async def scenario(rig: Rig) -> None:
+        one = a_long_search()
+        plain = plan(one.domain, one.start, dict(one.goal), Allowance(unhurried(one.domain)))
+        rig.searcher.search(asking(one))
+        (answered,) = await rig.heard.until(1)
+        assert isinstance(answered, Searched)
+        found = understood(one, answered.answer)
+        assert isinstance(found, Chain)
+        assert isinstance(plain, Chain)
+        assert (found.links, found.optimal) == (plain.links, True)
+        assert min(plain.expanded, found.expanded) > PLAIN_STATES_MAX
+
+    live(lambda: Rig(tmp_path, target=THOROUGH), scenario)

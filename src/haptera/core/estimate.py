@@ -143,8 +143,8 @@ class Estimate:
         self._scope = scope
         self._grounds = {one.variable: one for one in scope.grounds}
         self._blocks: dict[Field, Block] = {}
-        self._marks: dict[int, Landmark] = {}
-        self._ends: tuple[Landmark, ...] = ()
+        self.marks: dict[int, Landmark] = {}
+        self.ends: tuple[Landmark, ...] = ()
 
     def _begin(self, allowance: Allowance) -> bool:
         """Part the scope in blocks, if that can be afforded."""
@@ -155,20 +155,20 @@ class Estimate:
         ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
         ends += [(field,) for field in scope.fields]
         marks = (self._mark(fields, _whole(fields) & ~scope.allowed) for fields in ends)
-        self._ends = tuple(dict.fromkeys(mark for mark in marks if mark.bad))
+        self.ends = tuple(dict.fromkeys(mark for mark in marks if mark.bad))
         return True
 
     def __call__(self, state: int, allowance: Allowance) -> float:
         if not self._blocks and not self._begin(allowance):
             return 0
         farthest: dict[int, float] = {}
-        marks = [mark for mark in self._ends if state & mark.bad]
+        marks = [mark for mark in self.ends if state & mark.bad]
         minded = set(marks)
         for mark in marks:  # It grows on the way.
             if allowance.work <= 0:
                 break
             here, whole = state & mark.whole, mark.whole
-            cost, first = mark.ahead.get(here) or self._look_ahead(mark, here, allowance)
+            cost, first = mark.ahead.get(here) or self.ahead(mark, here, allowance)
             if cost > farthest.get(whole, 0):
                 farthest[whole] = cost
             for one in first:
@@ -180,9 +180,9 @@ class Estimate:
 
     def _mark(self, fields: tuple[Field, ...], bad: int) -> Landmark:
         block = self._blocks[fields[0]]
-        return self._marks.setdefault(bad, Landmark(block, fields, bad, block.whole))
+        return self.marks.setdefault(bad, Landmark(block, fields, bad, block.whole))
 
-    def _look_ahead(
+    def ahead(
         self, mark: Landmark, state: int, allowance: Allowance
     ) -> tuple[float, tuple[Landmark, ...]]:
         """What a mark costs, and the marks before it; nothing where that cannot be afforded."""

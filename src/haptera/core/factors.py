@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from heapq import merge
-from typing import Final
+from typing import Final, Protocol
 
 from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
@@ -20,6 +20,23 @@ from haptera.core.word import Move
 
 # Goals of classes that are kept ready: fleets have few.
 FACTORS_CACHED_MAX: Final = 256
+
+
+class Method(Protocol):
+    """A way to find the cheapest route: `search`, or one that finds the same sooner."""
+
+    def __call__(
+        self,
+        scope: Scope,
+        start: int,
+        bound: Estimate,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+    ) -> Found: ...
+
+
+PLAIN: Final[Method] = search
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +69,26 @@ class Factor:
         self.tables.keep(state, search(self.scope, state, self.estimate, allowance))
         return self.tables.next(state)
 
-    def search(self, start: int, allowance: Allowance) -> Found:
+    def search(self, start: int, allowance: Allowance, *, method: Method = PLAIN) -> Found:
         state = start & self.scope.within
         known = self.tables.route(state)
         if known is not None:
             return known
-        found = self.seek(state, allowance)
+        found = self.seek(state, allowance, method=method)
         if not isinstance(found, Route) or found.optimal:
             self.tables.keep(state, found)
         return found
 
     def seek(
-        self, start: int, allowance: Allowance, *, barred: frozenset[str] = frozenset()
+        self,
+        start: int,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+        method: Method = PLAIN,
     ) -> Found:
         """The cheapest route where the allowance is enough to find it, else any."""
-        found = search(self.scope, start, self.estimate, allowance, barred=barred)
+        found = method(self.scope, start, self.estimate, allowance, barred=barred)
         if not isinstance(found, Spent) or allowance.outlooks <= 0:
             return found
         other = walk(self.scope, self.relaxation, start, allowance, barred=barred)
@@ -100,10 +122,15 @@ class Factors:
         return min(moves, key=self.order.__getitem__, default=End.MET)
 
     def search(
-        self, start: int, allowance: Allowance, *, barred: frozenset[str] = frozenset()
+        self,
+        start: int,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+        method: Method = PLAIN,
     ) -> Found:
         """What a search for the whole finds, put together from its parts."""
-        found = [one.search(start, allowance) for one in self.parts]
+        found = [one.search(start, allowance, method=method) for one in self.parts]
         expanded = sum(one.expanded for one in found)
         for one in found:
             if isinstance(one, Walled):
@@ -114,7 +141,7 @@ class Factors:
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
-            return whole.seek(start, allowance, barred=barred)
+            return whole.seek(start, allowance, barred=barred, method=method)
         optimal = all(one.optimal for one in routes)
         return Route(moves, sum(one.cost for one in routes), expanded, optimal)
 

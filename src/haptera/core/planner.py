@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from haptera.core.allowance import EXPANSIONS_MAX, Allowance
-from haptera.core.factors import Factors, factors_of
+from haptera.core.factors import PLAIN, Factors, Method, factors_of
 from haptera.core.knowledge import Domain
 from haptera.core.reason import gave_up, no_progress, reason
 from haptera.core.scope import Memory
@@ -21,6 +21,7 @@ def plan(
     allowance: Allowance | None = None,
     *,
     barred: frozenset[str] = frozenset(),
+    method: Method = PLAIN,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
@@ -31,12 +32,12 @@ def plan(
     allowance = Allowance() if allowance is None else allowance
     expanded = 0
     for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, allowance, barred=barred)
+        found = factors.search(root, allowance, barred=barred, method=method)
         expanded += found.expanded
         if not isinstance(found, Walled):
             return _answer(domain, root, found, expanded)
     if barred:
-        freely = plan(domain, start, goal, allowance)
+        freely = plan(domain, start, goal, allowance, method=method)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
     return NoChain(reason(domain, start, goal, trusted, allowance), expanded)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from haptera.core.allowance import Allowance
-from haptera.core.factors import factors_of
+from haptera.core.factors import PLAIN, Method, factors_of
 from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import chain_of, plan
 from haptera.core.problem import Problem
@@ -62,18 +62,19 @@ def unhurried(domain: Domain) -> int:
     return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
 
 
-def answer(search: Search) -> Searched:
+def answer(asked: Search, method: Method = PLAIN) -> Searched:
     """What a worker does: the same planner, with more time."""
-    problem = Problem(search.variables, search.attributes, search.looks, search.steps)
+    problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
     domain = compile_class(problem)
     found = plan(
         domain,
-        domain.start(search.observed, search.remembered),
-        search.goal,
-        Allowance(search.states_max),
-        barred=frozenset(search.barred),
+        domain.start(asked.observed, asked.remembered),
+        asked.goal,
+        Allowance(asked.states_max),
+        barred=frozenset(asked.barred),
+        method=method,
     )
-    return Searched(search.id, found if isinstance(found, NoChain) else _told(found))
+    return Searched(asked.id, found if isinstance(found, NoChain) else _told(found))
 
 
 def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None:

@@ -4,6 +4,7 @@ import os
 import socket
 from typing import Any, Final
 
+from haptera.core.factors import PLAIN, Method
 from haptera.core.sought import answer
 from haptera.model.chain import NoChain, Reason, ReasonKind
 from haptera.model.effects import Search
@@ -19,7 +20,9 @@ NICENESS: Final = 10
 READ_BYTES: Final = 65_536
 
 
-def search_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+def search_process(
+    arguments: dict[str, Any], descriptors: list[int], method: Method = PLAIN
+) -> None:
     """Be a worker: a fork target."""
     memory_bytes_max: int = arguments["memory_bytes_max"]
     confine("planner", memory_bytes_max)
@@ -27,7 +30,7 @@ def search_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     with socket.socket(fileno=descriptors[0]) as link:
         question = _question(link)
         if question is not None:
-            answered = _answer(search_of(question), memory_bytes_max)
+            answered = _answer(search_of(question), method, memory_bytes_max)
             link.sendall(encode_frame(searched_frame(answered)))
 
 
@@ -43,10 +46,10 @@ def _question(link: socket.socket) -> Frame | None:
     return None
 
 
-def _answer(search: Search, memory_bytes_max: int) -> Searched:
+def _answer(asked: Search, method: Method, memory_bytes_max: int) -> Searched:
     try:
-        return answer(search)
+        return answer(asked, method)
     except MemoryError:
         pass  # Answered below, where nothing holds on any more to what was found out.
     text = f"gave up: it takes more than {memory_bytes_max >> 20} MiB of memory"
-    return Searched(search.id, NoChain(Reason(ReasonKind.BUDGET, None, text), 0))
+    return Searched(asked.id, NoChain(Reason(ReasonKind.BUDGET, None, text), 0))

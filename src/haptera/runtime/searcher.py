@@ -42,7 +42,9 @@ class Searcher:
         deliver: Callable[[list[Event]], None],
         log_dir: Path,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
+        target: str = TARGET,
     ) -> None:
+        self._target = target
         self._zygote = zygote
         self._deliver = deliver
         self._log = log_of(log_dir, "planner")
@@ -62,7 +64,7 @@ class Searcher:
         arguments = {"memory_bytes_max": self._memory_bytes_max}
         with theirs:
             forked = self._zygote.fork(
-                TARGET,
+                self._target,
                 arguments,
                 (theirs.fileno(),),
                 output=output.writing,
