@@ -407,6 +407,12 @@ def test_apply_writes_once_and_a_dry_run_not_at_all(cluster, capsys, tmp_path):
         "1 change (1 set) would be written (revision 8)\n"
         "  set service:web@rack1n1 command=serve rack1n1\n"
     )
+    (tmp_path / "off.yaml").write_text(SITE.replace("power: on", "power: off"))
+    assert typed(capsys, "apply", str(tmp_path / "off.yaml"), "--dry-run")[1] == (
+        "4 changes (4 set) would be written (revision 8)\n"
+        "  set node:rack1n[1-3] power=off\n"
+        "  set service:web@rack1n1 command=serve rack1n1\n"
+    )
     assert typed(capsys, "apply", path)[1] == "1 change (1 set) written (revision 9)\n"
     assert typed(capsys, "apply", path)[1] == "0 changes written (revision 9)\n"
 

@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE
+from haptera.cli.planning import print_sum
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
+from haptera.model.plan import Plan, Rewrite
 from haptera.model.views import Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
@@ -77,6 +79,24 @@ def test_at_a_terminal_the_plan_is_shown_and_its_digest_asked_for(cluster, capsy
     code, out, _ = at_terminal(named, "apply", "site.yaml")
     assert (code, cluster.backend.revision()) == (OK, 60)
     assert out.endswith("20 changes (20 set) written (revision 60)\n")
+
+
+def test_what_is_forgotten_is_told_in_one_line_whatever_its_attributes_were(capsys):
+    gone = [
+        Rewrite(of, on, count, None, attributes, "site", None, None)
+        for of, on, count, attributes in (
+            ("node", "n[1-2]", 2, '{"rack":"1"}'),
+            ("node", "n3", 1, '{"rack":"2"}'),
+            ("policy site-1", None, 1, "{}"),
+        )
+    ]
+    print_sum(Plan("5" * 12, gone, [], {}, 3, "n[1-3]", 3, {}, None))
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "forgets node on n[1-3] (3)",
+        "forgets policy site-1",
+        "disrupts up to 3 of 3 nodes: n[1-3]",
+        "plan 555555555555",
+    ]
 
 
 def test_a_revert_of_much_is_not_done_by_saying_yes(cluster, capsys):

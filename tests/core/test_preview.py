@@ -495,3 +495,25 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_drafted_anew() -> None:
         CATALOG.begin_turn()
         previews.tend(turn)
     assert turn.effects == [Show(5, previewed(table, *changes))]
+
+
+def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
+    table, catalog = Table(KINDS), Catalog(KINDS, [load("labnode").manifest()], work_max=0)
+    nodes = [node_id(f"n{number}") for number in range(DRAFTED_A_TURN_MAX + 1)]
+    for node in nodes:
+        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+    changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
+    timers, turn = Timers(), Turn(S)
+    proposals = Proposals(table, KINDS, Policies(table, catalog))
+    freezes = Freezes(SIDE, table, timers, proposals)
+    grounds = Grounds(table, catalog, Usual(), freezes, lambda _: None)
+    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
+    previews.consider(turn, Considered(5, changes))
+    drafted = S + PREVIEW_WITHIN_NS  # So long a busy parent took.
+    for now in (drafted, drafted + PREVIEW_WITHIN_NS - 1):
+        turn.now = now
+        previews.tend(turn)
+        assert [one for one in turn.effects if isinstance(one, Show)] == []
+    turn.now = drafted + PREVIEW_WITHIN_NS
+    previews.tend(turn)
+    assert [one.ticket for one in turn.effects if isinstance(one, Show)] == [5]

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from haptera.api.shapes import Applied
+from haptera.cli.alike import title
 from haptera.cli.confirming import confirmed
 from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.plan_file import PlanFile, apply_plan, read_plan, save_plan
@@ -18,6 +19,8 @@ from haptera.cli.terms import Terms, terms_options
 from haptera.cli.words import printable
 from haptera.client import Call, calls
 from haptera.core.problem_line import answer_line, explained_line
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.selector import fold_entities
 
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
@@ -147,10 +150,14 @@ def show_planned(answer: Applied, output: str) -> None:
 
 
 def _print_changes(answer: Applied) -> None:
+    alike: dict[tuple[str, str, str], list[EntityId]] = {}
     for change in answer.changes:
         value = "" if change.name is None else f" {change.name}"
         value += "" if change.value is None else f"={printable(str(change.value))}"
-        click.echo(f"  {change.does} {change.entity}{value}")
+        key = change.does, title(change.entity), value
+        alike.setdefault(key, []).append(parse_entity(change.entity))
+    for (does, _, value), some in alike.items():
+        click.echo(f"  {does} {fold_entities(some)}{value}")
 
 
 def counted(answer: Applied) -> str:

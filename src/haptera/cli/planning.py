@@ -7,7 +7,7 @@ import click
 from haptera.api.shapes import Applied
 from haptera.cli.words import chain_lines, printable
 from haptera.kinds import freeze
-from haptera.model.nodeset import expand
+from haptera.model.nodeset import expand, fold
 from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
 from haptera.model.walltime import duration
 
@@ -100,9 +100,7 @@ def _sum_lines(plan: Plan) -> Iterator[str]:
         yield "nothing would run by it" if plan.anyway or plan.disrupted else _NOTHING
     if plan.groups or plan.anyway or plan.disrupted:
         yield ""
-    for one in plan.rewrites:
-        if one.undeclares:
-            yield f"forgets {one.of}{'' if one.on is None else f' on {one.on}'} ({one.entities})"
+    yield from _forgets(plan)
     if plan.anyway:
         each = ", ".join(f"{count} {condition}" for condition, count in plan.anyway.items())
         yield f"not as desired anyway: {each}"
@@ -112,6 +110,16 @@ def _sum_lines(plan: Plan) -> Iterator[str]:
             yield f"waits for the end of the brake with what is DISRUPTIVE: {plan.brake}"
         yield f"disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{on}"
         yield f"plan {plan.digest}"
+
+
+def _forgets(plan: Plan) -> Iterator[str]:
+    """What is declared no more, whatever its attributes were."""
+    titles: dict[str, list[str]] = {}
+    for one in plan.rewrites:
+        if one.undeclares:
+            titles.setdefault(one.of, []).extend(expand(one.on) if one.on is not None else ())
+    for of, nodes in titles.items():
+        yield f"forgets {of} on {fold(nodes)} ({len(nodes)})" if nodes else f"forgets {of}"
 
 
 def _values(values: Mapping[str, str]) -> str:

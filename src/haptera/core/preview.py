@@ -25,6 +25,7 @@ PREVIEWS_MAX: Final = 16
 class Preview:
     """Changes that somebody considers, being drafted, and until when plans are waited for.
 
+    They are waited for `within` so long once it is drafted: how long that takes is not theirs.
     It is `put_off` where a turn had no time for all that is to be drafted and planned.
     """
 
@@ -32,6 +33,8 @@ class Preview:
     changes: tuple[Change, ...]
     drafting: Drafting
     until: int
+    within: int
+    drafted: bool = False
     put_off: bool = False
 
 
@@ -51,9 +54,10 @@ class Previews:
         if problem := self._proposals.problem(event.changes):
             turn.effects.append(Show(event.ticket, None, problem))
             return
-        until = turn.now + (PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0)
+        within = PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0
         drafting = self._drafting(event.changes)
-        self._show(turn, Preview(event.ticket, event.changes, drafting, until))
+        until = turn.now + within
+        self._show(turn, Preview(event.ticket, event.changes, drafting, until, within))
 
     def tend(self, turn: Turn) -> None:
         """Show those for which all is planned by now, or that have waited long enough."""
@@ -87,6 +91,8 @@ class Previews:
         draft = preview.drafting.go_on()
         while draft is None and turn.now >= preview.until:
             draft = preview.drafting.go_on()
+        if draft is not None and not preview.drafted:
+            preview.drafted, preview.until = True, turn.now + preview.within
         preview.put_off = draft is None
         return draft
 
