@@ -80,6 +80,14 @@ def test_examples_stand_one_a_line_in_the_help(path, capsys):
         assert f"\n    {line}\n" in shown, "a docstring with examples begins with r, and has a \\b"
 
 
+@pytest.mark.parametrize("group", ["", "import", "module", "secret", "site", "token"])
+def test_a_list_of_commands_says_whole_sentences(group, capsys):
+    assert run([*group.split(), "--help"]) == OK
+    listed = capsys.readouterr().out.partition("Commands:\n")[2]
+    assert listed
+    assert "..." not in listed
+
+
 def test_a_word_that_is_no_command_is_told():
     with pytest.raises(click.UsageError, match="No such command"):
         parsed(["statsu"])

@@ -39,6 +39,8 @@ def _keep_lines(command: click.Command) -> None:
     r"""Have click leave the lines below a \b as they are: in a raw docstring it is two letters."""
     if command.help is not None:
         command.help = command.help.replace("\\b", "\b")
+        # The whole first sentence in lists of commands: click would cut it after a line.
+        command.short_help = command.get_short_help_str(len(command.help))
     if isinstance(command, click.Group):
         for one in command.commands.values():
             _keep_lines(one)
