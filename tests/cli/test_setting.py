@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from haptera.api.shapes import PATCHES_MAX
 from haptera.cli.main import OK, REFUSED
+from haptera.cli.setting import check_writable
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 
@@ -57,6 +60,13 @@ def test_what_is_set_is_of_one_kind(cluster, capsys):
     )
     assert typed(capsys, "set", "node:n9", "power=on")[2].startswith("error: there is no node:n9\n")
     assert typed(capsys, "set", "node:n[8-9]", "power=on")[2].startswith("error: there is no node")
+
+
+def test_no_more_is_set_than_one_write_takes():
+    names = [f"node:n{number}" for number in range(PATCHES_MAX + 1)]
+    check_writable("node:*", names[:-1])
+    with pytest.raises(HapteraError, match="'node:\\*' means 10001 entities, over 10000"):
+        check_writable("node:*", names)
 
 
 @pytest.mark.parametrize("whom", ["node:n1", "node:n[1-3]"])

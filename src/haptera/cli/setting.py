@@ -1,10 +1,10 @@
 """`haptera set` and `unset`: what an entity, or many, should be, in one's own name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
-from haptera.api.shapes import Bulk, EntityPatch
+from haptera.api.shapes import PATCHES_MAX, Bulk, EntityPatch
 from haptera.cli import completing
 from haptera.cli.asking import selected
 from haptera.cli.main import the_client
@@ -133,17 +133,24 @@ def _is_one(text: str) -> bool:
 
 
 def _meant(client: Client, selector: str) -> list[str]:
-    """All that it means, which must be of one kind.
+    names = [view.entity for view in selected(client, selector).entities]
+    check_writable(selector, names)
+    return names
+
+
+def check_writable(selector: str, names: Sequence[str]) -> None:
+    """See that these, which a selector means, can be given values in one write.
 
     Raises:
-        HapteraError: it is not, or not there.
+        HapteraError: they are of several kinds, or too many.
     """
-    names = [view.entity for view in selected(client, selector).entities]
     kinds = sorted({parse_entity(name).kind for name in names})
     if len(kinds) > 1:
         what = f"{selector!r} means entities of the kinds {', '.join(kinds)}"
         raise HapteraError(what, do="name those of one kind, as node:rack1n1 or service:web@rack1*")
-    return names
+    if len(names) > PATCHES_MAX:
+        what = f"{selector!r} means {len(names)} entities, over {PATCHES_MAX}"
+        raise HapteraError(what, do="name fewer at once, or say it in a site file")
 
 
 def _tell_one(view: EntityView, output: str) -> None:
