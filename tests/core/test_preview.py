@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.catalog import Catalog
+from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.diff import goal
 from haptera.core.draft import DRAFTED_A_TURN_MAX, Draft, Drafting
 from haptera.core.engine import Engine
@@ -517,3 +517,19 @@ def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
     turn.now = drafted + PREVIEW_WITHIN_NS
     previews.tend(turn)
     assert [one.ticket for one in turn.effects if isinstance(one, Show)] == [5]
+
+
+def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None:
+    table, changes = cluster(Random(3), 4)
+    catalog = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])
+    timers, turn = Timers(), Turn(2 * S)
+    proposals = Proposals(table, KINDS, Policies(table, catalog))
+    freezes = Freezes(SIDE, table, timers, proposals)
+    grounds = Grounds(table, catalog, Usual(), freezes, lambda _: None)
+    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
+    catalog.work = TURN_WORK_MAX
+    previews.consider(turn, Considered(5, tuple(changes)))
+    for _ in range(100):
+        catalog.work = TURN_WORK_MAX
+        previews.tend(turn)
+    assert turn.effects == [Show(5, previewed(table, *changes))]

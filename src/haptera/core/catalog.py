@@ -155,6 +155,10 @@ class Catalog:
         """From now on as much may be planned as one turn of the engine has time for."""
         self.work = 0
 
+    def let_in(self) -> None:
+        """Have time for one more thing in this turn, however much was planned in it."""
+        self.work = min(self.work, TURN_WORK_MAX - 1)
+
     def plan(
         self,
         row: Row,

@@ -61,6 +61,9 @@ class Previews:
 
     def tend(self, turn: Turn) -> None:
         """Show those for which all is planned by now, or that have waited long enough."""
+        if self._open:
+            # Or a busy parent, which takes up all of each turn, would never plan what people ask.
+            self._grounds.catalog.let_in()
         for preview in list(self._open.values()):
             waits = self._searches.waits(preview.ticket) and not preview.put_off
             if turn.now >= preview.until or not waits:
