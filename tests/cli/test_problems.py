@@ -48,9 +48,7 @@ def test_each_line_is_answered_by_a_line_in_order_and_a_malformed_one_too(capsys
     code, out = asked(capsys, tmp_path, CHAIN, MALFORMED, b"", NONE, b"  ", MET)
     answers = [json.loads(one) for one in out.splitlines()]
     assert code == 64
-    assert answers[1] == {
-        "error": {"place": "line 1, column 1", "text": "is not JSON: Expecting value"}
-    }
+    assert answers[1] == {"error": {"place": "column 1", "text": "is not JSON: Expecting value"}}
     assert [one.get("verdict") for one in answers] == ["chain", None, "none", "chain"]
 
 
@@ -120,7 +118,7 @@ nothing to do: the goal is met
 a chain that costs 1, and none costs less
 1. look_agent, hoping for down
 
-malformed: line 1, column 1: is not JSON: Expecting value
+malformed: column 1: is not JSON: Expecting value
 
 a chain that costs 1, and none costs less, if what is remembered is wrong
 1. one, hoping for down

@@ -137,7 +137,8 @@ def test_images_that_failed_for_good_are_left_by_no_step() -> None:
     assert reason(LAYERCAKE, observed=observed, desired={"set": "active"}) == (
         "blocked",
         "set",
-        "no way to set=active: imageapi.ERRORtoACTIVE starts from set=error, but set is fatal",
+        "no way to set=active: imageapi.ERRORtoACTIVE starts from set=error, but set is fatal, "
+        "and no step leads there",
     )
 
 
@@ -268,7 +269,8 @@ def test_nothing_leads_out_of_the_error_of_a_child_that_fell_silent() -> None:
     assert found == (
         "blocked",
         "run",
-        "no way to run=sync: sse.INITtoSYNC starts from run=init, but run is error",
+        "no way to run=sync: sse.INITtoSYNC starts from run=init, but run is error, "
+        "and no step leads there",
     )
 
 

@@ -73,7 +73,9 @@ def test_where_the_states_are_few_it_is_proven_that_there_is_no_chain() -> None:
 
 NUMBER = "9" * 5_000
 UNREADABLE = [
-    (b"", "line 1, column 1", "is not JSON: Expecting value"),
+    (b"", "column 1", "is not JSON: Expecting value"),
+    (b'{"looks": \n', "column 10", "is not JSON: Expecting value"),
+    (b'{"looks":\n  x}\n', "line 2, column 3", "is not JSON: Expecting value"),
     (b'{"variables": {"a": ["\xff"]}}', "byte 23", "is not UTF-8"),
     (b'{"looks": [NaN]}', "problem", "is not JSON: NaN is no number"),
     (b'{"looks": [-Infinity]}', "problem", "is not JSON: -Infinity is no number"),
@@ -81,7 +83,7 @@ UNREADABLE = [
     (b'{"a":' * 100_000, "problem", "is nested too deeply"),
     (NUMBER.encode(), "problem", "holds a number that is too long"),
     (b'{"looks": [], "looks": []}', "problem", "the key 'looks' stands twice in one object"),
-    (b"{}{}", "line 1, column 3", "is not JSON: Extra data"),
+    (b"{}{}", "column 3", "is not JSON: Extra data"),
     (b"[]", "problem", "Expected `object`, got `array`"),
     (b"null", "problem", "Expected `object`, got `null`"),
     (b" " * PROBLEM_BYTES_MAX + b"1", "problem", "is longer than 1048576 bytes"),

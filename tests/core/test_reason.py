@@ -103,7 +103,22 @@ def test_a_chain_waits_for_no_more_borrowed_values_than_it_lacks() -> None:
 def test_a_look_that_requires_what_can_never_be_known_is_named() -> None:
     parts = (look("a", "1", "2", b="2"), look("b", "1", platform="x"), step("up", "b", "1", "2"))
     assert why(*parts, desired={"a": "2"}) == Reason(
-        ReasonKind.UNKNOWABLE_GOAL, "a", "a=2 can never be known: m.look_a requires b=2"
+        ReasonKind.UNKNOWABLE_GOAL,
+        "a",
+        "a=2 can never be known: m.look_a requires b=2, which can never be known "
+        "where platform is not given: m.look_b is for platform=x",
+    )
+
+
+def test_what_all_looks_rest_on_is_named_where_it_can_never_be_known() -> None:
+    parts = (
+        look("a", "1", "2", b="2"),
+        look("b", "1", "2", node_power="1"),
+        look("node.power", "1", platform="x"),
+    )
+    assert why(*parts, desired={"a": "2"}).text == (
+        "a=2 can never be known: it rests on node.power=1, which can never be known "
+        "where platform is not given: m.look_node.power is for platform=x"
     )
 
 
@@ -222,7 +237,9 @@ def test_what_can_be_known_only_elsewhere_is_said_to_rest_on_that() -> None:
 def test_a_value_that_no_step_starts_from_is_named_with_one_that_would_do() -> None:
     reason = why(step("up", "a", "1", "2"), desired={"a": "2"})
     assert reason == blocked(
-        "no way to a=2: m.up starts from a=1, but a is not known", Hurdle("a", Role.SOURCE), a="1"
+        "no way to a=2: m.up starts from a=1, but a is not known, and no step leads there",
+        Hurdle("a", Role.SOURCE),
+        a="1",
     )
 
 
@@ -230,8 +247,16 @@ def test_a_look_that_could_only_find_what_is_so_is_no_way() -> None:
     parts = (look("a", "1", "2"), step("down", "a", "2", "1"))
     reason = why(*parts, desired={"a": "2"}, a="1")
     assert reason == blocked(
-        "no way to a=2: no step leads there, m.look_a can only find what is so, and a is 1",
+        "no way to a=2: m.look_a can only find what is so, but a is 1, and no step leads there",
         Hurdle("a", Role.READING),
+    )
+
+
+def test_a_step_of_other_classes_that_would_lead_from_there_is_named() -> None:
+    up = step("up", "a", "1", "2", requires={"platform": "x"})
+    assert why(look("a", "1", "2"), up, desired={"a": "2"}, a="1").text == (
+        "no way to a=2: m.look_a can only find what is so, but a is 1, "
+        "and no step leads there where platform is not given: m.up is for platform=x"
     )
 
 

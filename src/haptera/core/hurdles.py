@@ -8,7 +8,7 @@ from haptera.core.missing import named, no_step_leads
 from haptera.core.relaxed import after
 from haptera.core.scope import Scope
 from haptera.core.word import Field, Move, is_grounded
-from haptera.model.chain import Do, Hurdle, Role
+from haptera.model.chain import Do, Find, Hurdle, Role
 from haptera.model.parts import ANY, Look, Part, Step
 
 
@@ -17,7 +17,7 @@ class Breach:
     """A part that may not be taken in this state, by the hurdle's variable.
 
     `bits` are those of the variable of which none may be set. Where knowledge `rests` on the part,
-    it was to be forgotten here.
+    it was to be forgotten here. A look is to find what it is taken to `expect`.
     """
 
     hurdle: Hurdle
@@ -25,6 +25,7 @@ class Breach:
     state: int
     bits: int
     rests: bool = False
+    expect: str | None = None
 
 
 def breaches(
@@ -37,7 +38,9 @@ def breaches(
         for field in scope.fields:
             bits = move.forbidden & field.whole
             if state & bits:
-                yield Breach(Hurdle(field.name, _role(field, move)), move.part, state, bits)
+                hurdle = Hurdle(field.name, _role(field, move))
+                expect = move.link.expect if isinstance(move.link, Find) else None
+                yield Breach(hurdle, move.part, state, bits, expect=expect)
         state = after(state, rows[move])
         yield from _unfounded(domain, scope, state)
 
@@ -61,9 +64,12 @@ def told(domain: Domain, met: Sequence[Breach]) -> str:
             change = next(one for one in changes if one.variable == name)
             if change.sources == (ANY,):
                 return f"{who} starts where {name} is not {change.target}, but {stands}"
-            return f"{who} starts from {named(name, change.sources)}, but {stands}"
+            but = _lacking(domain, name, change.sources, stands)
+            return f"{who} starts from {named(name, change.sources)}, but {but}"
         case part, _:
-            return f"no step leads there, {part.path} can only find what is so, and {stands}"
+            wanted = () if last.expect is None else (last.expect,)
+            but = _lacking(domain, name, wanted, stands)
+            return f"{part.path} can only find what is so, but {but}"
 
 
 def standing(field: Field, state: int) -> str:
@@ -73,6 +79,13 @@ def standing(field: Field, state: int) -> str:
     if (memory := field.memory(state)) is not None:
         return f"{field.name} was last known as {memory}"
     return f"{field.name} is not known"
+
+
+def _lacking(domain: Domain, name: str, values: tuple[str, ...], stands: str) -> str:
+    """How a variable stands, and that no step brings it to one of these values, where none does."""
+    unknown = domain.fields[name].values[0]
+    lacking = None if unknown in values else no_step_leads(domain, name, values)
+    return stands if lacking is None else f"{stands}, and {lacking}"
 
 
 def _held(field: Field, state: int) -> str | None:
@@ -104,8 +117,7 @@ def _condition(domain: Domain, breach: Breach, who: str) -> str:
     for one in breach.part.requires:
         if one.name == name and breach.state & unmet(one, domain.fields):
             stands = standing(domain.fields[name], breach.state)
-            lacking = no_step_leads(domain, name, one.values)
-            but = stands if lacking is None else f"{stands}, and {lacking}"
+            but = _lacking(domain, name, one.values, stands)
             needs = named(name, one.values)
             if breach.rests and isinstance(breach.part, Look):
                 return f"{breach.part.at} is known only while {needs}, but {but}"

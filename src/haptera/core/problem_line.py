@@ -90,11 +90,15 @@ def read(line: bytes) -> object:
     if len(line) > PROBLEM_BYTES_MAX:
         raise HapteraError(f"is longer than {PROBLEM_BYTES_MAX} bytes", where=MODULE)
     try:
-        return json.loads(line.decode(), object_pairs_hook=_object, parse_constant=_constant)
+        return json.loads(
+            line.decode().rstrip(), object_pairs_hook=_object, parse_constant=_constant
+        )
     except UnicodeDecodeError as error:
         raise HapteraError("is not UTF-8", where=f"byte {error.start + 1}") from error
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
+        # One on a single line does not know which line of its file that is.
+        row = f"line {error.lineno}, " if "\n" in error.doc else ""
+        place = f"{row}column {error.colno}"
         raise HapteraError(f"is not JSON: {error.msg}", where=place) from error
     except RecursionError as error:
         raise HapteraError("is nested too deeply", where=MODULE) from error

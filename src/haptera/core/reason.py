@@ -1,8 +1,7 @@
 """Why there is no chain, in words for operators; the first reason that fits (SEMANTICS, reason)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import reduce
-from itertools import chain, combinations, product
 from operator import or_
 
 from haptera.core.allowance import Allowance
@@ -12,11 +11,10 @@ from haptera.core.knowledge import Domain
 from haptera.core.missing import listed, nothing_leads
 from haptera.core.problem import subjects
 from haptera.core.scope import Scope
-from haptera.core.search import Route, Search, Walled
+from haptera.core.search import Search, Walled
 from haptera.core.unknowable import unknowable
+from haptera.core.waiting import cheapest, others, waits_for
 from haptera.model.chain import Chain, Reason, ReasonKind
-
-Values = tuple[tuple[str, str], ...]
 
 
 def reason(
@@ -55,15 +53,10 @@ def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | No
 
 
 def _waits(domain: Domain, start: int, factors: Factors, allowance: Allowance) -> Reason | None:
-    """The fewest borrowed variables with whose values, were they others, there is a chain."""
-    within = factors.whole.within
-    borrowed = [name for name in domain.problem.borrowed if domain.fields[name].whole & within]
-    for count in range(1, len(borrowed) + 1):
-        some = (_others(domain, start, names) for names in combinations(borrowed, count))
-        if values := _cheapest(domain, start, factors, chain(*some), allowance):
-            text = f"waits for {listed(values)}"
-            return Reason(ReasonKind.WAITS, values[0][0], text, waits_for=values)
-    return None
+    values = waits_for(domain, start, factors, allowance)
+    if not values:
+        return None
+    return Reason(ReasonKind.WAITS, values[0][0], f"waits for {listed(values)}", waits_for=values)
 
 
 def _blocked(
@@ -85,7 +78,7 @@ def _blocked(
     several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
     hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
     names = sorted({one.variable for one in hurdles})
-    wants = _cheapest(domain, start, factors, _others(domain, start, names, goal), allowance)
+    wants = cheapest(domain, start, factors, others(domain, start, names, goal), allowance)
     text = f"{to}: {several}{'; '.join(told)}"
     return Reason(ReasonKind.BLOCKED, names[0], text, hurdles=hurdles, wants=wants)
 
@@ -100,45 +93,3 @@ def _missing(domain: Domain, scope: Scope, start: int, allowance: Allowance) -> 
         if not seen & domain.fields[name].holding((value,))
     ]
     return listed(missing) if missing else f"{listed(scope.goal.items())} at once"
-
-
-def _others(
-    domain: Domain, start: int, names: Iterable[str], goal: Mapping[str, str] | None = None
-) -> Iterator[Values]:
-    """All ways in which all of these variables have other known values, none as in the goal."""
-    now = domain.known(start)
-    values = [
-        [
-            (name, value)
-            for value in domain.fields[name].values[1:]
-            if value not in (now.get(name), (goal or {}).get(name))
-        ]
-        for name in names
-    ]
-    yield from product(*values)
-
-
-def _cheapest(
-    domain: Domain, start: int, factors: Factors, some: Iterable[Values], allowance: Allowance
-) -> Values:
-    """Those of these values with which the chain is cheapest, as far as the allowance reaches.
-
-    None where there is no chain with any.
-    """
-    chains: list[tuple[int, Values]] = []
-    for values in some:
-        if allowance.is_spent:
-            break
-        found = factors.search(_with(domain, start, values), allowance)
-        allowance.spend(len(factors.whole.rows), states=1)
-        if isinstance(found, Route):
-            chains.append((found.cost, values))
-    return min(chains)[1] if chains else ()
-
-
-def _with(domain: Domain, start: int, values: Values) -> int:
-    state = start
-    for name, value in values:
-        field = domain.fields[name]
-        state = state & ~field.whole | field.holding((value,))
-    return domain.strip(state) | domain.touched

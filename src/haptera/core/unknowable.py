@@ -42,15 +42,39 @@ def unknowable(
 
 
 def _no_look(choices: "Choices", name: str, value: str) -> str:
-    """Why no look can ever find this value, to be added to words that say so."""
-    domain = choices.domain
-    finding = [one for one in domain.problem.looks if one.at == name and value in one.outcomes]
-    looks = finding or [one for one in domain.problem.looks if one.at == name]
-    for look in (one for one in looks if one in domain.looks):
-        for one in (one for one in look.requires if one.name in domain.fields):
-            if not any(choices.can_be_known({one.name: needed}) for needed in one.values):
-                return f": {look.path} requires {named(one.name, one.values)}"
-    return for_others(domain, looks) or ": no look that could find it can be open"
+    """Why no look can ever find this value, to be added to words that say so.
+
+    Of looks that rest on each other, the first that lacks something is told of.
+    """
+    looks = _finding(choices.domain, name, (value,))
+    rests = list[Requirement]()
+    while (found := _never_met(choices, looks)) is not None:
+        rests.append(found)
+        looks = _finding(choices.domain, found[1].name, found[1].values)
+    why = for_others(choices.domain, looks) or ": no look that could find it can be open"
+    if not rests:
+        return why
+    look, needed = rests[-1]
+    needs = named(needed.name, needed.values)
+    rest = f"{look.path} requires {needs}" if len(rests) == 1 else f"it rests on {needs}"
+    return f": {rest}, which can never be known{why}"
+
+
+def _finding(domain: Domain, name: str, values: tuple[str, ...]) -> list[Look]:
+    """The looks, of all classes, that find one of these values; where none does, all."""
+    looks = [one for one in domain.problem.looks if one.at == name]
+    return [one for one in looks if not set(values).isdisjoint(one.outcomes)] or looks
+
+
+def _never_met(choices: "Choices", looks: list[Look]) -> Requirement | None:
+    """A look of the class, of these, with what it requires and can never be known."""
+    for look in looks:
+        for one in look.requires if look in choices.domain.looks else ():
+            if one.name in choices.domain.fields and not any(
+                choices.can_be_known({one.name: needed}) for needed in one.values
+            ):
+                return look, one
+    return None
 
 
 def _rests(domain: Domain, pair: Mapping[str, str]) -> str:

@@ -1,0 +1,58 @@
+"""A chain that lacks only what others change waits for that, however many there are of these."""
+
+from haptera.core.knowledge import compile_class
+from haptera.core.planner import plan
+from haptera.core.problem import Problem, check
+from haptera.core.waiting import SETS_TRIED_MAX
+from haptera.model.chain import NoChain, Reason, ReasonKind
+from haptera.model.parts import Change, Condition, Look, Step
+
+UP = (Change("a", ("1",), "2"),)
+
+
+def requires(values: dict[str, str]) -> tuple[Condition, ...]:
+    return tuple(Condition(name, (value,)) for name, value in values.items())
+
+
+def why(*parts: Look | Step, borrowed: dict[str, tuple[str, ...]]) -> Reason:
+    looks = tuple(part for part in parts if isinstance(part, Look))
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    problem = Problem({"a": ("unknown", "1", "2"), **borrowed}, {}, looks, steps)
+    check(problem)
+    domain = compile_class(problem)
+    answer = plan(domain, domain.start({"a": "1"}, {}), {"a": "2"})
+    assert isinstance(answer, NoChain)
+    return answer.reason
+
+
+def test_more_values_than_can_be_tried_are_those_that_the_cheapest_chain_asks_for() -> None:
+    names = [f"b{number:03}" for number in range(400)]
+    needed = dict.fromkeys(names, "1")
+    up = Step("m", "up", "k", UP, requires(needed))
+    reason = why(up, borrowed=dict.fromkeys(names, ("unknown", "1", "2")))
+    assert reason.kind is ReasonKind.WAITS
+    assert reason.waits_for == tuple(needed.items())
+
+
+def test_what_parts_ask_for_in_different_words_is_waited_for_in_one() -> None:
+    """Both steps take b=2, and no other value is taken by both."""
+    values = ("unknown", *map(str, range(SETS_TRIED_MAX)))
+    names = [f"c{number}" for number in range(3)]
+    first = (Condition("b", ("1", "2")), *requires(dict.fromkeys(names, "999")))
+    halfway = Step("m", "halfway", "k", (Change("x", ("*",), "on"),), first)
+    up = Step("m", "up", "k", UP, (Condition("b", ("2", "3")), *requires({"x": "on"})))
+    borrowed = dict.fromkeys(["b", *names], values) | {"x": ("unknown", "on")}
+    reason = why(halfway, up, borrowed=borrowed)
+    assert reason.text == "waits for b=2 and c0=999 and c1=999 and c2=999"
+
+
+def test_what_keeps_things_known_is_waited_for_too() -> None:
+    """Of two looks that it may rest on, one is enough."""
+    names = [f"c{number}" for number in range(3)]
+    values = ("unknown", *map(str, range(SETS_TRIED_MAX)))
+    looks = [
+        Look("m", f"look_{value}", "k", "a", ("1", "2"), requires({"b": value})) for value in "12"
+    ]
+    up = Step("m", "up", "k", (Change("a", ("*",), "2"),), requires(dict.fromkeys(names, "999")))
+    reason = why(*looks, up, borrowed=dict.fromkeys(["b", *names], values))
+    assert reason.text == "waits for b=1 and c0=999 and c1=999 and c2=999"
