@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core.problem_json import COST_MAX, MOVES_MAX, VALUES_MAX
-from haptera.core.problem_line import PROBLEM_BYTES_MAX, Outcome, answer_line
+from haptera.core.problem_line import PROBLEM_BYTES_MAX, Outcome, answer_line, explained_line
 from tests.core.test_worked_examples import PROBLEM
 from tests.docs.problem_schema import valid
 
@@ -87,6 +87,12 @@ UNREADABLE = [
     (b"[]", "problem", "Expected `object`, got `array`"),
     (b"null", "problem", "Expected `object`, got `null`"),
     (b" " * PROBLEM_BYTES_MAX + b"1", "problem", "is longer than 1048576 bytes"),
+    (b'{"observed": {"a": "x", "b": null}}', "problem.observed['b']", "Expected `str`, got `null`"),
+    (
+        b'{"steps": [{"name": "s", "changes": {"a": ["x", "y"], "b": [["x", 3], "y"]}}]}',
+        "problem.steps[0].changes['b'][0][1]",
+        "Expected `str`, got `int`",
+    ),
     (b'{"looks": [{"name": 1}]}', "problem.looks[0].name", "Expected `str`, got `int`"),
     (
         b'{"desired": {"a": "b"}}',
@@ -163,6 +169,42 @@ def test_any_bytes_are_answered_in_the_published_form(text: bytes) -> None:
     assert valid(found, "Answer")
     assert (outcome is Outcome.MALFORMED) == ("error" in found)
     assert json.loads(json.dumps(found)) == found
+
+
+def test_what_would_take_too_long_to_say_of_an_answer_is_cut_short() -> None:
+    _, whole = explained_line(line())
+    _, cut = explained_line(line(), work=1)
+    assert (whole["explained"]["cut_short"], cut["explained"]["cut_short"]) == (False, True)
+    assert cut["chain"] == whole["chain"]
+
+
+def test_the_order_of_variables_does_not_change_the_reason() -> None:
+    looks = [
+        {"name": "look_a", "at": "a", "outcomes": ["1", "2"], "excludes": {"b": "1"}},
+        {"name": "look_b", "at": "b", "outcomes": ["1"]},
+    ]
+    now = {"a": "1", "b": "1"}
+    texts = [
+        answer_line(
+            line(
+                variables={name: ["unknown", "1", "2"] for name in names},
+                looks=looks,
+                steps=[],
+                observed=now,
+                remembered={},
+                desired={"a": "2"},
+            )
+        )[1]["reason"]["text"]
+        for names in ("ab", "ba")
+    ]
+    assert (
+        texts
+        == [
+            "no way to a=2: 2 things are in the way: look_a can only find what is so, but a is 1, "
+            "and no step leads there; look_a is excluded by b=1"
+        ]
+        * 2
+    )
 
 
 def test_the_order_of_parts_and_names_does_not_change_the_answer() -> None:

@@ -33,9 +33,10 @@ def breaches(
 ) -> Iterator[Breach]:
     """What the moves of a relaxed scope meet that the scope itself would not let pass."""
     rows = {row[-1]: row for row in freed.rows}
+    fields = sorted(scope.fields, key=lambda field: field.name)
     state = start & scope.within
     for move in moves:
-        for field in scope.fields:
+        for field in fields:
             bits = move.forbidden & field.whole
             if state & bits:
                 hurdle = Hurdle(field.name, _role(field, move))

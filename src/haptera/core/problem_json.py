@@ -22,6 +22,9 @@ COST_MAX: Final = 1_000_000_000
 TOLD_CHARS_MAX: Final = 500
 
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+# How msgspec tells a path: by names and numbers, but for the keys of an object.
+_STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+_SOME_KEY: Final = "[...]"
 
 
 def _plain(description: str, **schema: Any) -> Meta:
@@ -177,7 +180,7 @@ def problem_from_json(data: object) -> Question:
     try:
         form = msgspec.convert(data, ProblemForm)
     except msgspec.ValidationError as error:
-        raise _misshapen(str(error)) from error
+        raise _misshapen(str(error), data) from error
     _check_size(form)
     problem = Problem(
         {name: tuple(values) for name, values in form.variables.items()},
@@ -224,10 +227,30 @@ def error_to_json(error: HapteraError) -> dict[str, Any]:
     return _built(ErrorAnswer(Fault(_cut(error.where or MODULE), _cut(text))))
 
 
-def _misshapen(told: str) -> HapteraError:
+def _misshapen(told: str, data: object) -> HapteraError:
     found = _PLACE.fullmatch(told)
     text, place = (told, "") if found is None else found.groups()
+    before, some_key, after = place.partition(_SOME_KEY)
+    if some_key:
+        place = f"{before}[{_key(before, data)!r}]{after}"
     return HapteraError(text, where=f"{MODULE}{place}")
+
+
+def _key(path: str, data: Any) -> str:
+    """The key, in the object at this path, of the first value that has another form."""
+    steps = [name or int(number) for name, number in _STEP.findall(path)]
+    for one in steps:
+        data = data[one]
+    for key, value in data.items():
+        alone: object = {key: value}
+        for one in reversed(steps):
+            alone = [alone] if isinstance(one, int) else {one: alone}
+        try:
+            msgspec.convert(alone, ProblemForm)
+        except msgspec.ValidationError as error:
+            if _SOME_KEY in str(error):  # And not what is only left out here.
+                return str(key)
+    raise AssertionError(f"a value at {path} has another form")
 
 
 def _check_size(form: ProblemForm) -> None:

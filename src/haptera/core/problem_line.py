@@ -29,6 +29,9 @@ PROBLEM_BYTES_MAX: Final = 1_048_576
 # moves in each state that it goes on from: where there are many, it gives up sooner.
 EXPANSIONS_PROBLEM_MAX: Final = 20_000
 TRIES_MAX: Final = 4_000_000
+# To say all that there is to say of an answer takes a search for each of its parts: some ten
+# seconds are enough.
+WORK_EXPLAINING_MAX: Final = 50_000_000
 
 
 class Outcome(StrEnum):
@@ -49,9 +52,16 @@ def answer_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
     return _answered(line, lambda _asked, _found: {})
 
 
-def explained_line(line: bytes) -> tuple[Outcome, dict[str, Any]]:
+def explained_line(
+    line: bytes, *, work: int = WORK_EXPLAINING_MAX
+) -> tuple[Outcome, dict[str, Any]]:
     """As `answer_line`; each answer also says what there is to say of it, as `explained`."""
-    return _answered(line, lambda one, found: {"explained": explained_to_json(explain(one, found))})
+
+    def told(one: Asked, found: Chain | NoChain) -> dict[str, Any]:
+        one.allowance.work = work
+        return {"explained": explained_to_json(explain(one, found))}
+
+    return _answered(line, told)
 
 
 def _answered(
