@@ -34,11 +34,11 @@ class Way:
     met: tuple[Breach, ...]
 
     def told(self, domain: Domain) -> list[str]:
-        """Each hurdle in words, in the order in which they are met."""
+        """Each hurdle in words, in the order in which they are met last."""
         by_hurdle: dict[Hurdle, list[Breach]] = {}
         for one in self.met:
             if one.hurdle in self.hurdles:
-                by_hurdle.setdefault(one.hurdle, []).append(one)
+                by_hurdle[one.hurdle] = [*by_hurdle.pop(one.hurdle, ()), one]
         return [told(domain, some) for some in by_hurdle.values()]
 
 
