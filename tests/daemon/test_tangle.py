@@ -51,9 +51,9 @@ pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(180)]
 OWN = ModulePlace("m", Context.PARENT, str(ROOT), "tests.daemon.tangle_module:module")
 TANGLED = EntityId("k", "tangled", None)
 NODE = node_id("n1")
-HELLO_MS = 500
+HELLO_MS = 300
 # A search that is over before so many hellos have come shows nothing.
-HELLOS_MIN = 4
+HELLOS_MIN = 3
 # A search that lets all else go first.
 PLAN_WITHIN_S = 120
 # After so many hellos of its own with none from its parent, a child takes it to be lost.

@@ -16,7 +16,7 @@ from haptera.core.word import Field, Move
 
 # States of variables that are changed together, up to which they are looked at together.
 BLOCK_STATES_MAX: Final = 512
-# Things that must be so at some time for the goal to be met: so many are minded in a state.
+# Things that must be so at some time for the goal to be met: so many are minded.
 LANDMARKS_MAX: Final = 256
 # Work, in moves tried: beginning with a row and a variable, minding a landmark in a state, looking
 # what comes before one for a variable, trying a row in a block, following an edge of a block back.
@@ -103,15 +103,16 @@ class Landmark:
     """Something that must be so at some time: that variables of a block have no bad bit.
 
     While one is set, what clears it is yet to come. `ahead` remembers, for states of the block,
-    what that costs it at the least, and which landmarks come before.
+    what that costs it at the least, and the bits of the landmarks that come before.
     """
 
+    bit: int
     block: Block
     fields: tuple[Field, ...]
     bad: int
     whole: int
     costs: dict[int, float] = default(default_factory=dict)
-    ahead: dict[int, tuple[float, tuple["Landmark", ...]]] = default(default_factory=dict)
+    ahead: dict[int, tuple[float, int]] = default(default_factory=dict)
 
     def cost(self, state: int, allowance: Allowance) -> float:
         """What it costs the block at the least to get there from one of its states."""
@@ -143,8 +144,9 @@ class Estimate:
         self._scope = scope
         self._grounds = {one.variable: one for one in scope.grounds}
         self._blocks: dict[Field, Block] = {}
-        self.marks: dict[int, Landmark] = {}
-        self.ends: tuple[Landmark, ...] = ()
+        self._marks: dict[int, Landmark] = {}
+        self._by_bit: dict[int, tuple[Landmark, int, int, dict[int, tuple[float, int]]]] = {}
+        self.ends = 0
 
     def _begin(self, allowance: Allowance) -> bool:
         """Part the scope in blocks, if that can be afforded."""
@@ -154,46 +156,57 @@ class Estimate:
         self._blocks = {field: block for block in _blocks(scope) for field in block.fields}
         ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
         ends += [(field,) for field in scope.fields]
-        marks = (self._mark(fields, _whole(fields) & ~scope.allowed) for fields in ends)
-        self.ends = tuple(dict.fromkeys(mark for mark in marks if mark.bad))
+        bads = ((fields, _whole(fields) & ~scope.allowed) for fields in ends)
+        self.ends = reduce(or_, (self._mark(fields, bad) for fields, bad in bads if bad), 0)
         return True
 
     def __call__(self, state: int, allowance: Allowance) -> float:
         if not self._blocks and not self._begin(allowance):
             return 0
         farthest: dict[int, float] = {}
-        marks = [mark for mark in self.ends if state & mark.bad]
-        minded = set(marks)
-        for mark in marks:  # It grows on the way.
-            if allowance.work <= 0:
-                break
-            here, whole = state & mark.whole, mark.whole
-            cost, first = mark.ahead.get(here) or self.ahead(mark, here, allowance)
+        left = minded = self.ends if allowance.work > 0 else 0
+        while left:
+            bit = left & -left
+            left ^= bit
+            mark, bad, whole, ahead = self._by_bit[bit]
+            if not state & bad:
+                continue
+            here = state & whole
+            cost, before = ahead.get(here) or self.ahead(mark, here, allowance)
             if cost > farthest.get(whole, 0):
                 farthest[whole] = cost
-            for one in first:
-                if state & one.bad and one not in minded and len(marks) < LANDMARKS_MAX:
-                    minded.add(one)
-                    marks.append(one)
-        allowance.spend(MINDING * len(marks))
+            before &= ~minded
+            left |= before
+            minded |= before
+        allowance.spend(MINDING * minded.bit_count())
         return sum(farthest.values())
 
-    def _mark(self, fields: tuple[Field, ...], bad: int) -> Landmark:
-        block = self._blocks[fields[0]]
-        return self.marks.setdefault(bad, Landmark(block, fields, bad, block.whole))
+    def landmarks(self) -> Iterator[Landmark]:
+        """Those that were met so far, the goal's own first."""
+        return iter(self._marks.values())
 
-    def ahead(
-        self, mark: Landmark, state: int, allowance: Allowance
-    ) -> tuple[float, tuple[Landmark, ...]]:
-        """What a mark costs, and the marks before it; nothing where that cannot be afforded."""
-        allowance.spend(LOOKING * len(self._scope.fields))
-        cost, first = mark.cost(state, allowance), []
+    def ahead(self, mark: Landmark, state: int, allowance: Allowance) -> tuple[float, int]:
+        """What a mark costs, and the bits of those before it; nothing if that is too much work."""
         if allowance.work <= 0:
-            return 0, ()
+            return 0, 0
+        allowance.spend(LOOKING * len(self._scope.fields))
+        cost, before = mark.cost(state, allowance), 0
+        if allowance.work <= 0:
+            return 0, 0
         if len(mark.fields) == 1:
-            first = [self._mark((one,), bad) for one, bad in self._first(mark, state)]
-        ahead = mark.ahead[state] = cost, tuple(dict.fromkeys(first))
+            first = self._first(mark, state)
+            before = reduce(or_, (self._mark((one,), bad) for one, bad in first), 0)
+        ahead = mark.ahead[state] = cost, before
         return ahead
+
+    def _mark(self, fields: tuple[Field, ...], bad: int) -> int:
+        """The bit of a landmark; none where no more of them are minded."""
+        if bad not in self._marks and len(self._marks) < LANDMARKS_MAX:
+            block = self._blocks[fields[0]]
+            mark = Landmark(1 << len(self._marks), block, fields, bad, block.whole)
+            self._marks[bad] = mark
+            self._by_bit[mark.bit] = mark, bad, mark.whole, mark.ahead
+        return self._marks[bad].bit if bad in self._marks else 0
 
     def _first(self, mark: Landmark, state: int) -> Iterator[tuple[Field, int]]:
         """Bits of other variables that must be gone by the time that the mark is met.

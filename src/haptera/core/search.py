@@ -1,6 +1,6 @@
 """The cheapest way from a state to a goal: always go on from where it seems shortest."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -15,6 +15,8 @@ COMING: Final = 15
 # States that a first try, which trusts the bound, may find to lead nowhere.
 DEAD_ENDS_MAX: Final = 16
 
+# Where a move leads, what it costs, and the move.
+Way = tuple[int, int, Move]
 # What is left to pay from a state, at the least; with an allowance that is spent, anything less.
 Bound = Callable[[int, Allowance], float]
 
@@ -89,6 +91,7 @@ class Search:
         self._barred = barred
         self._costs: dict[int, int] = {self._root: 0}
         self._bounds: dict[int, float] = {}
+        self._ways: dict[int, list[Way]] = {}
         self._expanded = 0
 
     def straight(self) -> Route | None:
@@ -99,44 +102,48 @@ class Search:
 
     def best(self) -> Found:
         """Always go on from the state that promises most."""
+        costs, bounds = self._costs, self._bounds
         queue = [(self._left(self._root), 0, self._root)]
-        onward: dict[int, list[int]] = {}
+        order: list[int] = []
         while queue and queue[0][0] < UNREACHED:
             _, paid, state = heappop(queue)
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
-            if cost > self._costs[state]:
+            if cost > costs[state]:
                 continue
             if self._allowance.is_spent:
                 return Spent(self._expanded)
             self._expanded += 1
-            self._allowance.spend(len(self._scope.rows), states=1)
+            self._allowance.spend(0, states=1)
             if self._met(state):
-                self._hindsight(onward)
+                self._hindsight(order)
                 moves = self._first(cost, self._states_max)
                 if moves is None:
                     return Spent(self._expanded)
                 return Route(moves, cost, self._expanded)
-            onward[state] = []
-            for after, more, _ in self._after(state, cost):
-                self._allowance.spend(COMING)
-                known = self._costs.get(after, UNREACHED)
-                if cost + more <= known:
-                    onward[state].append(after)
-                if cost + more < known:
-                    self._costs[after] = cost + more
-                    heappush(queue, (cost + more + self._left(after), -cost - more, after))
+            order.append(state)
+            for after, more, _ in self._onward(state):
+                come = cost + more
+                if come < costs.get(after, UNREACHED):
+                    costs[after] = come
+                    left = bounds[after] if after in bounds else self._left(after)
+                    heappush(queue, (come + left, -come, after))
         return Walled(tuple(self._costs), self._expanded)
 
-    def _hindsight(self, onward: dict[int, list[int]]) -> None:
+    def _hindsight(self, order: list[int]) -> None:
         """Raise the bounds of states by what is known of those that come next.
 
-        States are in the order in which they were gone on from, so the last are looked at first.
-        What was come to more cheaply another way is on no cheapest route, and is not in `onward`.
+        They are in the order in which they were gone on from, so the last are looked at first. What
+        was come to more cheaply another way is on no cheapest route, and does not count.
         """
         costs, bounds = self._costs, self._bounds
-        for state in reversed(onward):
-            ahead = [costs[after] + bounds[after] for after in onward[state]]
-            bounds[state] = max(bounds[state], min(ahead, default=UNREACHED) - costs[state])
+        for state in reversed(order):
+            cost = costs[state]
+            ahead = [
+                more + bounds[after]
+                for after, more, _ in self._ways[state]
+                if costs[after] == cost + more
+            ]
+            bounds[state] = max(bounds[state], min(ahead, default=UNREACHED))
 
     def _first(self, cost: int, dead_ends_max: int) -> tuple[Move, ...] | None:
         """The first of the routes of this cost, where none costs less and there is one.
@@ -145,7 +152,7 @@ class Search:
         """
         vain: dict[int, int] = {}  # From these states it costs more than this.
         moves: list[Move] = []
-        trail = [(self._root, cost, self._after(self._root, 0))]
+        trail = [(self._root, cost, iter(self._onward(self._root)))]
         while trail and len(vain) <= dead_ends_max and self._allowance.work > 0:
             state, left, afters = trail[-1]
             if self._met(state):
@@ -153,12 +160,10 @@ class Search:
                 return tuple(moves)
             for after, more, move in afters:
                 rest = left - more
-                self._allowance.spend(COMING)
                 in_time = cost - rest <= self._costs.get(after, UNREACHED)
                 if in_time and self._left(after) <= rest > vain.get(after, -1):
                     moves.append(move)
-                    self._allowance.spend(len(self._scope.rows))
-                    trail.append((after, rest, self._after(after, cost - rest)))
+                    trail.append((after, rest, iter(self._onward(after))))
                     break
             else:
                 vain[state] = left
@@ -168,12 +173,18 @@ class Search:
         self._expanded += len(vain)
         return None
 
-    def _after(self, state: int, paid: int) -> Iterator[tuple[int, int, Move]]:
-        """The states that come next, what they cost, and by which move: at first by none barred."""
-        for _, keep, put, cost, upsets, move in self._scope.openings.rows(state):
-            if paid or move.part.path not in self._barred:
-                after = state & keep | put
-                yield strip(after, upsets) if upsets else after, cost, move
+    def _onward(self, state: int) -> list[Way]:
+        """The ways on from a state, worked out once; from the root by nothing barred."""
+        if state not in self._ways:
+            rows = self._scope.openings.rows(state)
+            if state == self._root and self._barred:
+                rows = [row for row in rows if row[-1].part.path not in self._barred]
+            self._ways[state] = [
+                (strip(state & keep | put, upsets) if upsets else state & keep | put, cost, move)
+                for _, keep, put, cost, upsets, move in rows
+            ]
+            self._allowance.spend(len(self._scope.rows) + COMING * len(rows))
+        return self._ways[state]
 
     def _met(self, state: int) -> bool:
         return state & self._scope.wanted == self._scope.wanted

@@ -16,7 +16,7 @@ from haptera.model.effects import Search
 from haptera.model.events import Searched
 
 # Where nothing waits: states that one search goes on from, and moves that it tries in them. What
-# is kept of a state takes some 320 bytes, and no move leads to more than one.
+# is kept of a state takes some 500 bytes, and no move leads to more than one.
 EXPANSIONS_APART_MAX: Final = 100_000
 TRIES_APART_MAX: Final = 10_000_000
 

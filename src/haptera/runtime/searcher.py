@@ -23,7 +23,7 @@ from haptera.runtime.process import log_of
 from haptera.runtime.search_frames import search_frame, searched_of
 
 # The whole of a worker's address space, Python and all (some 40 MiB). Each state that a search
-# comes to takes some 320 bytes.
+# comes to takes some 500 bytes.
 MEMORY_BYTES_MAX: Final = 512 << 20
 # What a worker may print; it has nothing to say but why it dies.
 OUTPUT_BYTES_MAX: Final = 64 << 10

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import Final
 
@@ -31,18 +32,17 @@ class Bounds:
     """
 
     def __init__(self, packing: Packing, estimate: Estimate) -> None:
-        marks = dict.fromkeys([*estimate.ends, *estimate.marks.values()])
         blocks: dict[Block, list[Landmark]] = {}
-        for mark in list(marks)[:MINDED_MAX]:
+        for mark in islice(estimate.landmarks(), MINDED_MAX):
             blocks.setdefault(mark.block, []).append(mark)
         each = (mark for marks in blocks.values() for mark in marks)
-        numbers = {mark: number for number, mark in enumerate(each)}
+        numbers = {mark.bit: number for number, mark in enumerate(each)}
         ask = _Asking(estimate, numbers)
         self._blocks = [
             _BlockTables([one for one in packing.digits if one.field in block.fields], some, ask)
             for block, some in blocks.items()
         ]
-        self._ends = np.uint64(sum(1 << numbers[mark] for mark in estimate.ends if mark in numbers))
+        self._ends = np.uint64(ask.numbered(estimate.ends))
 
     def __call__(self, states: Packed) -> Costs:
         here = [(block, block.standing(states)) for block in self._blocks]
@@ -61,15 +61,19 @@ class Bounds:
 
 @dataclass(frozen=True)
 class _Asking:
-    """What is asked of the estimate: its landmarks by numbers."""
+    """What is asked of the estimate: its landmarks, each of which is a bit, by numbers."""
 
     estimate: Estimate
-    numbers: Mapping[Landmark, int]
+    numbers: Mapping[int, int]
 
     def ahead(self, mark: Landmark, state: int) -> tuple[float, int]:
         """What a landmark costs from a state of its block, and a bit for each that comes before."""
         cost, before = self.estimate.ahead(mark, state, Allowance())
-        return cost, sum(1 << self.numbers[one] for one in before if one in self.numbers)
+        return cost, self.numbered(before)
+
+    def numbered(self, bits: int) -> int:
+        """The same landmarks by numbers, without those that have none."""
+        return sum(1 << number for bit, number in self.numbers.items() if bit & bits)
 
 
 class _BlockTables:
@@ -81,7 +85,7 @@ class _BlockTables:
         states = dict(_states(digits))
         self.unmet = np.zeros(1 << bits, np.uint64)
         for place, state in states.items():
-            self.unmet[place] = sum(1 << ask.numbers[one] for one in marks if state & one.bad)
+            self.unmet[place] = sum(1 << ask.numbers[one.bit] for one in marks if state & one.bad)
         some = max(1, TABLE_BITS_MAX - bits)
         each = (marks[first : first + some] for first in range(0, len(marks), some))
         self.tables = [_Table(few, states, bits, ask) for few in each]
@@ -104,7 +108,7 @@ class _Table:
         self._marks = marks
         self._states = states
         self._ask = ask
-        self._first, self._count = np.uint64(ask.numbers[marks[0]]), np.uint64(len(marks))
+        self._first, self._count = np.uint64(ask.numbers[marks[0].bit]), np.uint64(len(marks))
         self._costs = np.full(1 << bits + len(marks), -1, np.int32)
         self._firsts = np.zeros(1 << bits + len(marks), np.uint64)
 

@@ -19,8 +19,9 @@ from haptera.core.scope import Scope
 from haptera.core.search import Found, Route, Spent, Walled
 from haptera.core.word import Move
 
-# Here a state takes a quarter of the time and memory that it takes a plain search.
-STATES_FOR_ONE: Final = 4
+# Of the states that promise as much as the goal costs a plain search goes on from few, a sweep from
+# all: in all from so many times as many at the most.
+LAST_MAX: Final = 4
 # States that are gone on from together: what is worked out on the way takes some 2 kB each.
 TOGETHER_MAX: Final = 16_384
 
@@ -52,15 +53,21 @@ class Sweep:
         self._promise(root)
 
     def best(self, allowance: Allowance) -> Found:
-        """Go on from all states that promise most, until all that meet the goal so are found."""
+        """Go on from all states that promise most, until all that meet the goal so are found.
+
+        What promises less than the goal costs is gone on from by a plain search too: so many states
+        the allowance is for, that both may prove the same.
+        """
+        given = allowance.states
         while self._promising:
+            allowance.states = given - self._expanded
             least, goals = min(self._promising), list[Numbers]()
             for numbers in self._due(least):
-                if allowance.is_spent:
+                if allowance.is_spent or self._expanded > LAST_MAX * given:
+                    allowance.states = 0
                     return Spent(self._expanded)
                 self._expanded += len(numbers)
                 allowance.spend(len(numbers) * len(self._scope.rows))
-                allowance.spend(0, max(1, len(numbers) // STATES_FOR_ONE))
                 met = self._packing.meeting(self._census.states(numbers))
                 goals.append(numbers[met])
                 self._go_on(numbers[~met])
