@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from graphlib import TopologicalSorter
 from operator import or_
 from typing import TypeVar
@@ -16,7 +16,7 @@ Fields = Mapping[str, Field]
 AnyPart = TypeVar("AnyPart", Look, Step)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Domain:
     """What a class of entities can know and do. States are words, always stripped.
 
@@ -72,7 +72,7 @@ class Domain:
         wanted = self.wanted(goal)
         return state & wanted == wanted
 
-    @property
+    @cached_property
     def touched(self) -> int:
         """The bits that a search sets at its root for the variables whose memory it trusts."""
         return _union(field.touched for field in self.fields.values())

@@ -76,7 +76,9 @@ def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tupl
         yield doubting, doubtful
 
 
-def chain_of(domain: Domain, root: int, moves: Sequence[Move], expanded: int) -> Chain:
+def chain_of(
+    domain: Domain, root: int, moves: Sequence[Move], expanded: int, *, optimal: bool
+) -> Chain:
     """The chain that these moves make from a root, where each can be made in its turn."""
     state = root
     links: list[Link] = []
@@ -87,13 +89,15 @@ def chain_of(domain: Domain, root: int, moves: Sequence[Move], expanded: int) ->
         states.append(_known(domain, states[-1], before ^ state, state))
     cost = sum(move.part.cost for move in moves)
     doubts = root & domain.touched != domain.touched
-    return Chain(tuple(links), tuple(states), cost, optimal=True, doubts=doubts, expanded=expanded)
+    return Chain(
+        tuple(links), tuple(states), cost, optimal=optimal, doubts=doubts, expanded=expanded
+    )
 
 
 def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
     if isinstance(found, Spent):
         return NoChain(gave_up(expanded), expanded)
-    return replace(chain_of(domain, root, found.moves, expanded), optimal=found.optimal)
+    return chain_of(domain, root, found.moves, expanded, optimal=found.optimal)
 
 
 def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> dict[str, str]:

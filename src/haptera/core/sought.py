@@ -1,7 +1,7 @@
 """What a chain is sought for: whole, for a worker to answer, and its answer put together again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.allowance import Allowance
@@ -97,7 +97,7 @@ def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None
     if told.optimal and not one.barred:
         memory = Memory.DOUBTED if told.doubts else Memory.TRUSTED
         factors_of(domain, dict(one.goal), memory).keep(root, trail.moves)
-    return replace(chain_of(domain, root, trail.moves, told.expanded), optimal=told.optimal)
+    return chain_of(domain, root, trail.moves, told.expanded, optimal=told.optimal)
 
 
 def _told(chain: Chain) -> ToldChain:

@@ -48,9 +48,10 @@ class Sweep:
         self._promising: dict[int, list[Numbers]] = {}
         self._ways: list[Ways] = []
         self._expanded = 0
-        root = self._numbered(self._packing.pack(start & scope.within))
-        self._costs[root] = 0
-        self._promise(root)
+        self._root = start & scope.within
+        first = self._numbered(self._packing.pack(self._root))
+        self._costs[first] = 0
+        self._promise(first)
 
     def best(self, allowance: Allowance) -> Found:
         """Go on from all states that promise most, until all that meet the goal so are found.
@@ -73,7 +74,7 @@ class Sweep:
                 self._go_on(numbers[~met])
             if any(map(len, goals)):
                 return Route(self._first(np.concatenate(goals)), least, self._expanded)
-        return Walled((), self._expanded)
+        return Walled((self._root,), self._expanded)
 
     def _due(self, promise: int) -> Iterator[Numbers]:
         """The states that promise so much, those too that are come to meanwhile, each once."""
