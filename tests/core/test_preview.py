@@ -29,7 +29,7 @@ from haptera.core.usual import Usual
 from haptera.core.word import Field
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
-from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import Search, Show
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -99,7 +99,7 @@ def previewed(
 ) -> Plan:
     """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
-    proposals = Proposals(table, KINDS, Policies(table, catalog))
+    proposals = Proposals(table, catalog, Policies(table, catalog))
     searches = Searches(SIDE, timers)
     freezes = Freezes(SIDE, table, timers, proposals)
     freezes.set_clock(wall_offset_ns)
@@ -269,7 +269,9 @@ def test_changes_that_cannot_be_meant_are_refused() -> None:
     engine = parent(stored(desired={}))
     told(engine, S, Ticked())
     lost = (SetDesired(OTHER, "power", "on", "site"),)
-    assert told(engine, S, Considered(5, lost)) == [Show(5, None, "node:n02 is not declared")]
+    assert told(engine, S, Considered(5, lost)) == [
+        Show(5, None, "node:n02 is not declared", Cause.INVALID)
+    ]
 
 
 def test_what_workers_plan_is_waited_for_and_shown_together() -> None:
@@ -482,7 +484,7 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_drafted_anew() -> None:
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
     timers, turn = Timers(), Turn(2 * S)
-    proposals = Proposals(table, KINDS, Policies(table, CATALOG))
+    proposals = Proposals(table, CATALOG, Policies(table, CATALOG))
     freezes = Freezes(SIDE, table, timers, proposals)
     grounds = Grounds(table, CATALOG, Usual(), freezes, lambda _: None)
     previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)

@@ -38,7 +38,7 @@ def test_what_names_no_secret_is_refused(text):
     [
         ('{"a": {"secret": "x", "more": 1}}', "a secret is named alone"),
         ('{"a": [{"secret": 7}]}', "a secret is named alone"),
-        ('{"a": {"secret": "file:x"}}', "'file:x' names no secret"),
+        ('{"a": {"secret": "file:x"}}', "settings: this names no secret"),
         ('{"secret": "x"}', "settings as a whole are no secret"),
     ],
 )

@@ -29,6 +29,8 @@ BULK_BODY_BYTES_MAX: Final = 8 << 20
 PATCHES_AT_ONCE: Final = 200
 # How many errors are told where nothing is done for them.
 ERRORS_MAX: Final = 20
+# For these it is some patch that is at fault, not all of them together.
+_OF_ONE: Final = (Cause.INVALID, Cause.OPEN_SECRET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ class _Batch:
             if whole:
                 raise
             left = [number for number in numbers if number not in found]
-            invalid = isinstance(error, WriteError) and error.cause is Cause.INVALID
-            if invalid and len(left) > 1:
+            at_fault = isinstance(error, WriteError) and error.cause in _OF_ONE
+            if at_fault and len(left) > 1:
                 for half in (left[: len(left) // 2], left[len(left) // 2 :]):
                     await self._settle(half, author, whole=False)
             else:

@@ -16,6 +16,7 @@ from haptera.runtime.writing import WriteError
 
 _UNWRITTEN: Final = {
     Cause.INVALID: HTTPStatus.CONFLICT,
+    Cause.OPEN_SECRET: HTTPStatus.UNPROCESSABLE_ENTITY,
     Cause.STALE: HTTPStatus.PRECONDITION_FAILED,
     Cause.STORAGE: HTTPStatus.INSUFFICIENT_STORAGE,
 }

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 
 import click
 import msgspec
@@ -10,9 +11,14 @@ from haptera.api.shapes import Told
 from haptera.cli.main import REFUSED
 from haptera.cli.printing import Format, entities_option, print_data, print_entities, print_error
 from haptera.cli.sites import OF_A_LAB, files_argument, site_constants, site_files
+from haptera.cli.words import printable
+from haptera.config.settings import check_secrets, settings_of
 from haptera.config.site import Site, parse_site
 from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError, InputError
+from haptera.model.parts import Manifest
+from haptera.modules import load
+from haptera.runtime.described import described
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -34,6 +40,9 @@ def site() -> None:
 @entities_option
 def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
     r"""Say all that is wrong with a site's files, each with its line and column.
+
+    Of modules of a site's own that are given settings a process is run, which tells which of these
+    are secrets: what is one must be named here only, as {secret: NAME}.
 
     FILE is a path, a folder of files, or - for standard input. Exits with 1 where anything is
     wrong.
@@ -87,10 +96,24 @@ def plural(kind: str) -> str:
 def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
     constants = site_constants(files, OF_A_LAB if for_lab else {})
     found = parse_site(site_files(files), constants)
+    check_secrets(found, _told(found))
     if for_lab:
         nodes = [one for one in found.entities if one.entity.kind == "node"]
         lab_nodes({one.entity.name: one.attributes for one in nodes}, found.lab)
     return found
+
+
+def _told(site: Site) -> Iterator[Manifest]:
+    """What its modules declare, as far as that is found out here: the parent asks all of them."""
+    yield from (load(name).manifest() for name in site.modules)
+    given = {entity.entity.name for entity, _ in settings_of(site)}
+    for one in site.own:
+        if one.name in given:
+            try:
+                yield from described([one])
+            except HapteraError as error:
+                text = f"which settings of {one.name} are secrets is not known here: {error.what}"
+                click.secho(f"warning: {printable(text)}", err=True, fg="yellow")
 
 
 def _print_wrong(error: HapteraError, output: str) -> None:

@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
-
+from haptera.config.settings import settings_of
 from haptera.config.site import Site, SiteEntity
 from haptera.kinds import module
 from haptera.model.deprecated import DECLARE_SETTINGS, UNDECLARED_SETTINGS
 from haptera.model.desirable import nearest
 from haptera.model.finding import Finding, Rule
 from haptera.model.parts import Manifest, Setting, SettingType
-from haptera.model.secrets import SECRET
+from haptera.model.secrets import SECRET_DO, is_reference, open_secrets
 
 _TYPES: Mapping[SettingType, tuple[type, ...]] = {
     SettingType.TEXT: (str,),
@@ -26,14 +25,9 @@ def lint_settings(
 ) -> Iterator[tuple[Finding, SiteEntity]]:
     """Each fault, told of the first entity of the module that has these settings."""
     by_name = {one.name: one for one in manifests}
-    seen: set[tuple[str, str]] = set()
-    for entity in site.entities:
-        name, text = entity.entity.name, str(entity.desired.get(module.settings.name, ""))
-        ours = entity.entity.kind == module.kind.name and name in by_name
-        if ours and text and (name, text) not in seen:
-            seen.add((name, text))
-            given = msgspec.json.decode(text, type=dict[str, Any])
-            for finding in _findings(by_name[name], given, str(entity.entity)):
+    for entity, given in settings_of(site):
+        if (manifest := by_name.get(entity.entity.name)) is not None:
+            for finding in _findings(manifest, given, str(entity.entity)):
                 yield finding, entity
 
 
@@ -55,27 +49,21 @@ def _findings(manifest: Manifest, given: Mapping[str, Any], place: str) -> Itera
             if one.required:
                 text = f"{manifest.name} needs the setting {one.name!r}"
                 yield found(Rule.WRONG_SETTING, text, f"give it: {one}")
+        elif one.name in open_secrets([one], given):
+            text = f"the setting {one.name!r} of {manifest.name} is a secret, and stands here"
+            yield found(Rule.OPEN_SECRET, text, SECRET_DO)
         elif not _fits(one, given[one.name]):
             text = f"the setting {one.name!r} of {manifest.name} is no {one.type}"
             yield found(Rule.WRONG_SETTING, text, f"write one: {one}")
-        elif one.secret and not _is_reference(given[one.name]):
-            text = f"the setting {one.name!r} of {manifest.name} is a secret, and stands here"
-            yield found(
-                Rule.OPEN_SECRET, text, f"write {{{SECRET}: NAME}}; haptera secret set NAME"
-            )
 
 
 def _fits(setting: Setting, value: object) -> bool:
     if setting.type is SettingType.ANY or (value is None and not setting.required):
         return True
-    if _is_reference(value):
+    if is_reference(value):
         return setting.type is SettingType.TEXT
     # To Python true is a number, too.
     is_boolean = isinstance(value, bool)
     if is_boolean or setting.type is SettingType.BOOLEAN:
         return is_boolean and setting.type is SettingType.BOOLEAN
     return isinstance(value, _TYPES[setting.type])
-
-
-def _is_reference(value: object) -> bool:
-    return isinstance(value, dict) and SECRET in value

@@ -7,7 +7,17 @@ from typing import Final
 
 import msgspec
 
-from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, entries_of, leaf, plain_data
+from haptera.config.tree import (
+    Branch,
+    Errors,
+    Leaf,
+    Place,
+    Series,
+    Tree,
+    entries_of,
+    leaf,
+    plain_data,
+)
 from haptera.config.values import Entries, Value
 from haptera.kinds import module
 from haptera.kinds.brought import MODULES_GROUP, brought, the_one
@@ -167,6 +177,15 @@ def read_terms(tree: Tree, errors: Errors) -> Entries:
             name, value = _datum(key.text, plain_data(inner))
             found.append((Leaf(name, quoted=key.quoted, place=key.place), value))
     return tuple(found)
+
+
+def setting_places(tree: Tree) -> Iterator[tuple[Place, Mapping[str, Place]]]:
+    """Where each setting stands, by the place of the key `settings` that it is below."""
+    for key, inner in tree.entries if isinstance(tree, Branch) else ():
+        if key.text == module.settings.name and isinstance(inner, Branch):
+            yield key.place, {name.text: name.place for name, _ in inner.entries}
+        else:
+            yield from setting_places(inner)
 
 
 def _entries(tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Tree | None]]:

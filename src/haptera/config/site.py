@@ -13,13 +13,14 @@ from haptera.config.controllers import read_controllers
 from haptera.config.groups import read_groups
 from haptera.config.lab import read_lab
 from haptera.config.layers import Known, read_layer, read_profiles
-from haptera.config.modules import read_modules
+from haptera.config.modules import read_modules, setting_places
 from haptera.config.nodes import Nodes
 from haptera.config.rules import BUDGETS, POLICIES, There, read_rules
 from haptera.config.sources import gather
 from haptera.config.tree import Branch, Errors, Place, Tree, leaf
 from haptera.config.wanted import Desired, Places, Wanted, read_services
 from haptera.config.whole import read_whole
+from haptera.kinds import module
 from haptera.model.entity import EntityId, check_name, node_id
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.places import ModulePlace
@@ -28,6 +29,8 @@ KEYS: Final = (
     *("cluster", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
     *("desired", "policies", "budgets", "modules", "controllers", "lab"),
 )
+# Where modules are given settings.
+_WITH_SETTINGS: Final = ("defaults", "profiles", "modules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class SiteEntity:
 class Site:
     """A whole site; `entities` hold the rules last, `lab` is for the lab to read.
 
-    `modules` are those that come with haptera, `own` the others.
+    `modules` are those that come with haptera, `own` the others. `settings` tells where each
+    setting of these stands, by the place of the key above it.
     """
 
     cluster: str
@@ -53,6 +57,12 @@ class Site:
     lab: Mapping[str, object]
     controllers: tuple[ControllerPlace, ...] = ()
     own: tuple[ModulePlace, ...] = ()
+    settings: Mapping[Place, Mapping[str, Place]] = field(default_factory=dict, compare=False)
+
+    def place_of(self, entity: SiteEntity, setting: str) -> Place:
+        """Where a module is given a setting."""
+        place = entity.places[module.settings.name]
+        return self.settings.get(place, {}).get(setting, place)
 
 
 def load_site(path: Path, constants: Mapping[str, str]) -> Site:
@@ -104,6 +114,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
         own=modules.own,
         controllers=read_controllers(said("controllers"), folder, modules.names, errors),
         lab=read_lab(said("lab"), nodes, errors),
+        settings=dict(one for key in _WITH_SETTINGS for one in setting_places(said(key))),
     )
     errors.check()
     return site

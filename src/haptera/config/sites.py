@@ -1,28 +1,34 @@
 """What the API asks of site files: what they change, how they differ, what there is as one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from haptera.api.shapes import DifferenceView, SiteFile
 from haptera.config.changes import changes
 from haptera.config.difference import difference
 from haptera.config.export import Places, export
+from haptera.config.settings import check_secrets
 from haptera.config.site import Site, parse_site
 from haptera.core.owned import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.errors import ConflictError
+from haptera.model.parts import Manifest
 from haptera.runtime.controllers import ControllerPlace
 from haptera.runtime.places import ModulePlace
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of one cluster, with the modules and controllers that its parent started with."""
+    """The sites of one cluster, with the modules and controllers that its parent started with.
+
+    `manifests` tells what these declare by now.
+    """
 
     cluster: str
     modules: tuple[str, ...] = ()
     controllers: tuple[ControllerPlace, ...] = ()
     own: tuple[ModulePlace, ...] = ()
+    manifests: Callable[[], Iterable[Manifest]] = tuple
 
     def changes(
         self,
@@ -64,4 +70,5 @@ class Sites:
                 where=files[0].name,
                 do="apply it to its own cluster, or correct its name",
             )
+        check_secrets(site, self.manifests())
         return site

@@ -88,7 +88,7 @@ class Engine:
         self.supervisor = Supervisor(catalog.modules(side.context), side, self.table, self.timers)
         self.calls = Calls(self.timers, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
-        self.proposals = Proposals(self.table, catalog.kinds, policies)
+        self.proposals = Proposals(self.table, catalog, policies)
         supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
         self.looks = Looks(side, timers, calls, supervisor, policies, near.incarnation, near.usual)
         self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)

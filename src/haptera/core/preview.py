@@ -52,7 +52,7 @@ class Previews:
 
     def consider(self, turn: Turn, event: Considered) -> None:
         if problem := self._proposals.problem(event.changes):
-            turn.effects.append(Show(event.ticket, None, problem))
+            turn.effects.append(Show(event.ticket, None, *problem))
             return
         within = PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0
         drafting = self._drafting(event.changes)

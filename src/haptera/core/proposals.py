@@ -1,12 +1,17 @@
 """Changes of desired state on their way to be durable: nothing counts before it is written."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
+from typing import Any, Final
 
+import msgspec
+
+from haptera.core.catalog import Catalog
 from haptera.core.policies import Policies
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
+from haptera.kinds import module
 from haptera.model.changes import (
     Author,
     Cause,
@@ -22,7 +27,9 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Proposed, Unwritten
 from haptera.model.intent import Intent
-from haptera.model.schema import Kind
+from haptera.model.secrets import SECRET_DO, open_secrets
+
+_MODULE: Final = module.kind.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,10 @@ class _Writing:
 class Proposals:
     """Writes under way by ticket: proposals of people and programs, and intents of entities."""
 
-    def __init__(self, table: Table, kinds: Mapping[str, Kind], policies: Policies) -> None:
+    def __init__(self, table: Table, catalog: Catalog, policies: Policies) -> None:
         self._table = table
-        self._kinds = kinds
+        self._catalog = catalog
+        self._kinds = catalog.kinds
         self._policies = policies
         self._tickets = count(1)
         self._writing: dict[int, _Writing] = {}
@@ -58,14 +66,18 @@ class Proposals:
     def propose(self, turn: Turn, event: Proposed) -> None:
         """Have it written, unless it cannot be meant."""
         if problem := self.problem(event.changes):
-            turn.effects.append(Reply(event.ticket, None, problem, Cause.INVALID))
+            turn.effects.append(Reply(event.ticket, None, *problem))
             return
         changes = self._declared(event.changes)
         self._write(turn, _Writing(changes, event.ticket), event.if_revision, event.author)
 
-    def problem(self, changes: tuple[Change, ...]) -> str | None:
+    def problem(self, changes: tuple[Change, ...]) -> tuple[str, Cause] | None:
         """Why these cannot be meant; None where they can."""
-        return self._astray(changes) or self._policies.problem(changes)
+        if problem := self._astray(changes) or self._policies.problem(changes):
+            return problem, Cause.INVALID
+        if problem := self._open(changes):
+            return problem, Cause.OPEN_SECRET
+        return None
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
@@ -133,6 +145,20 @@ class Proposals:
                         return f"{entity} is not declared"
                 case _:
                     return "only desired state can be proposed"
+        return None
+
+    def _open(self, changes: tuple[Change, ...]) -> str | None:
+        """Which secret of a module is in a proposal itself, not by its name."""
+        for change in changes:
+            match change:
+                case SetDesired(entity, module.settings.name, value) if entity.kind == _MODULE:
+                    manifest = self._catalog.manifests.get(entity.name)
+                    declared = () if manifest is None else manifest.settings or ()
+                    given = msgspec.json.decode(str(value), type=dict[str, Any])
+                    for name in open_secrets(declared, given):
+                        return f"{entity}: the setting {name!r} is a secret; {SECRET_DO}"
+                case _:
+                    pass
         return None
 
     def _is_here(self, entity: EntityId, added: Collection[EntityId]) -> bool:

@@ -232,7 +232,7 @@ class EngineBackend:
         shown = await self._answer(ticket, Considered(ticket, changes), PREVIEW_WITHIN_S)
         assert isinstance(shown, Show), "the engine keeps its own time"
         if shown.plan is None:
-            raise refused(shown.refusal)
+            raise refused(shown.refusal, shown.cause or Cause.INVALID)
         return shown.plan
 
     async def _answer(

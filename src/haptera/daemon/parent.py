@@ -167,7 +167,13 @@ class _Parent:
     def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
         self._settings = settings
         self._zygote = zygote
-        self._sites = Sites(settings.name, settings.modules, settings.controllers, settings.own)
+        self._sites = Sites(
+            settings.name,
+            settings.modules,
+            settings.controllers,
+            settings.own,
+            lambda: self._catalog.manifests.values(),
+        )
         self._home = Path(settings.directory)
         self._secrets = Kept(self._home)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1

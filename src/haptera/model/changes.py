@@ -53,6 +53,7 @@ class Cause(StrEnum):
     """Why a write was refused; nothing of it holds."""
 
     INVALID = "invalid"  # it names what is not there, or cannot be
+    OPEN_SECRET = "open secret"  # it has a secret in it that should be named only
     STALE = "stale"  # what is desired has changed since the revision that it was made for
     STORAGE = "storage"  # it could not be made durable: a full disk
 

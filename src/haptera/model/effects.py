@@ -79,6 +79,7 @@ class Show(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     plan: Plan | None
     refusal: str | None = None
+    cause: Cause | None = None
 
 
 class Tell(msgspec.Struct, frozen=True, gc=False):

@@ -57,10 +57,15 @@ def check_name(text: str) -> str:
     Raises:
         HapteraError: it is empty, too long, or has characters that names do not have.
     """
-    if len(text.encode()) > NAME_BYTES_MAX or _NAME.fullmatch(text) is None:
+    if not is_name(text):
         raise HapteraError(
             f"{text!r} is not a name",
             do=f"use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores,"
             " the first and last a letter or a digit",
         )
     return text
+
+
+def is_name(text: str) -> bool:
+    """Whether entities, and what else has a name, could be called so."""
+    return len(text.encode()) <= NAME_BYTES_MAX and _NAME.fullmatch(text) is not None

@@ -114,7 +114,7 @@ RULES: Final[Mapping[Rule, About]] = {
         "A module is given a setting that it does not take, or lacks one that it needs.",
     ),
     Rule.OPEN_SECRET: About(
-        Level.WARNING, "A setting that its module calls a secret stands in the site file."
+        Level.ERROR, "A setting that its module calls a secret stands in the site file."
     ),
     Rule.UNDECLARED_SETTINGS: About(
         Level.WARNING, "A module is given settings, and does not declare which it takes."

@@ -1,15 +1,17 @@
 """References to secrets in settings: `{secret: NAME}`, resolved only where a module is started."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
-from haptera.model.entity import check_name
+from haptera.model.entity import is_name
 from haptera.model.errors import HapteraError
+from haptera.model.parts import Setting
 
 SECRET: Final = "secret"
+SECRET_DO: Final = f"keep it by `haptera secret set NAME`, and write {{{SECRET}: NAME}}"
 _PATH_BYTES_MAX: Final = 256
 
 
@@ -38,15 +40,35 @@ def parse_reference(text: str) -> Reference:
         HapteraError: it names none.
     """
     keeper, colon, rest = text.partition(":")
-    if not colon:
-        return Reference(Keeper.PARENT, check_name(text))
+    if not colon and is_name(text):
+        return Reference(Keeper.PARENT, text)
     if keeper == Keeper.FILE and rest.startswith("/") and len(rest.encode()) <= _PATH_BYTES_MAX:
         return Reference(Keeper.FILE, rest)
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
         return Reference(Keeper.ENVIRONMENT, rest)
-    raise HapteraError(
-        f"{text[:80]!r} names no secret", do="write NAME, file:/PATH or env:VARIABLE"
-    )
+    # It is not quoted: it may be the secret itself.
+    raise HapteraError("this names no secret", do="write NAME, file:/PATH or env:VARIABLE")
+
+
+def open_secrets(declared: Iterable[Setting], given: Mapping[str, object]) -> list[str]:
+    """The settings that are secrets, and are given as they are.
+
+    >>> from haptera.model.parts import Setting
+    >>> open_secrets([Setting("key", secret=True)], {"key": "hunter2", "port": 1})
+    ['key']
+    >>> open_secrets([Setting("key", secret=True)], {"key": {"secret": "bmc"}})
+    []
+    """
+    return [
+        one.name
+        for one in declared
+        if one.secret and given.get(one.name) is not None and not is_reference(given[one.name])
+    ]
+
+
+def is_reference(value: object) -> bool:
+    """Whether it stands for a secret; what it names is checked elsewhere."""
+    return isinstance(value, dict) and SECRET in value
 
 
 def references(settings: Any) -> Iterator[Reference]:
