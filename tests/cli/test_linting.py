@@ -15,7 +15,7 @@ from haptera.core.lint import lint_kinds
 from haptera.kinds import KINDS
 from haptera.model.finding import Finding, Level, Rule
 from haptera.modules import BUNDLED, load
-from tests.docs.lint_schema import FILE
+from tests.docs.answer_schemas import FOLDER, LINT
 from tests.docs.problem_schema import valid_by
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,7 +118,7 @@ def test_nothing_wrong_is_said_so(asked: Asked) -> None:
 def test_json_is_of_the_published_form(asked: Asked) -> None:
     _, out = asked("mine.py", "-o", "json", mine=WARNED)
     told = json.loads(out)
-    assert valid_by(told, FILE, "LintForm")
+    assert valid_by(told, FOLDER / LINT, "LintForm")
     assert told["findings"] == [
         {
             "rule": "may-be-lost",
@@ -319,7 +319,7 @@ def test_findings_of_a_site_are_json_and_sarif_of_the_same_form(
     (tmp_path / "site.yaml").write_text(SITE)
     monkeypatch.chdir(tmp_path)
     told = json.loads(site_asked(capsys, "site.yaml", "-o", "json")[1])
-    assert valid_by(told, FILE, "LintForm")
+    assert valid_by(told, FOLDER / LINT, "LintForm")
     (finding,) = told["findings"]
     assert finding["location"] == {"file": "site.yaml", "line": 5, "column": 12}
     assert (finding["place"], finding["variable"]) == ("node:n[1-2]", "busy")

@@ -10,7 +10,6 @@ from haptera.core.classes import CLASSES_MAX
 from haptera.core.prospects import CHOICES_CLASS_MAX
 from haptera.core.witness import CHOICES_MAX
 from haptera.model.finding import REFUSED, RULES, Level, Rule
-from tests.docs.lint_schema import FILE, text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/lint.md").read_text(encoding="utf-8")
 
@@ -58,8 +57,3 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"more than `{CHOICES_MAX:,}` choices" in PAGE
     assert f"after `{CHOICES_CLASS_MAX:,}` choices" in PAGE
     assert f"more than `{CLASSES_MAX}` classes" in PAGE
-
-
-def test_the_published_schema_is_that_of_the_code() -> None:
-    told = "write it anew: python -m tests.docs.lint_schema"
-    assert FILE.read_text(encoding="utf-8") == text(), told

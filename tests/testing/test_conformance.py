@@ -13,11 +13,14 @@ from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime.places import ModulePlace
 from haptera.testing.conformance import CHECKS, Report, Subject, Verdict, check_module
+from tests.docs.answer_schemas import FOLDER, MODULE_CHECK
+from tests.docs.problem_schema import valid_by
 from tests.liars.modules import WAYS
 
 pytestmark = [pytest.mark.net, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = FOLDER / MODULE_CHECK
 PERL = ROOT / "examples" / "lamp_in_perl" / "lamp.pl"
 # The fault, the check that finds it, and what that saw.
 FAULTS = {
@@ -149,6 +152,8 @@ def test_a_module_in_perl_passes_and_acts_only_where_it_is_asked_to(
 
     assert run([*words[:2], "-o", "json", *words[2:]]) == OK
     told = json.loads(capsys.readouterr().out)
+    assert valid_by(told, SCHEMA, "CheckForm")
+    assert not valid_by(told | {"passed": "all"}, SCHEMA, "CheckForm")
     skipped = [one["name"] for one in told["checks"] if one["verdict"] == "skipped"]
     assert (told["module"], told["failed"], skipped) == (
         "lamp",
@@ -174,6 +179,13 @@ def test_a_command_that_cannot_run_fails_the_first_check_and_nothing_more_is_ask
     assert seen.startswith("failed  begins: it ended: status 1: ")
     assert "lamp: cannot be run: No such file or directory" in seen
     assert counted == "no module: 1 failed"
+
+    assert run(["module", "check", "-o", "json", str(program)]) == REFUSED
+    told = json.loads(capsys.readouterr().out)
+    assert valid_by(told, SCHEMA, "CheckForm")
+    (begins,) = told.pop("checks")
+    assert told == {"module": None, "passed": 0, "failed": 1, "skipped": 0}
+    assert "{verdict}  {name}: {seen}".format(**begins) == seen
 
 
 @pytest.mark.parametrize(
