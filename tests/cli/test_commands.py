@@ -11,7 +11,7 @@ import sys
 import msgspec
 import pytest
 
-from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.desirable import nearest
@@ -97,6 +97,17 @@ def test_status_checks_for_scripts(cluster, capsys):
     assert typed(capsys, "status", "service:*")[1] == "service web  converged  1  rack1n1\n"
     assert typed(capsys, "status", "--check", "rack1*")[0] == NOT_CONVERGED
     assert typed(capsys, "status", "--check", "rack2*")[0] == REFUSED
+
+
+@pytest.mark.parametrize("words", [[], ["not (power=off)"], ["n1"], ["-o", "json"]])
+def test_nothing_is_well_before_anything_is_desired(words, capsys, monkeypatch, tmp_path):
+    """A script that waits until all is well waits on, whatever it asks for."""
+    with serving() as one:
+        point_at(one.url, "read-token", monkeypatch, tmp_path)
+        told = "error: nothing is desired yet\n  apply a site: haptera apply FILE\n"
+        assert typed(capsys, "status", "--check", *words) == (NOTHING_DESIRED, "", told)
+        one.do(one.backend.write, Declare(node_id("n1"), {}, "site"))
+        assert typed(capsys, "status", "--check", *words)[0] == OK
 
 
 def test_why_says_in_one_line_what_something_stands_at(cluster, capsys):

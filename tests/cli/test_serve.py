@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from haptera.cli.main import NOTHING_DESIRED
 from haptera.runtime.schema_sql import VERSION
 from tests.cli.rig import DESIRED, OTHER, SITE, client_of, desired, held, served, told, typed
 from tests.lab.rig import wait_for
@@ -187,3 +188,15 @@ def test_a_parent_does_not_start_on_a_full_disk(small_disk, tmp_path):
     filler.unlink()
     with served(small_disk, *site, address=OTHER):
         wait_for(lambda: desired(small_disk) == DESIRED)
+
+
+def test_a_parent_of_which_nothing_is_desired_is_not_well(tmp_path):
+    """Its own modules are there, and run; they are not what anybody waits for."""
+    (tmp_path / "site.yaml").write_text("cluster: small\nmodules: [service]\n")
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        for selector in ([], ["not (power=off)"]):
+            code, out, errors = typed(
+                "status", "--check", *selector, folder=tmp_path, client=client_of(tmp_path)
+            )
+            assert (code, out) == (NOTHING_DESIRED, "")
+            assert errors == told("nothing is desired yet", do="apply a site: haptera apply FILE")

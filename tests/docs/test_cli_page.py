@@ -60,7 +60,8 @@ def test_a_verb_is_watched_or_says_why_not():
 
 
 def test_the_exit_codes_are_those_of_the_code():
-    codes = [main.OK, main.REFUSED, main.USAGE, main.UNREACHABLE, main.NOT_CONVERGED]
+    codes = [main.OK, main.REFUSED, main.USAGE, main.UNREACHABLE]
+    codes += [main.NOT_CONVERGED, main.NOTHING_DESIRED]
     told = [int(one) for one in CODE.findall(FILE.read_text(encoding="utf-8"))]
     assert told == [*codes, job.CLOSED, main.INTERRUPTED]
 

@@ -21,6 +21,7 @@ REFUSED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 NOT_CONVERGED: Final = 4
+NOTHING_DESIRED: Final = 5
 INTERRUPTED: Final = 130
 
 # With what an answer fails that cannot be written where it is sent.
@@ -64,7 +65,7 @@ _COMMANDS: Final = {
     cls=Lazy,
     places=_COMMANDS,
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
-    " reached, 4 not converged (status --check).",
+    " reached, 4 not converged, 5 nothing is desired yet (status --check).",
 )
 @click.version_option(haptera.__version__, prog_name="haptera")
 @click.option(

@@ -3,17 +3,24 @@
 import click
 
 from haptera.cli import completing
-from haptera.cli.main import NOT_CONVERGED, the_client
-from haptera.cli.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
+from haptera.cli.printing import (
+    Format,
+    entities_option,
+    print_entities,
+    print_error,
+    print_table,
+)
 from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import COLOURS, in_front, printable
 from haptera.client import Client, calls
+from haptera.model.errors import HapteraError
 from haptera.model.views import SETTLED, AlikeView
 
 
 @click.command()
 @click.argument("selector", required=False, shell_complete=completing.selectors)
-@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired.")
+@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired, see below.")
 @watch_option
 @entities_option
 @click.pass_context
@@ -23,6 +30,9 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
     It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
 
     Modules are shown where something is wrong with them; `haptera get module` shows them all.
+
+    With --check it exits with 4 where not all of it is as desired; with 5 before a site is applied,
+    for what nobody desired anything of is not as desired; with 1 where SELECTOR means nothing.
 
     \b
     Examples:
@@ -36,6 +46,9 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
             raise click.UsageError("--watch never ends: leave out --check")
         keep_showing(client, calls.events(selector), lambda: _show(client, selector), output)
         return
+    if check and client.ask(calls.summary()).revision == 0:
+        print_error(HapteraError("nothing is desired yet", do="apply a site: haptera apply FILE"))
+        ctx.exit(NOTHING_DESIRED)
     if Format(output) is Format.TABLE:
         settled = _show(client, selector)
     else:
