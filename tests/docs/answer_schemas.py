@@ -11,17 +11,72 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.api.shapes import (
+    Applied,
+    Audit,
+    Bulk,
+    Difference,
+    DifferenceView,
+    Entities,
+    Exported,
+    FreezeView,
+    LogView,
+    Thawed,
+    TokenMade,
+    TokenView,
+)
 from haptera.cli.checking import CheckForm
+from haptera.cli.explaining import ChainForm
+from haptera.cli.importing import Imported
 from haptera.cli.lint_forms import LintForm
+from haptera.cli.site import Checked
+from haptera.cli.watch import NotThere
+from haptera.kinds.brought import Brought
 from haptera.model.graph import DrawingView
+from haptera.model.past import Happened, Page, PastView
+from haptera.model.views import BrakeView, EntityDetail, EntityView
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 DO: Final = "write it anew: python -m tests.docs.answer_schemas"
 LINT, GRAPH, MODULE_CHECK = "lint.schema.json", "graph.schema.json", "module-check.schema.json"
+VERBS: Final = "answers.schema.json"
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
     LINT: (LintForm, "What haptera's lint finds"),
     GRAPH: (DrawingView, "What `haptera graph -o json` prints"),
     MODULE_CHECK: (CheckForm, "What `haptera module check -o json` prints"),
+}
+# What a verb can answer, where it is not published by itself.
+ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
+    "apply": (Applied,),
+    "plan": (Applied,),
+    "diff": (Difference, list[DifferenceView]),
+    "export": (Exported,),
+    "import ansible": (Imported,),
+    "import clustershell": (Imported,),
+    "import layercake": (Imported,),
+    "import warewulf": (Imported,),
+    "site check": (Checked,),
+    "status": (Entities,),
+    "why": (list[EntityDetail], list[EntityView]),
+    "chain": (ChainForm,),
+    "logs": (LogView,),
+    "get": (EntityView, list[EntityView], list[PastView]),
+    "set": (EntityView, Bulk),
+    "unset": (EntityView, Bulk),
+    "retry": (list[str],),
+    "history": (Page, tuple[Page, list[Happened]], Audit),
+    "revert": (Applied,),
+    "secret list": (list[str],),
+    "token certify": (TokenView,),
+    "token list": (list[TokenView],),
+    "token make": (TokenMade,),
+    "token revoke": (list[TokenView],),
+    "brake": (BrakeView,),
+    "freeze": (FreezeView, list[FreezeView]),
+    "thaw": (Thawed,),
+    "watch": (EntityView, NotThere),
+    "module list": (list[Brought],),
 }
 
 
@@ -30,17 +85,31 @@ def made(file: str) -> dict[str, Any]:
     shape, title = PUBLISHED[file]
     _, components = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": title,
         "$ref": f"#/$defs/{shape.__name__}",
         "$defs": components,
     }
 
 
+def made_of_verbs() -> dict[str, Any]:
+    """The schema of all other answers, each called as its verb, with `-` for a space."""
+    shapes = [one for some in ANSWERS.values() for one in some]
+    told, components = msgspec.json.schema_components(shapes, ref_template="#/$defs/{name}")
+    left = iter(told)
+    verbs = {
+        verb.replace(" ", "-"): {"anyOf": [next(left) for _ in some]}
+        for verb, some in ANSWERS.items()
+    }
+    title = "What commands print with `-o json`: $defs has each by its verb"
+    return {"$schema": DIALECT, "title": title, "$defs": {**verbs, **components}}
+
+
 def text(file: str) -> str:
-    return json.dumps(made(file), indent=2, ensure_ascii=False) + "\n"
+    schema = made_of_verbs() if file == VERBS else made(file)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    for name in PUBLISHED:
+    for name in (*PUBLISHED, VERBS):
         (FOLDER / name).write_text(text(name), encoding="utf-8")

@@ -3,6 +3,7 @@
 from typing import Final
 
 import click
+import msgspec
 
 from haptera.api.shapes import LogView
 from haptera.cli import completing
@@ -28,9 +29,23 @@ from haptera.cli.words import (
     tried_lines,
 )
 from haptera.client import Client, calls
-from haptera.model.views import SETTLED, EntityDetail, EntityView
+from haptera.model.explained import Explained
+from haptera.model.views import SETTLED, EntityDetail, EntityView, LinkView, TriedView
 
 _LINES: Final = 50
+
+
+class ChainForm(msgspec.Struct, frozen=True):
+    """What `chain -o json` prints: the parent's view of what is to be done, and its agent's.
+
+    Without the word of an agent, `unasked` says why it could not be had, if there should be one.
+    """
+
+    chain: list[LinkView]
+    explained: Explained | None
+    tried: list[TriedView]
+    agent: EntityView | None
+    unasked: str | None
 
 
 @click.command()
@@ -108,8 +123,8 @@ def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
 def _chain(client: Client, entity: str, output: str) -> None:
     view = _detail(client, entity)
     if Format(output) is not Format.TABLE:
-        fields = ("chain", "explained", "tried", "agent", "unasked")
-        print_entities([entity], {name: getattr(view, name) for name in fields}, output)
+        form = ChainForm(view.chain, view.explained, view.tried, view.agent, view.unasked)
+        print_entities([entity], form, output)
         return
     click.secho(sentence(view), fg=COLOURS[view.condition])
     for line in tried_lines(view):

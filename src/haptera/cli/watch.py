@@ -17,6 +17,14 @@ from haptera.model.selector import parse_selector
 from haptera.model.views import EntityView
 
 
+class NotThere(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `-o json` prints of an entity that is gone, or has left what was selected."""
+
+    entity: str
+    gone: bool = False
+    left: bool = False
+
+
 @click.command()
 @entities_option
 @click.option(
@@ -68,10 +76,11 @@ async def _watch(access: Access, call: Call[Event], output: Format) -> None:
                     lines[view.entity] = line
                     condition = click.style(f"{view.condition:9}", fg=COLOURS[view.condition])
                     _print(view.entity, view, f"  {condition}  {line}", output)
-            for word, entities in (("gone", news.event.gone), ("left", news.event.left)):
-                for entity in entities:
-                    if lines.pop(entity, None) is not None:
-                        _print(entity, {"entity": entity, word: True}, f"  {word}", output)
+            missing = [(NotThere(one, gone=True), "gone") for one in news.event.gone]
+            missing += [(NotThere(one, left=True), "left") for one in news.event.left]
+            for one, word in missing:
+                if lines.pop(one.entity, None) is not None:
+                    _print(one.entity, one, f"  {word}", output)
 
 
 def _line(view: EntityView) -> str:

@@ -1,17 +1,26 @@
-"""`-o name`: of each verb nothing but names, so that the next command takes them."""
+"""The forms of `-o`: nothing but names for the next command, and JSON of the published shape."""
 
 import json
+import os
+import shlex
+import signal
+import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
 from haptera.cli.main import OK, USAGE
-from haptera.model.changes import Author, Declare, SetDesired
+from haptera.model.changes import Author, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
 from haptera.model.views import Condition
-from tests.api.serving import serving
+from tests.api.serving import WITHIN_S, serving
+from tests.cli.rig import command
 from tests.cli.test_commands import CHAIN, point_at, typed
+from tests.docs.answer_schemas import ANSWERS, FOLDER, VERBS
+from tests.docs.problem_schema import valid_by
 
 pytestmark = pytest.mark.net
 
@@ -134,3 +143,124 @@ def test_names_that_there_are_none_of_write_nothing(cluster, capsys):
 def test_what_has_no_names_says_so(cluster, capsys, words, advice):
     code, out, errors = typed(capsys, *words.split(), "-o", "name")
     assert (code, out, advice in errors) == (USAGE, "", True)
+
+
+SEEDS = Path(__file__).parents[1] / "config/imports/seeds"
+# What is typed before, and a command whose answer is looked at.
+ANSWERED = [
+    "apply site.yaml",
+    "apply site.yaml --dry-run",
+    "plan site.yaml",
+    "diff site.yaml",
+    "diff --at '1970-01-01 00:01'",
+    "export",
+    "import ansible hosts.json",
+    "import clustershell groups.cfg",
+    f"import layercake {SEEDS / 'state.json'}",
+    "import warewulf nodes.conf",
+    "site check site.yaml",
+    "site check hosts.json",
+    "status",
+    "why",
+    "why node:rack1n3",
+    "chain node:rack1n3",
+    "logs service:web@rack1n2",
+    "get node",
+    "get node:rack1n1",
+    "get rack1*",
+    "get node --at '1970-01-01 00:01'",
+    "set node:rack1n1 power=off --take",
+    "set node:rack1n[1-2] power=off --take",
+    "set node:rack1n[1-2] power=off --take --dry-run",
+    "unset service:web@rack1n2 run",
+    "retry rack1*",
+    "history",
+    "history --all",
+    "history --audit",
+    "revert 7 --yes",
+    "secret list",
+    "token certify eve eve.pem",
+    "token make eve; token list",
+    "token make eve",
+    "token make eve; token revoke t1",
+    "brake",
+    "freeze rack1n1 --reason fans; freeze",
+    "freeze rack1n1 --reason fans",
+    "freeze rack1n[1-2] --reason fans; thaw rack1n1",
+    "module list",
+]
+
+
+def verb_of(words):
+    """Which verb it is: the longest that it begins with."""
+    return max((one for one in ANSWERS if f"{words} ".startswith(f"{one} ")), key=len)
+
+
+@pytest.fixture
+def filled(cluster, tmp_path):
+    """The same, with all that a verb could tell of."""
+    Path("groups.cfg").write_text("all: n[1-2]\n")
+    Path("nodes.conf").write_text("nodeprofiles: {}\nnodes:\n  n1: {}\n")
+    (tmp_path / ".haptera" / "parent").mkdir(parents=True)
+    cluster.backend.logs[WEB] = b"serves\n"
+    view = PastView(str(N1), {}, {"power": "on"}, {"power": "off"}, "acting", "it boots")
+    cluster.backend.pasts[60] = [view]
+    cluster.backend.happenings = [Happened(999.0, str(N1), Sort.TRIED, "bmc.on", "worked")]
+    return cluster
+
+
+@pytest.mark.parametrize("session", ANSWERED)
+def test_json_is_of_the_published_shape_and_yaml_says_the_same(filled, capsys, session):
+    *before, words = session.split("; ")
+    for one in before:
+        assert typed(capsys, *shlex.split(one))[0] == OK
+    verb = verb_of(words)
+    told = json.loads(typed(capsys, *shlex.split(words), "-o", "json")[1])
+    assert has_shape(told, verb)
+    assert valid_by(told, FOLDER / VERBS, verb.replace(" ", "-"))
+    if verb in REPEATABLE:
+        assert yaml.safe_load(typed(capsys, *shlex.split(words), "-o", "yaml")[1]) == told
+
+
+# Asked again, they answer the same.
+REPEATABLE = {"plan", "diff", "export", "site check", "why", "chain", "logs", "token list", "brake"}
+
+
+def has_shape(told, verb):
+    """Whether it is one of the verb's shapes, and has nothing besides."""
+    for shape in ANSWERS[verb]:
+        try:
+            read = msgspec.convert(told, shape)
+        except msgspec.ValidationError:
+            continue
+        if json.loads(msgspec.json.encode(read)) == told:
+            return True
+    return False
+
+
+def test_each_verb_with_a_shape_was_asked():
+    asked = {verb_of(one.split("; ")[-1]) for one in ANSWERED}
+    assert asked | {"watch"} == ANSWERS.keys()
+    assert not has_shape({"free": []}, "thaw")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["json", "yaml", "name"])
+def test_each_change_is_a_document_of_its_own(cluster, form):
+    words = command("watch", "-o", form, "node:rack1n1")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=os.environ, text=True) as watching:
+        text = watching.stdout.readline()
+        cluster.do(cluster.backend.write, Undeclare(N1))
+        for line in watching.stdout:
+            text += line
+            if "gone" in line or form == "name":
+                break
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(WITHIN_S) == OK
+    if form == "name":
+        assert text == f"{N1}\n{N1}\n"
+        return
+    view, gone = map(json.loads, text.splitlines()) if form == "json" else yaml.safe_load_all(text)
+    assert (view["entity"], gone) == (str(N1), {"entity": str(N1), "gone": True})
+    assert has_shape(view, "watch")
+    assert has_shape(gone, "watch")
