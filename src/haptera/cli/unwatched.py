@@ -5,23 +5,23 @@ from typing import Final
 import click
 
 _OPTION: Final = ("-w", "--watch")
-_ONCE: Final = "it is done once; haptera status --watch shows what comes of it"
+_ONCE: Final = "it is done once; `haptera status --watch` shows what comes of it"
 _FILES: Final = "it reads what lies here, and no event tells when that changes: type it again"
-_TOKENS: Final = "no event tells of tokens: type it again"
+_TOKEN: Final = "it is done once; `haptera token list` shows which hold"
 _FIXED: Final = "it always says the same"
-_RUNS: Final = "it runs until it is stopped; haptera status --watch shows the cluster"
+_RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
 
 UNWATCHED: Final = {
     "apply": _ONCE,
-    "plan": "a plan is of one moment: --save it, and apply --plan says what has changed since",
-    "export": "haptera history --watch shows each change, haptera diff --watch FILE what differs",
+    "plan": "it is of one moment: `--save` it, and `haptera apply --plan` says what changed since",
+    "export": "it is of one moment; `haptera diff --watch FILE` shows what differs from one",
     "import ansible": _FILES,
     "import clustershell": _FILES,
     "import layercake": _FILES,
     "import warewulf": _FILES,
     "site check": _FILES,
     "site schema": _FIXED,
-    "graph": "a drawing is of one moment; haptera chain --watch ENTITY shows what is still to do",
+    "graph": "a drawing is of one moment; `haptera chain --watch ENTITY` shows what is still to do",
     "logs": "no event tells what is written: type it again",
     "set": _ONCE,
     "unset": _ONCE,
@@ -30,18 +30,18 @@ UNWATCHED: Final = {
     "secret list": _FILES,
     "secret remove": "it is done once",
     "secret set": "it is done once",
-    "token certify": _TOKENS,
-    "token list": _TOKENS,
-    "token make": _TOKENS,
-    "token revoke": _TOKENS,
-    "brake": "no event tells of the brake; haptera status --watch shows what waits for it",
-    "thaw": "it is done once; haptera freeze --watch shows what stays frozen",
-    "job": "it ends with its command; haptera get --watch node:NAME shows whether a node is busy",
+    "token certify": _TOKEN,
+    "token list": "no event tells of tokens: type it again",
+    "token make": _TOKEN,
+    "token revoke": _TOKEN,
+    "brake": "no event tells of the brake; `haptera status --watch` shows what waits for it",
+    "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
+    "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",
     "watch": "it tells of each change anyway: leave it out",
     "lint": _FILES,
     "module new": "it is done once",
     "module lint": _FILES,
-    "module list": "it asks no parent; haptera get --watch module shows the modules that run",
+    "module list": "it asks no parent; `haptera get --watch module` shows the modules that run",
     "module check": "it is done once",
     "completion": _FIXED,
     "lab": "it shows its cluster until it is stopped: leave it out",
