@@ -96,17 +96,17 @@ def plural(kind: str) -> str:
 def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
     constants = site_constants(files, OF_A_LAB if for_lab else {})
     found = parse_site(site_files(files), constants)
-    check_secrets(found, _told(found))
+    check_secrets(found, _declared(found))
     if for_lab:
         nodes = [one for one in found.entities if one.entity.kind == "node"]
         lab_nodes({one.entity.name: one.attributes for one in nodes}, found.lab)
     return found
 
 
-def _told(site: Site) -> Iterator[Manifest]:
-    """What its modules declare, as far as that is found out here: the parent asks all of them."""
-    yield from (load(name).manifest() for name in site.modules)
+def _declared(site: Site) -> Iterator[Manifest]:
+    """What modules that are given settings declare, as far as that is found out here."""
     given = {entity.entity.name for entity, _ in settings_of(site)}
+    yield from (load(name).manifest() for name in site.modules if name in given)
     for one in site.own:
         if one.name in given:
             try:
