@@ -71,23 +71,25 @@ def history(
       haptera history --watch rack1*
     """
     client = the_client(ctx)
-    if audit:
-        _check_audit(selector, output, watch=watch)
-        _show_audit(client, limit, output)
-        return
-    show = _show_all if everything else _show_changes
     if watch:
-        events = calls.events(selector, types=None if everything else _CHANGES)
-        keep_showing(client, events, lambda: show(client, selector, limit, output), output)
+        if audit or everything:
+            # What happened is written down a little after it is told.
+            text = "leave out --audit and --all; haptera watch tells what happens"
+            raise click.UsageError(f"--watch is of what is desired: {text}")
+        events = calls.events(selector, types=_CHANGES)
+        keep_showing(client, events, lambda: _show(client, selector, limit, output), output)
+    elif audit:
+        _check_audit(selector, output)
+        _show_audit(client, limit, output)
+    elif everything:
+        _show_all(client, selector, limit, output)
     else:
-        show(client, selector, limit, output)
+        _show(client, selector, limit, output)
 
 
-def _check_audit(selector: str | None, output: str, *, watch: bool) -> None:
+def _check_audit(selector: str | None, output: str) -> None:
     if selector is not None:
         raise click.UsageError("--audit is about everything: leave SELECTOR out")
-    if watch:
-        raise click.UsageError("not all that is asked for is told by events: leave out --audit")
     if Format(output) is Format.NAME:
         raise click.UsageError("what was asked for has no names: leave out --audit or -o name")
 
@@ -97,7 +99,7 @@ def _show_audit(client: Client, limit: int, output: str) -> None:
     _print_rows([], audit, [_deed(one) for one in reversed(audit.deeds)], output)
 
 
-def _show_changes(client: Client, selector: str | None, limit: int, output: str) -> None:
+def _show(client: Client, selector: str | None, limit: int, output: str) -> None:
     page = client.ask(calls.history(selector, limit=limit))
     names = [one.entity for one in page.changes]
     _print_rows(names, page, _lines(reversed(page.changes)), output)
