@@ -2,10 +2,13 @@
 
 import json
 import subprocess
+from http import HTTPStatus
 
 import pytest
 
+from haptera.api.shapes import EntityPatch
 from haptera.cli.main import OK, REFUSED
+from haptera.client import Client, RefusedError, calls, find
 from haptera.model.secrets import SECRET_DO
 from tests.cli.rig import client_of, command, environment, served, told
 from tests.cli.rig import typed as type_in
@@ -69,7 +72,7 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
 
     refused = (REFUSED, "", told(WHAT, where=WHERE, do=SECRET_DO))
     assert typed("site", "check", "open.yaml") == refused
-    with served(folder, "--site", folder / "site.yaml", address="127.99.43.1"):
+    with served(folder, "--site", folder / "site.yaml", address="127.99.47.1"):
         assert typed("plan", "open.yaml", "--save", "open.plan") == refused
         assert typed("apply", "open.yaml") == refused
         assert typed("diff", "open.yaml") == (2, *refused[1:])
@@ -81,6 +84,7 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
             "",
             told(text, do=do),
         )
+        assert statuses(client_of(folder), {"settings": settings}) == [HTTPStatus(422)] * 3
         shown = [typed(*words)[1] for words in (AUDIT, ["export"], ["get", "module"])]
         assert not [one for one in shown if SECRET in one]
         named = json.dumps({"password": {"secret": "strip"}})
@@ -89,10 +93,21 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
     assert holding(folder) == ["open.yaml"]
 
 
+def statuses(client, desired):
+    """How the API answers a patch, one of many, and one that is only planned."""
+    with Client(find(client).access) as asker:
+        with pytest.raises(RefusedError) as refused:
+            asker.ask(calls.desire("module:strip", desired))
+        patch = [EntityPatch("module:strip", desired)]
+        (done,) = asker.ask(calls.patch(patch)).results
+        (planned,) = asker.ask(calls.patch(patch, dry_run=True)).results
+    return [refused.value.status, done.status, planned.status]
+
+
 def test_a_parent_does_not_begin_with_a_secret(folder):
     named = ("--dir", folder, "--site", folder / "open.yaml")
     done = subprocess.run(
-        command("serve", "--listen", "127.99.43.1", *named),
+        command("serve", "--listen", "127.99.47.1", *named),
         env=environment(),
         capture_output=True,
         text=True,
