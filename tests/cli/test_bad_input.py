@@ -138,6 +138,7 @@ SEE = "see which there are: haptera status"
             told("a bracket that is not closed", "selector 'n[1', character 2", "write a ]"),
         ),
         (("status", "--check", "n[2-4]"), told("no such node: n[3-4]", None, SEE)),
+        (("get", "node:n[2-4]"), told("no such node: n[3-4]", None, SEE)),
         (("why", "n7"), told("no such node: n7", None, SEE)),
         (
             ("retry", "node:*7"),

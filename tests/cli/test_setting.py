@@ -59,7 +59,9 @@ def test_what_is_set_is_of_one_kind(cluster, capsys):
         "  name those of one kind, as node:rack1n1 or service:web@rack1*\n",
     )
     assert typed(capsys, "set", "node:n9", "power=on")[2].startswith("error: there is no node:n9\n")
-    assert typed(capsys, "set", "node:n[8-9]", "power=on")[2].startswith("error: there is no node")
+    errors = typed(capsys, "set", "node:n[1-2,8-9]", "power=off")[2]
+    assert errors.startswith("error: no such node: n[8-9]\n")
+    assert wanted(capsys)["n1"] is None
 
 
 def test_no_more_is_set_than_one_write_takes():

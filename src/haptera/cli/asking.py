@@ -14,7 +14,7 @@ from haptera.cli.redrawing import keep_showing, watch_option
 from haptera.cli.words import printable, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
-from haptera.model.choice import Pattern
+from haptera.model.choice import NODE, Pattern
 from haptera.model.desirable import nearest
 from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
@@ -134,7 +134,7 @@ def check_there(selector: str, on: Collection[str | None]) -> None:
         HapteraError: nothing is, or not each node that it names.
     """
     named = parse_selector(selector).choice
-    nodes = named.nodes if isinstance(named, Pattern) and named.kind is None else None
+    nodes = named.on if isinstance(named, Pattern) and named.kind in (None, NODE) else None
     members = nodes.members() if nodes is not None and nodes.plain else ()
     if missing := [one.name for one in members if one.name not in on]:
         what = f"no such node: {fold(missing)}"
