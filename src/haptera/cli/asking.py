@@ -48,8 +48,12 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
     client = the_client(ctx)
     found = selected(client, selection).entities
     tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
-    for entity in tried:
-        client.ask(calls.retry(entity))
+    if len(tried) > 1:
+        from haptera.cli.many import ask_all  # only here: it brings asyncio
+
+        ask_all(client.access, map(calls.retry, tried))
+    elif tried:
+        client.ask(calls.retry(tried[0]))
     if Format(output) is not Format.TABLE:
         print_entities(tried, tried, output)
     elif tried:

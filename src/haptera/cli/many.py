@@ -1,0 +1,37 @@
+"""Many calls under way at a time: a busy parent answers all that came meanwhile in one turn."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from haptera.client import Access, AsyncClient, Call
+
+# Calls under way at a time.
+AT_ONCE: Final = 16
+
+Shape = TypeVar("Shape")
+
+
+def ask_all(access: Access, asked: Iterable[Call[Shape]]) -> list[Shape]:
+    """The answers to all of these, in their order.
+
+    Raises:
+        HapteraError: one is refused, or nobody answers; others may be done.
+    """
+    return asyncio.run(_all(access, list(asked)))
+
+
+async def _all(access: Access, asked: list[Call[Shape]]) -> list[Shape]:
+    free = asyncio.Semaphore(AT_ONCE)
+    async with AsyncClient(access) as client:
+
+        async def ask(call: Call[Shape]) -> Shape:
+            async with free:
+                return await client.ask(call)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                under_way = [tasks.create_task(ask(one)) for one in asked]
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None  # the others were cancelled for it
+    return [one.result() for one in under_way]
