@@ -163,7 +163,8 @@ def test_a_wrong_token_is_refused(home, tmp_path):
     errors = told(
         "no valid token",
         PAGE,
-        "use the client file that this parent wrote last, .haptera/client.json",
+        "have a new one made (haptera token make), for tokens end and are revoked;"
+        " or use the client file that this parent wrote last, .haptera/client.json",
     )
     site = home / "site.yaml"
     for arguments in (("status",), ("apply", site), ("watch",)):

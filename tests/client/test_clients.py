@@ -136,7 +136,10 @@ def test_what_is_refused_says_what_and_what_to_do(cluster, client_of):
 def test_all_that_is_wrong_is_told(cluster, client_of):
     with pytest.raises(RefusedError) as refused:
         client_of(access(cluster, "wrong")).ask(calls.entities())
-    advice = "use the client file that this parent wrote last, .haptera/client.json"
+    advice = (
+        "have a new one made (haptera token make), for tokens end and are revoked;"
+        " or use the client file that this parent wrote last, .haptera/client.json"
+    )
     assert [(one.what, one.do) for one in refused.value.errors] == [("no valid token", advice)]
 
 

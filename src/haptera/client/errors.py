@@ -39,7 +39,10 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
         what = f"answered {status} without a reason"
         return RefusedError(status, [HapteraError(what, where=url, do="see its log")])
     if status == HTTPStatus.UNAUTHORIZED:
-        advice = "use the client file that this parent wrote last, .haptera/client.json"
+        advice = (
+            "have a new one made (haptera token make), for tokens end and are revoked;"
+            " or use the client file that this parent wrote last, .haptera/client.json"
+        )
         return RefusedError(status, [HapteraError(view.what, where=url, do=advice)])
     errors = [HapteraError(one.what, where=one.where, do=one.do) for one in view.errors]
     own = HapteraError(view.what, where=view.where, do=view.do)
