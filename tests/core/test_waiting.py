@@ -1,5 +1,8 @@
 """A chain that lacks only what others change waits for that, however many there are of these."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from haptera.core.knowledge import compile_class
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
@@ -14,13 +17,17 @@ def requires(values: dict[str, str]) -> tuple[Condition, ...]:
     return tuple(Condition(name, (value,)) for name, value in values.items())
 
 
-def why(*parts: Look | Step, borrowed: dict[str, tuple[str, ...]]) -> Reason:
+def why(
+    *parts: Look | Step,
+    borrowed: dict[str, tuple[str, ...]],
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Reason:
     looks = tuple(part for part in parts if isinstance(part, Look))
     steps = tuple(part for part in parts if isinstance(part, Step))
     problem = Problem({"a": ("unknown", "1", "2"), **borrowed}, {}, looks, steps)
     check(problem)
     domain = compile_class(problem)
-    answer = plan(domain, domain.start({"a": "1"}, {}), {"a": "2"})
+    answer = plan(domain, domain.start({"a": "1", **known}, {}), {"a": "2"})
     assert isinstance(answer, NoChain)
     return answer.reason
 
@@ -56,3 +63,14 @@ def test_what_keeps_things_known_is_waited_for_too() -> None:
     up = Step("m", "up", "k", (Change("a", ("*",), "2"),), requires(dict.fromkeys(names, "999")))
     reason = why(*looks, up, borrowed=dict.fromkeys(["b", *names], values))
     assert reason.text == "waits for b=1 and c0=999 and c1=999 and c2=999"
+
+
+def test_what_could_be_no_other_is_not_waited_for() -> None:
+    """Of so many there are more sets than anybody could go through."""
+    names = [f"b{number}" for number in range(60)]
+    borrowed = dict.fromkeys(names, ("unknown", "1"))
+    up = Step("m", "up", "k", UP, requires(dict.fromkeys(names, "1") | {"c": "1"}))
+    back = Step("m", "back", "k", (Change("c", ("2",), "1"),))
+    known = dict.fromkeys(names, "1") | {"c": "3"}
+    reason = why(up, back, borrowed=borrowed | {"c": ("unknown", "1", "2", "3")}, known=known)
+    assert (reason.kind, reason.variable) == (ReasonKind.BLOCKED, "c")

@@ -24,7 +24,11 @@ def waits_for(domain: Domain, start: int, factors: Factors, allowance: Allowance
     None where there is no chain with any, as far as the allowance reaches.
     """
     within = factors.whole.within
-    borrowed = [name for name in domain.problem.borrowed if domain.fields[name].whole & within]
+    borrowed = [
+        name
+        for name in domain.problem.borrowed
+        if domain.fields[name].whole & within and any(others(domain, start, [name]))
+    ]
     left = SETS_TRIED_MAX
     for count in range(1, len(borrowed) + 1):
         every = (others(domain, start, names) for names in combinations(borrowed, count))
