@@ -1,15 +1,20 @@
 """A chain that lacks only what others change waits for that, however many there are of these."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
-from haptera.core.knowledge import compile_class
+from haptera.core.allowance import WORK_MAX, affordable
+from haptera.core.knowledge import Domain, compile_class
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
 from haptera.core.waiting import SETS_TRIED_MAX
 from haptera.model.chain import NoChain, Reason, ReasonKind
 from haptera.model.parts import Change, Condition, Look, Step
+from tests.core.test_allowance import STEPS_MAX
+from tests.core.test_allowance import steps as steps_of
 
+VALUES = ("unknown", "1", "2")
 UP = (Change("a", ("1",), "2"),)
 
 
@@ -24,7 +29,7 @@ def why(
 ) -> Reason:
     looks = tuple(part for part in parts if isinstance(part, Look))
     steps = tuple(part for part in parts if isinstance(part, Step))
-    problem = Problem({"a": ("unknown", "1", "2"), **borrowed}, {}, looks, steps)
+    problem = Problem({"a": VALUES, **borrowed}, {}, looks, steps)
     check(problem)
     domain = compile_class(problem)
     answer = plan(domain, domain.start({"a": "1", **known}, {}), {"a": "2"})
@@ -36,7 +41,7 @@ def test_more_values_than_can_be_tried_are_those_that_the_cheapest_chain_asks_fo
     names = [f"b{number:03}" for number in range(400)]
     needed = dict.fromkeys(names, "1")
     up = Step("m", "up", "k", UP, requires(needed))
-    reason = why(up, borrowed=dict.fromkeys(names, ("unknown", "1", "2")))
+    reason = why(up, borrowed=dict.fromkeys(names, VALUES))
     assert reason.kind is ReasonKind.WAITS
     assert reason.waits_for == tuple(needed.items())
 
@@ -74,3 +79,29 @@ def test_what_could_be_no_other_is_not_waited_for() -> None:
     known = dict.fromkeys(names, "1") | {"c": "3"}
     reason = why(up, back, borrowed=borrowed | {"c": ("unknown", "1", "2", "3")}, known=known)
     assert (reason.kind, reason.variable) == (ReasonKind.BLOCKED, "c")
+
+
+def many_waiting(count: int) -> tuple[Domain, int, dict[str, str]]:
+    """So many goals that all wait for the same three values, of more than can be tried."""
+    names = [f"a{number}" for number in range(count)]
+    needs = requires(dict.fromkeys("bcd", "0"))
+    parts = tuple(Step("m", f"up_{one}", "k", (Change(one, ("1",), "2"),), needs) for one in names)
+    borrowed = dict.fromkeys("bcd", ("unknown", *map(str, range(12))))
+    domain = compile_class(Problem(dict.fromkeys(names, VALUES) | borrowed, {}, (), parts))
+    return domain, domain.start(dict.fromkeys(names, "1"), {}), dict.fromkeys(names, "2")
+
+
+def test_what_is_tried_takes_hardly_more_than_its_allowance() -> None:
+    domain, start, goal = many_waiting(10)
+    for work in (WORK_MAX // 10, WORK_MAX):
+        asked = partial(plan, domain, start, goal, affordable(work))
+        assert steps_of(asked) < STEPS_MAX
+
+
+def test_with_too_little_left_for_what_is_waited_for_that_is_said() -> None:
+    """Over all that is tried in vain, what was found walled in is forgotten."""
+    domain, start, goal = many_waiting(20)
+    for work in (10, *[WORK_MAX] * 6):
+        cut = plan(domain, start, goal, affordable(work))
+        assert isinstance(cut, NoChain)
+    assert cut.reason.text.endswith("what stands in the way was not found within the budget")

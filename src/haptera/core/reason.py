@@ -11,7 +11,7 @@ from haptera.core.knowledge import Domain
 from haptera.core.missing import listed, nothing_leads
 from haptera.core.problem import subjects
 from haptera.core.scope import Scope
-from haptera.core.search import Search, Walled
+from haptera.core.search import Route, Search, Walled
 from haptera.core.unknowable import unknowable
 from haptera.core.waiting import cheapest, others, waits_for
 from haptera.model.chain import Chain, Reason, ReasonKind
@@ -63,8 +63,9 @@ def _blocked(
     domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: Allowance
 ) -> Reason:
     """What stands in the way of those parts of the goal that have no chain."""
-    walled = [one for one in factors.parts if isinstance(one.search(start, allowance), Walled)]
-    scopes = [one.scope for one in walled]
+    # Not all that was found walled in is kept, and there may be nothing left to search anew.
+    found = ((one.scope, one.search(start, allowance)) for one in factors.parts)
+    scopes = [scope for scope, some in found if not isinstance(some, Route)]
     way = Trials(domain, scopes, start, allowance).smallest()
     missing = sorted(_missing(domain, one, start, allowance) for one in scopes)
     to = f"no way to {' and '.join(missing)}"

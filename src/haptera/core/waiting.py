@@ -14,6 +14,9 @@ from haptera.model.chain import Hurdle, Role
 # Sets of values that are tried one after the other. Where there are more, those are tried that a
 # chain would ask for.
 SETS_TRIED_MAX: Final = 1_000
+# What it takes to try one, and to look up a part of the goal, in moves tried.
+TRYING: Final = 50
+LOOKING_UP: Final = 30
 
 Values = tuple[tuple[str, str], ...]
 
@@ -69,7 +72,8 @@ def cheapest(
         if allowance.is_spent:
             break
         found = factors.search(_with(domain, start, values), allowance)
-        allowance.spend(len(factors.whole.rows), states=1)
+        looked_up = LOOKING_UP * len(factors.parts)
+        allowance.spend(TRYING + looked_up + len(factors.whole.rows), states=1)
         if isinstance(found, Route):
             chains.append((found.cost, values))
     return min(chains)[1] if chains else ()
