@@ -8,7 +8,7 @@ from tests.lab.rig import ROOT
 from tests.transcripts.playing import commands, named, play, read, transcripts
 
 PAGES = [ROOT / "README.md"]
-BLOCK = re.compile(r"^```(?:sh|text)?\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OUT = "…"
 
 

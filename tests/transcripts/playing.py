@@ -8,21 +8,18 @@ until it exits with 0, `# in time` until it writes what stands below it; `# unti
 it once it has written that, and keeps no output.
 """
 
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from haptera.runtime import clock
-from tests.cli.rig import environment, lab, served
-from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
+from tests.cli.rig import lab, served
+from tests.lab.rig import ROOT, WAIT_S_MAX
+from tests.shell import Shell, said, shell
 
 FOLDER: Final = Path(__file__).parent
 PROMPT: Final = "$ "
@@ -38,8 +35,8 @@ NAMED: Final = [
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC"), "<time>"),
     (re.compile(r"^ *\d+(?=  <time>)", re.MULTILINE), "<revision>"),
     (re.compile(r"(?<=revision )\d+"), "<revision>"),
-    (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h|d)\b"), "<duration>"),
-    (re.compile(r"(?<=^plan )[0-9a-f]{12}$", re.MULTILINE), "<digest>"),
+    (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h|d)\b|(?<=passed in )[\d.]+s"), "<duration>"),
+    (re.compile(r"(?:(?<=^plan )|(?<=--digest ))[0-9a-f]{12}$", re.MULTILINE), "<digest>"),
     (re.compile(r"(?<=locked by )\d+"), "<pid>"),
     (re.compile(r"\b127(\.\d+){3}\b"), "<address>"),
     (re.compile(r"\b[0-9a-f]{16}\b|(?<=freeze:)[0-9a-f]{8}\b"), "<id>"),
@@ -111,11 +108,11 @@ def play(session: Transcript, folder: Path) -> Transcript:
     """Type it anew."""
     with ExitStack() as stack:
         stack.enter_context(_place(session.place, folder))
-        shell = stack.enter_context(_shell(folder))
+        typing = stack.enter_context(shell(folder))
         return Transcript(
             session.title,
             session.place,
-            tuple(Typed(one.command, one.how, shell.type(one)) for one in session.typed),
+            tuple(replace(one, output=_type(typing, one, folder)) for one in session.typed),
         )
 
 
@@ -137,65 +134,21 @@ def _place(place: str, folder: Path) -> Iterator[None]:
             yield
 
 
-class _Shell:
-    """Types commands to a shell, each in a process group of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._groups: list[int] = []
-        self._environment = {
-            **environment(),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "COLUMNS": "100",
-        }
-
-    def type(self, one: Typed) -> str:
-        code, output = self._run(one)
-        deadline = clock.now_ns() + WITHIN_NS
-        while clock.now_ns() < deadline and (
-            (one.how == WAIT and code != 0) or (one.how == IN_TIME and output != one.output)
-        ):
-            code, output = self._run(one)
-        return output
-
-    def end(self) -> None:
-        """End what was left running."""
-        for group in self._groups:
-            try:
-                os.killpg(group, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-    def _run(self, one: Typed) -> tuple[int, str]:
-        """Its exit code, and what it wrote."""
-        # A file, not a pipe: what goes on in the background would hold that open.
-        written = self._folder / ".written"
-        with written.open("wb") as out:
-            process = subprocess.Popen(
-                ["bash", "-c", one.command],
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._groups.append(process.pid)
-        if one.how is not None and one.how.startswith(UNTIL):
-            text = one.how.removeprefix(UNTIL)
-            wait_for(lambda: text in written.read_text(encoding="utf-8"))
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(WAIT_S_MAX)
-            return 0, ""
-        code = process.wait(WAIT_S_MAX)
-        output = named(written.read_text(encoding="utf-8"), self._folder)
-        return code, output + (f"[exit {code}]\n" if code else "")
+def _type(shell: Shell, one: Typed, folder: Path) -> str:
+    """What is written, named; typed again for as long as the transcript says."""
+    if one.how is not None and one.how.startswith(UNTIL):
+        going = shell.begin(one.command)
+        said(going, one.how.removeprefix(UNTIL))
+        shell.interrupt(going)
+        return ""
+    deadline = clock.now_ns() + WITHIN_NS
+    while True:
+        code, output = _answer(shell, one.command, folder)
+        again = (one.how == WAIT and code != 0) or (one.how == IN_TIME and output != one.output)
+        if not again or clock.now_ns() > deadline:
+            return output
 
 
-@contextmanager
-def _shell(folder: Path) -> Iterator[_Shell]:
-    shell = _Shell(folder)
-    try:
-        yield shell
-    finally:
-        shell.end()
+def _answer(shell: Shell, command: str, folder: Path) -> tuple[int, str]:
+    code, written = shell.type(command)
+    return code, named(written, folder) + (f"[exit {code}]\n" if code else "")
