@@ -9,6 +9,7 @@ import pytest
 from haptera.cli.main import OK, cli, run
 
 EXAMPLES_MIN = 2
+WITHIN = re.compile(r"\$\((haptera [^)]*)\)")
 
 
 def commands(group=cli, path=()):
@@ -60,6 +61,20 @@ def parsed(arguments):
         arguments = [*getattr(context, "_protected_args", ()), *context.args]
         name, command, arguments = command.resolve_command(context, arguments)
         found.append(name)
+
+
+def calls_of(line):
+    """Of each call of haptera in a line, in a `$(…)` too: the verb, and the options it names."""
+    inner = WITHIN.findall(line)
+    for call in (one for text in (*inner, WITHIN.sub("X", line)) for one in calls(text)):
+        command, verb, options = cli, (), set()
+        for word in call:
+            known = {name: one.opts[-1] for one in command.params for name in one.opts}
+            if isinstance(command, click.Group) and word in command.list_commands(None):
+                command, verb = command.get_command(None, word), (*verb, word)
+            elif (name := word.partition("=")[0]).startswith("-"):
+                options.add(known.get(name, name))
+        yield verb, frozenset(options)
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)

@@ -32,7 +32,7 @@ def printed(command: str, capsys) -> str:
 def test_a_picture_is_what_its_command_prints(command, capsys, monkeypatch, tmp_path) -> None:
     command, _, file = command.strip().partition(" > ")
     assert f"]({file})" in PAGE
-    (problem,) = blocks("json problem")
+    (problem,) = blocks("json problem.json")
     (tmp_path / "problem.json").write_text(problem)
     monkeypatch.chdir(tmp_path)
     shown = (FOLDER / file).read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.jobs.gate import Gate, gate_path
+from haptera.modules.jobs.gate import gate_path
 
 pytestmark = pytest.mark.net
 
@@ -34,25 +34,6 @@ def typed(block: str, gate: Path) -> tuple[int, str]:
         timeout=WAIT_S,
     )
     return done.returncode, done.stdout
-
-
-def answer(block: str) -> str:
-    return "".join(f"{line}\n" for line in block.splitlines() if not line.startswith("$ "))
-
-
-@pytest.mark.parametrize("block", blocks("console"))
-def test_with_the_gate_open_the_page_is_right(block: str, tmp_path: Path) -> None:
-    Gate(tmp_path).release()
-
-    assert typed(block, gate_path(tmp_path)) == (0, answer(block))
-
-
-def test_with_the_gate_closed_the_page_is_right(tmp_path: Path) -> None:
-    (block,) = blocks("console closed")
-    path = gate_path(tmp_path)
-
-    expected = answer(block).replace("/run/haptera/jobs/open/gate", str(path))
-    assert typed(block, path) == (CLOSED, expected)
 
 
 @pytest.mark.parametrize("block", blocks("console"))

@@ -1,15 +1,12 @@
 """The pages on `module check`, on a module in Perl, and on manifests say what the code does."""
 
 import re
-import shutil
 from dataclasses import MISSING, fields
 from pathlib import Path
 
 import click
-import pytest
 
 from haptera.cli.checking import check
-from haptera.cli.main import OK, run
 from haptera.model.parts import Change, Condition, Look, Manifest, Setting, Step
 from haptera.model.policy import Policy
 from haptera.testing.conformance import CHECKS, OF_PARTS
@@ -86,20 +83,3 @@ def test_the_site_file_of_the_lamps_is_as_the_page_shows_it() -> None:
     shown = re.findall(r"^```yaml site.yaml\n(.*?)^```$", IN_PERL, re.DOTALL | re.MULTILINE)
 
     assert shown == [(ROOT / "examples/lamp_in_perl/site.yaml").read_text(encoding="utf-8")]
-
-
-@pytest.mark.slow
-@pytest.mark.net
-@pytest.mark.timeout(120)
-def test_the_check_of_the_lamp_in_perl_tells_what_the_page_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if shutil.which("perl") is None:
-        pytest.skip("there is no perl here: apt install perl")
-    (told,) = re.findall(
-        r"^```console\n\$ haptera (.*?)\n(.*?)^```$", IN_PERL, re.DOTALL | re.MULTILINE
-    )
-    monkeypatch.chdir(ROOT)
-
-    assert run(told[0].split()) == OK
-    assert capsys.readouterr().out == told[1]

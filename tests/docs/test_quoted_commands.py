@@ -4,29 +4,22 @@ What such commands answer is held to the page by the tests of the pages that sho
 """
 
 import re
-from pathlib import Path
 
 import click
 import pytest
 
-from tests.cli.test_help import calls, parsed
+from tests.cli.test_help import WITHIN, calls, parsed
+from tests.docs.pages import PAGES, in_sentences, name_of, sessions
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHELL = re.compile(r"^(?:\$ )?(haptera .*)$", re.MULTILINE)
-INLINE = re.compile(r"`(haptera [^`\n]+)`")
 COMMENT = re.compile(r"\s+#\s.*")
-SUBSTITUTED = re.compile(r"\$\([^)]*\)")
 # In its place an example stands: a NAME of the page's own, or what a page leaves out.
 STANDS_FOR = re.compile(r"\b[A-Z][A-Z_]*\b|…|\[.+\]")
 
 
 def quoted(page):
-    text = page.read_text()
-    shell = SHELL.findall("\n".join(BLOCK.findall(text)))
-    for line in [*shell, *INLINE.findall(BLOCK.sub("", text))]:
-        yield SUBSTITUTED.sub("40", COMMENT.sub("", line))
+    typed = [one.command for some in sessions(page).values() for one in some]
+    for line in [*typed, *in_sentences(page)]:
+        yield WITHIN.sub("40", COMMENT.sub("", line))
 
 
 def wrong(line):
@@ -49,7 +42,7 @@ def wrong(line):
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_on_a_page_can_be_typed(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert [said for line in quoted(page) if (said := wrong(line))] == []

@@ -1,94 +1,181 @@
-"""The pages on freezes, history and modules: their commands, typed in their order."""
+"""Every command of every page is typed, in the order of its page, and answers what that quotes.
+
+What stands in fences of `sh` and `console` is typed here, to what `stages.py` has for it; the
+README's in its transcript. What cannot be typed in a test is listed below, with the reason.
+"""
 
 import re
-import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from haptera.cli.main import OK
-from haptera.model.changes import Author, Declare, SetDesired
-from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition, ObservedView
-from tests.api.serving import serving
-from tests.cli.test_commands import point_at, typed
+from haptera.cli.main import INTERRUPTED, OK
+from haptera.runtime import clock
+from tests.cli.test_help import calls_of
+from tests.docs.pages import (
+    BEGINS,
+    FENCE,
+    PAGES,
+    ROOT,
+    Quoted,
+    in_sentences,
+    name_of,
+    sessions,
+)
+from tests.docs.stages import ADDRESS, STAGES
+from tests.shell import Going, Shell, shell
+from tests.test_transcripts import LEFT_OUT, quotes
+from tests.transcripts.playing import WITHIN_NS, named, read, transcripts
 
-pytestmark = pytest.mark.net
+COMMENT = re.compile(r"\s+#\s.*")
+# Typed before it, the page itself says so: this is to fail.
+REFUSED = re.compile(r"\s# refused")
+GOES_ON = re.compile(r"haptera (?:serve|lab|watch)\b")
+# What only looks may be typed again: it answers what the page says so soon, not at once.
+LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|module list)|cat|ls)\b")
+NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.which(name) is None}
 
-PAGES = Path(__file__).resolve().parents[2] / "docs/reference"
-RACK = [node_id(f"rack1n{number}") for number in (1, 2, 3)]
-WEB = EntityId("service", "web", "rack1n1")
-LABNODE, SERVICE = EntityId("module", "labnode", None), EntityId("module", "service", "n01")
-SERVED = {
-    "applied": ObservedView("current", True, "read", "haptera", 1_000),
-    "run": ObservedView("running", True, "read", "haptera", 1_000),
+# Commands that no page's test types, and why.
+NOT_TYPED: dict[str, str] = {
+    "make demo": "until Ctrl-C",
+    "make demo ARGS=--once": "the last step of `make test`",
+    "make test": "it is what runs this",
+    "make check": "a part of `make test`",
+    "make setup": "the first step of `make demo`",
+    "make setup-dev": "the first step of `make test`",
+    "make clean": "it removes the environment that this runs in",
+    "make lock": "asks an index of packages",
+    "make lock ARGS=--upgrade": "asks an index of packages",
+    "apt install make curl python3-venv iproute2": "asks an index of packages, as root",
+    "pip install pyperplan": "asks an index of packages",
+    "pip install .": "tests/cli/test_creating.py installs a new module",
+    "pip install examples/fans": "tests/kinds/test_brought.py installs it",
+    ".venv/bin/python -m tests.transcripts NAME": "tests/test_transcripts.py compares the same",
+    "python -m tests.world.hunt 0-5000": "takes hours; tests/world/test_storm.py has some",
+    ".venv/bin/python benchmarks/hello_path.py": "measures for minutes, by hand",
+    ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
+    "python -m benchmarks.plans": "measures for minutes, by hand",
+    "haptera agent": "a BMC starts it, with a token: all labs do",
+    "haptera VERB --help": "tests/cli/test_help.py reads it of every verb",
+    "haptera apply off.yaml --digest HEX": "HEX is another each time: tests/cli/test_plans.py",
+    "haptera serve --listen": "each parent here is started so",
+    "haptera serve --blast-radius PERCENT": "the page's own parent is started so",
 }
-TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
+TRANSCRIBED = "README.md"
+
+FOUND = {name: typed for page in PAGES for name, typed in sessions(page).items()}
+TRANSCRIPTS = [one.command for path in transcripts() for one in read(path).typed]
+LINES = {*TRANSCRIPTS, *(COMMENT.sub("", one.command) for all_ in FOUND.values() for one in all_)}
+TYPED = {call for line in LINES if line not in NOT_TYPED for call in calls_of(line)}
 
 
-def session(page):
-    """The page's first session: each command, with the lines that it answers."""
-    text = (PAGES / page).read_text()
-    _, lines = re.search(r"```(console|sh)\n(.*?)```", text, re.DOTALL).groups()
-    found = []
-    for line in lines.splitlines():
-        if (command := re.fullmatch(r"(?:\$ )?haptera (.*)", line)) is not None:
-            found.append((shlex.split(command[1], comments=True), []))
-        else:
-            found[-1][1].append(TIME.sub("AT", line))
-    return found
+def bare(command: str) -> str:
+    return COMMENT.sub("", command)
 
 
-@pytest.fixture
-def cluster(monkeypatch, tmp_path):
-    with serving() as one:
-        point_at(one.url, "write-token", monkeypatch, tmp_path)
-        yield one
+@pytest.mark.net
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STAGES)
+def test_a_page_answers_what_it_says(name: str, tmp_path: Path) -> None:
+    typed = [one for one in FOUND[name] if bare(one.command) not in NOT_TYPED]
+    if missing := {word for one in typed for word in re.findall(r"\w+", one.command)} & NEEDED:
+        pytest.skip(f"the page's commands need {', '.join(missing)}")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    going: list[Going] = []
+    with STAGES[name](tmp_path) as variables, shell(tmp_path, variables) as one:
+        for quoted in typed:
+            if GOES_ON.match(quoted.command):
+                going.append(begun(one, bare(quoted.command)))
+            else:
+                answered(one, quoted, tmp_path)
+        for other in reversed(going):
+            assert one.interrupt(other) in (OK, INTERRUPTED), other.written.read_text()
 
 
-def answers(page, capsys):
-    """What each command of the page answers, all of which are done."""
-    for command, _ in session(page):
-        code, out, errors = typed(capsys, *command)
-        assert (code, errors) == (OK, ""), command
-        yield [TIME.sub("AT", line) for line in out.splitlines()]
+def begun(typing: Shell, command: str) -> Going:
+    """What goes on until the end of its page; a parent once it can be asked."""
+    # The address that it has by default may be that of a parent of somebody's own.
+    own = f" --listen {ADDRESS}" if command.startswith("haptera serve") else ""
+    going = typing.begin(command + own)
+    if not command.startswith("haptera watch"):
+        answered(typing, Quoted("haptera status", ""), Path())
+    return going
 
 
-def test_history_is_told_as_on_its_page(cluster, capsys):
-    rack = [
-        *(Declare(node, {"rack": "1"}, "site") for node in RACK),
-        *(SetDesired(node, "power", "on", "site") for node in RACK),
-        Declare(WEB, {}, "site"),
+def answered(typing: Shell, quoted: Quoted, folder: Path) -> None:
+    """Type it, again if it only looks, until it answers what the page quotes."""
+    deadline = clock.now_ns() + WITHIN_NS
+    while True:
+        code, written = typing.type(quoted.command)
+        if as_quoted(quoted, code, named(lines(written), folder)):
+            return
+        again = LOOKS.match(quoted.command) is not None and clock.now_ns() < deadline
+        assert again, f"{quoted.command}: {code}\n{written}"
+
+
+def lines(written: str) -> str:
+    """Also what has no end of line stands on a line of its own on a page."""
+    return written if written.endswith("\n") or not written else f"{written}\n"
+
+
+def as_quoted(quoted: Quoted, code: int, written: str) -> bool:
+    if quoted.output.strip() not in ("", LEFT_OUT):
+        return quotes(named(quoted.output), written)
+    return (code == OK) is (REFUSED.search(quoted.command) is None)
+
+
+def test_every_session_of_every_page_is_typed() -> None:
+    typable = [
+        name
+        for name, typed in FOUND.items()
+        if name != TRANSCRIBED and any(bare(one.command) not in NOT_TYPED for one in typed)
     ]
-    cluster.do(cluster.backend.write, *rack, author=Author("user:ada", "first light"))
-    port = SetDesired(WEB, "port", 80, "user:eve")
-    cluster.do(cluster.backend.write, port, author=Author("user:eve"))
-    assert [*answers("history.md", capsys)] == [told for _, told in session("history.md")]
+    assert typable == [*STAGES]
 
 
-def test_modules_are_shown_as_on_their_page(cluster, capsys):
-    cluster.do(cluster.backend.write, Declare(LABNODE, {}, "site"), Declare(SERVICE, {}, "site"))
-    for module, since_ms in ((LABNODE, 180_000), (SERVICE, 120_000)):
-        cluster.do(
-            cluster.backend.say,
-            module,
-            condition=Condition.CONVERGED,
-            since_ms=since_ms,
-            observed=SERVED,
-        )
-    cluster.backend.logs[SERVICE] = b"took n01 in\n"
-    shown, why, logs, retried = answers("modules.md", capsys)
-    assert shown == session("modules.md")[0][1]
-    assert why == ["module:service@n01 is as desired"]
-    assert logs == ["took n01 in"]
-    assert retried == ["module:service@n01 is tried again"]
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_names_is_typed_somewhere(page: Path) -> None:
+    """A command in a sentence: its verb is typed, with all the options that are named."""
+    assert [line for line in in_sentences(page) if not is_typed(line)] == []
 
 
-def test_what_the_page_freezes_is_free_at_its_end(cluster, capsys):
-    cluster.do(cluster.backend.write, *(Declare(node, {}, "site") for node in RACK))
-    frozen, shown, one, rest = answers("freezes.md", capsys)
-    assert frozen[0].startswith("frozen: rack1")
-    assert "board swap" in shown[0]
-    assert one[0].startswith("thawed: rack1n3")
-    assert rest[0].startswith("thawed: rack1")
-    assert typed(capsys, "freeze")[:2] == (OK, "nothing is frozen\n")
+def is_typed(line: str) -> bool:
+    if line in NOT_TYPED or line in LINES:
+        return True
+    called = [*calls_of(line)]
+    return bool(called) and all(
+        any(path[: len(verb)] == verb and options <= given for path, given in TYPED)
+        for verb, options in called
+    )
+
+
+def test_each_command_of_the_readme_is_in_a_transcript() -> None:
+    quoted = {bare(one.command) for one in FOUND[TRANSCRIBED]}
+    assert quoted - {*TRANSCRIPTS} - set(NOT_TYPED) == set()
+
+
+def test_nothing_is_listed_that_no_page_has() -> None:
+    assert set(NOT_TYPED) - LINES - {line for page in PAGES for line in in_sentences(page)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_stand_in_fences_of_sh_and_console_only(page: Path) -> None:
+    begins = re.compile(rf"^(?:\$ |{BEGINS})", re.MULTILINE)
+    elsewhere = [
+        text
+        for language, _, text in FENCE.findall(page.read_text(encoding="utf-8"))
+        if language not in ("sh", "console") and begins.search(text) is not None
+    ]
+    assert elsewhere == []
+
+
+def test_an_answer_that_is_not_as_quoted_is_found() -> None:
+    assert as_quoted(Quoted("haptera status", f"one\n{LEFT_OUT}\n"), OK, "one\ntwo\n")
+    assert not as_quoted(Quoted("haptera status", "one\n"), OK, "two\n")
+    assert not as_quoted(Quoted("haptera apply site/", ""), 1, "error: no\n")
+    assert not as_quoted(Quoted("haptera apply site/", f"{LEFT_OUT}\n"), 1, "error: no\n")
+    assert not as_quoted(Quoted("haptera apply site/  # refused: not yours", ""), OK, "")
