@@ -37,6 +37,7 @@ GOES_ON = re.compile(r"haptera (?:serve|lab|watch)\b")
 LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|module list)|cat|ls)\b")
 NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.which(name) is None}
 
+WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "make demo": "until Ctrl-C",
@@ -58,6 +59,12 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
     "python -m benchmarks.plans": "measures for minutes, by hand",
     "haptera agent": "a BMC starts it, with a token: all labs do",
+    "haptera status --watch": WATCHED,
+    "haptera diff --watch FILE": WATCHED,
+    "haptera chain --watch ENTITY": WATCHED,
+    "haptera freeze --watch": WATCHED,
+    "haptera get --watch node:NAME": WATCHED,
+    "haptera get --watch module": WATCHED,
     "haptera VERB --help": "tests/cli/test_help.py reads it of every verb",
     "haptera apply off.yaml --digest HEX": "HEX is another each time: tests/cli/test_plans.py",
     "haptera serve --listen": "each parent here is started so",
