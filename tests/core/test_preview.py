@@ -5,12 +5,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core import grouping
 from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.diff import goal
-from haptera.core.draft import DRAFTED_A_TURN_MAX, Draft, Drafting
+from haptera.core.draft import DRAFTED_A_TURN_MAX, Case, Draft, Drafting
 from haptera.core.engine import Engine
 from haptera.core.freezes import Freezes
-from haptera.core.grouping import Grounds
+from haptera.core.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
 from haptera.core.knowledge import Domain
 from haptera.core.limits import PREVIEW_WITHIN_NS, S
 from haptera.core.outcomes import outcomes
@@ -57,6 +58,8 @@ WHAT = {
     "busy": ("free", "busy"),
     "run": ("stopped", "running", "failed"),
 }
+# More names than these take a turn of their own to be folded.
+FOLDED_AT_ONCE = TOLD_A_TURN_MAX // FOLDING
 LAB, WEB = node_id("n1"), EntityId("service", "web", "n1")
 ON = (SetDesired(NODE, "power", "on", "site"),)
 BOTH = (*ON, Declare(OTHER, ATTRIBUTES, "site"), SetDesired(OTHER, "power", "off", "site"))
@@ -103,8 +106,8 @@ def previewed(
     searches = Searches(SIDE, timers)
     freezes = Freezes(SIDE, table, timers, proposals)
     freezes.set_clock(wall_offset_ns)
-    grounds = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake)
-    previews = Previews(grounds, proposals, searches, timers)
+    told_by = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake)
+    previews = Previews(told_by, proposals, searches, timers)
     catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
@@ -114,6 +117,13 @@ def previewed(
     assert isinstance(show, Show)
     assert show.plan is not None
     return show.plan
+
+
+def grounds(table: Table, catalog: Catalog = CATALOG) -> Grounds:
+    """A table, and nothing laid over it but its freezes."""
+    proposals = Proposals(table, catalog, Policies(table, catalog))
+    freezes = Freezes(SIDE, table, Timers(), proposals)
+    return Grounds(table, catalog, Usual(), freezes, lambda _: None)
 
 
 def members(group: PlanGroup) -> list[EntityId]:
@@ -477,26 +487,68 @@ def told_of(draft: Draft) -> object:
     return draft.rewrites, cases, list(draft.stays)
 
 
-def test_what_is_desired_otherwise_meanwhile_has_a_plan_drafted_anew() -> None:
-    table = Table(KINDS)
-    nodes = [node_id(f"n{number}") for number in range(DRAFTED_A_TURN_MAX + 1)]
-    for node in nodes:
-        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+@given(st.randoms(use_true_random=False))
+def test_a_plan_told_bit_by_bit_is_the_one_told_at_once(random: Random) -> None:
+    table, changes = cluster(random, 4)
+    frozen(table, "n[0-1]")
+    assert telling(table, changes).go_on(1_000_000_000) == previewed(table, *changes)
+    bits = telling(table, changes)
+    plans = [bits.go_on(0)]
+    while plans[-1] is None:
+        plans.append(bits.go_on(0))
+    assert plans[-1] == previewed(table, *changes)
+    assert len(plans) > len(table)  # A piece is one entity, or a set of nodes that is folded.
+
+
+def telling(table: Table, changes: list[Change]) -> Telling:
+    draft = Drafting(table, CATALOG, changes).go_on()
+    assert draft is not None
+    CATALOG.begin_turn()
+    return Telling(grounds(table), draft, map(answered, draft.cases), 2 * S)
+
+
+def answered(case: Case) -> grouping.Answered:
+    def planned(state: int) -> Chain | NoChain | None:
+        CATALOG.begin_turn()
+        return CATALOG.plan(case.row, case.node, state, case.goal, frozenset())
+
+    worst = outcomes(case.domain, case.state, planned)
+    return grouping.Answered(case, planned(case.state), worst)
+
+
+def test_what_is_desired_otherwise_meanwhile_has_a_plan_made_anew() -> None:
+    nodes = [node_id(f"n{number}") for number in range(FOLDED_AT_ONCE + 1)]
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
-    timers, turn = Timers(), Turn(2 * S)
-    proposals = Proposals(table, CATALOG, Policies(table, CATALOG))
-    freezes = Freezes(SIDE, table, timers, proposals)
-    grounds = Grounds(table, CATALOG, Usual(), freezes, lambda _: None)
-    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
-    previews.consider(turn, Considered(5, changes))
-    assert turn.effects == []
-    table.apply(SetDesired(nodes[0], "power", "on", "user:eve"), 2)
-    previews.tend(turn)
-    assert turn.effects == []
-    while not turn.effects:
+
+    def considered() -> tuple[Table, Previews, Turn]:
+        table, timers, turn = Table(KINDS), Timers(), Turn(2 * S)
+        for node in nodes:
+            table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+        proposals = Proposals(table, CATALOG, Policies(table, CATALOG))
+        previews = Previews(grounds(table), proposals, Searches(SIDE, timers), timers)
+        previews.consider(turn, Considered(5, changes))
+        return table, previews, turn
+
+    previewed(considered()[0], *changes)  # From now on all is planned already.
+    needed = turns(*considered()[1:])
+    assert needed > FOLDED_AT_ONCE / DRAFTED_A_TURN_MAX + 1
+    for before in (1, needed - 1):  # While it is drafted, and when it is all but told.
+        table, previews, turn = considered()
+        assert turns(previews, turn, before) == before
+        assert turn.effects == []
+        table.apply(SetDesired(nodes[0], "power", "on", "user:eve"), 2)
+        assert turns(previews, turn) >= needed
+        assert turn.effects == [Show(5, previewed(table, *changes))]
+
+
+def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
+    """So many turns at the most until a plan is shown; how many these were."""
+    for count in range(count_max):
+        if turn.effects:
+            return count
         CATALOG.begin_turn()
         previews.tend(turn)
-    assert turn.effects == [Show(5, previewed(table, *changes))]
+    return count_max
 
 
 def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
@@ -506,10 +558,8 @@ def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
     timers, turn = Timers(), Turn(S)
-    proposals = Proposals(table, KINDS, Policies(table, catalog))
-    freezes = Freezes(SIDE, table, timers, proposals)
-    grounds = Grounds(table, catalog, Usual(), freezes, lambda _: None)
-    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
+    proposals = Proposals(table, catalog, Policies(table, catalog))
+    previews = Previews(grounds(table, catalog), proposals, Searches(SIDE, timers), timers)
     previews.consider(turn, Considered(5, changes))
     drafted = S + PREVIEW_WITHIN_NS  # So long a busy parent took.
     for now in (drafted, drafted + PREVIEW_WITHIN_NS - 1):
@@ -525,10 +575,8 @@ def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None
     table, changes = cluster(Random(3), 4)
     catalog = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])
     timers, turn = Timers(), Turn(2 * S)
-    proposals = Proposals(table, KINDS, Policies(table, catalog))
-    freezes = Freezes(SIDE, table, timers, proposals)
-    grounds = Grounds(table, catalog, Usual(), freezes, lambda _: None)
-    previews = Previews(grounds, proposals, Searches(SIDE, timers), timers)
+    proposals = Proposals(table, catalog, Policies(table, catalog))
+    previews = Previews(grounds(table, catalog), proposals, Searches(SIDE, timers), timers)
     catalog.work = TURN_WORK_MAX
     previews.consider(turn, Considered(5, tuple(changes)))
     for _ in range(100):

@@ -106,8 +106,8 @@ def _sum_lines(plan: Plan) -> Iterator[str]:
         yield f"not as desired anyway: {each}"
     if plan.groups or plan.disrupted:
         on = "" if plan.disrupted is None else f": {plan.disrupted}"
-        if plan.brake is not None and plan.disrupted_nodes:
-            yield f"waits for the end of the brake with what is DISRUPTIVE: {plan.brake}"
+        if plan.brake is not None:
+            yield f"the brake is on, and nothing DISRUPTIVE begins: {plan.brake}"
         yield f"disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{on}"
         yield f"plan {plan.digest}"
 

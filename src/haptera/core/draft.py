@@ -55,7 +55,7 @@ class Draft:
     `attributes` are those that the nodes would have. Those that `leave` are declared no more.
     """
 
-    rewrites: list[Rewrite]
+    rewrites: Mapping[Rewrite, Collection[EntityId]]
     cases: list[Case]
     stays: Collection[EntityId]
     attributes: Attributes
@@ -70,9 +70,10 @@ class Drafting:
         self._catalog = catalog
         self._made_for = table.revision, catalog.sums
         self._changes = _by_entity(changes)
+        reached = _reached(table, self._changes)
         # What is on a node is drafted after it, for it borrows of it.
-        order = sorted(_reached(table, self._changes), key=lambda one: (one.kind != NODE, str(one)))
-        self._left = deque(order)
+        nodes = [one for one in reached if one.kind == NODE]
+        self._left = deque((*nodes, *(one for one in reached if one.kind != NODE)))
         self._drafted = table.draft()
         self._cases: dict[tuple[object, ...], Case] = {}
         self._stays: dict[EntityId, None] = {}
@@ -90,12 +91,8 @@ class Drafting:
             self._take(self._left.popleft())
         if self._left:
             return None
-        rewrites = [
-            msgspec.structs.replace(told, on=folded(some), entities=len(some))
-            for told, some in self._rewritten.items()
-        ]
-        stays, leave = self._stays, self._leave
-        return Draft(rewrites, [*self._cases.values()], stays, self._attributes, leave)
+        cases, stays = [*self._cases.values()], self._stays
+        return Draft(self._rewritten, cases, stays, self._attributes, self._leave)
 
     def _take(self, entity: EntityId) -> None:
         before = self._table.get(entity)
@@ -136,10 +133,15 @@ def title(entity: EntityId) -> str:
     return entity.kind if entity.kind == NODE else f"{entity.kind} {entity.name}"
 
 
-def folded(entities: Iterable[EntityId]) -> str | None:
+def on_nodes(entities: Iterable[EntityId]) -> str | None:
     """On which nodes they are; None where they are the whole cluster's."""
-    nodes = frozenset(one.node for one in entities if one.node is not None)
-    return _folded(nodes) if nodes else None
+    return folded(one.node for one in entities if one.node is not None)
+
+
+def folded(nodes: Iterable[str]) -> str | None:
+    """The nodes as one node-set; None where there are none."""
+    names = frozenset(nodes)
+    return _folded(names) if names else None
 
 
 @lru_cache(FOLDS_CACHED_MAX)
@@ -156,14 +158,14 @@ def _by_entity(changes: Iterable[Change]) -> dict[EntityId, list[Change]]:
     return found
 
 
-def _reached(table: Table, changes: Mapping[EntityId, Collection[Change]]) -> set[EntityId]:
+def _reached(table: Table, changes: Mapping[EntityId, Collection[Change]]) -> dict[EntityId, None]:
     """All that the changes name, and what is on nodes whose attributes change."""
-    reached = set(changes)
+    reached = dict.fromkeys(changes)
     for entity, some in changes.items():
         there = table.get(entity) if entity.kind == NODE else None
         declared = [one.attributes for one in some if isinstance(one, Declare)]
         if there is not None and any(one != there.attributes for one in declared):
-            reached.update(row.id for row in table.on(entity.name))
+            reached |= dict.fromkeys(row.id for row in table.on(entity.name))
     return reached
 
 

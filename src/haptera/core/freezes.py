@@ -1,6 +1,6 @@
 """Which freeze holds an entity, and until when; one whose time has come holds nothing."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from haptera.core.limits import BACKOFF_NS, S
@@ -21,11 +21,12 @@ from haptera.model.walltime import WALL_S_MAX
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A freeze that holds something: whose it is, until when, and why.
+    """A freeze that holds what it is `of`: whose it is, until when, and why.
 
     An agent is not told whose it is; its parent is asked for that.
     """
 
+    of: Selector
     owner: str
     until_s: int | None
     reason: str | None
@@ -53,15 +54,13 @@ class Freezes:
 
     def why(self, entity: EntityId, now: int) -> str | None:
         """What holds this entity, in words: the freeze that lasts longest; None where none does."""
-        hold = self.hold(Declared(entity, self._attributes), now)
+        hold = held(self.holds(now), Declared(entity, self._attributes))
         return None if hold is None else hold.text
 
-    def hold(self, entity: Declared, now: int) -> Hold | None:
-        """That freeze itself; of an entity that is only considered, too."""
-        if entity.id.kind in freeze.EXEMPT:
-            return None
-        holding = [row for row in self._rules.over(entity) if not self._over(row, now)]
-        return _hold(max(holding, key=_ends_s)) if holding else None
+    def holds(self, now: int) -> list[Hold]:
+        """All that hold anything now, the one that lasts longest first."""
+        lasting = [row for row in self._rules.all() if not self._over(row, now)]
+        return [_hold(row) for row in sorted(lasting, key=_ends_s, reverse=True)]
 
     def follow(self, turn: Turn) -> None:
         """Where freezes are new, other than before, or gone: decide again on what they are of."""
@@ -105,9 +104,17 @@ class Freezes:
         turn.dirty.update(row.id for row in self._rules.selected(selectors))
 
 
+def held(holds: Iterable[Hold], entity: Declared) -> Hold | None:
+    """The first of these that holds an entity, be it there or only considered."""
+    if entity.id.kind in freeze.EXEMPT:
+        return None
+    return next((hold for hold in holds if hold.of.means(entity)), None)
+
+
 def _hold(row: Row) -> Hold:
     reason = row.desired.get(freeze.reason.name)
-    return Hold(row.owner, _until_s(row), None if reason is None else str(reason.value))
+    of = selector_of(row.desired)
+    return Hold(of, row.owner, _until_s(row), None if reason is None else str(reason.value))
 
 
 def _until_s(row: Row) -> int | None:

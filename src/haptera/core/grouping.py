@@ -1,17 +1,19 @@
 """Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from haptera.core.catalog import Catalog
-from haptera.core.draft import NODE, Case, Draft, folded, title
+from haptera.core.draft import NODE, Case, Draft, folded, on_nodes, title
 from haptera.core.factors import factors_of
-from haptera.core.freezes import Freezes, Hold
+from haptera.core.freezes import Freezes, Hold, held
 from haptera.core.limits import MS
 from haptera.core.outcomes import Outcomes
+from haptera.core.pieces import Pieces
 from haptera.core.query import link_view
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
@@ -23,14 +25,26 @@ from haptera.kinds import service
 from haptera.kinds.node import Busy, busy
 from haptera.kinds.service import Run
 from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
-from haptera.model.entity import EntityId
-from haptera.model.nodeset import fold
+from haptera.model.entity import EntityId, node_id
 from haptera.model.parts import Step
-from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Worst, digest_of
+from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst, digest_of
 from haptera.model.selector import fold_entities
 from haptera.model.views import Condition
 
 _SETTLED = (Condition.CONVERGED, Condition.IDLE)
+# Work, in moves tried, of some 60 ns each: whose likes a case are, whether a freeze holds an
+# entity, what is on a node, how an entity stands, one name of many that are folded.
+LIKENING: Final = 500
+HOLDING: Final = 50
+LOOKING: Final = 80
+COUNTING: Final = 10
+FOLDING: Final = 20
+# Work of telling in a turn: some 6 ms. A piece may take longer, for names are folded all together:
+# 10,000 of them in some 10 ms.
+TOLD_A_TURN_MAX: Final = 100_000
+
+# Which services are hit, which nodes are waited for, and what is frozen.
+_Laid = tuple[str | None, str | None, list[PlanFreeze]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +67,63 @@ class Grounds:
     brake: Callable[[int], str | None]
 
 
-def plan_of(grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int) -> Plan:
+class Telling:
+    """A plan in the making, some entities at a time: telling of a large cluster takes many turns.
+
+    A freeze whose time comes meanwhile still counts.
+    """
+
+    def __init__(
+        self, grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+    ) -> None:
+        self._pieces = _telling(grounds, draft, answered, now)
+        self._due = 0
+
+    def go_on(self, work_max: int = TOLD_A_TURN_MAX) -> Plan | None:
+        """Do so much more of it, a piece at the least; the plan, once all is told."""
+        work = self._due
+        while True:
+            try:
+                self._due = next(self._pieces)
+            except StopIteration as done:
+                plan: Plan = done.value
+                return plan
+            work += self._due
+            if work > work_max:
+                return None
+
+
+def _telling(
+    grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+) -> Pieces[Plan]:
     """What changes would start, as it is told."""
-    table = grounds.table
+    holds = grounds.freezes.holds(now)
     alike: dict[tuple[object, ...], list[Answered]] = {}
     for one in answered:
+        yield LIKENING
         alike.setdefault(_likeness(one), []).append(one)
     groups, disrupted = list[PlanGroup](), dict[str, None]()
     for some in alike.values():
         rows = [row for one in some for row in one.case.rows]
         nodes = _nodes(rows) if _disrupts(some[0]) else []
+        yield COUNTING * len(rows)
         disrupted |= dict.fromkeys([*nodes, *_stopped(some[0].case.goal, rows)])
-        frozen = _frozen(grounds.freezes, rows, draft.attributes, now)
-        groups.append(_group(some[0], rows, nodes, frozen, grounds))
+        frozen = yield from _frozen(holds, rows, draft.attributes)
+        hit = yield from _hit(grounds.table, nodes)
+        waits = yield from _waits(grounds.table, nodes)
+        yield FOLDING * len(rows)
+        groups.append(_group(some[0], rows, grounds.usual, (hit, waits, frozen)))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
+    rewrites = yield from _rewrites(draft)
+    anyway = yield from _anyway(grounds.table, draft)
+    yield FOLDING * len(disrupted)
     told = Plan(
         "",
-        sorted(draft.rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
+        sorted(rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
         sorted(groups, key=lambda one: (one.of, one.on or "")),
-        _anyway(table, {*draft.stays, *(row.id for one in draft.cases for row in one.rows)}),
-        sum(row.id.kind == NODE for row in table),
-        fold(disrupted) if disrupted else None,
+        anyway,
+        sum(row.id.kind == NODE for row in grounds.table),
+        folded(disrupted),
         len(disrupted),
         _sums(grounds.catalog, {one.row.kind.name for one in draft.cases}),
         grounds.brake(now),
@@ -89,21 +139,13 @@ def _likeness(one: Answered) -> tuple[object, ...]:
     return title(one.case.row.id), state, goal, way, one.outcomes
 
 
-def _group(
-    one: Answered,
-    rows: Collection[Row],
-    disrupted: Collection[str],
-    frozen: list[PlanFreeze],
-    grounds: Grounds,
-) -> PlanGroup:
+def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> PlanGroup:
     links = one.plan.links if isinstance(one.plan, Chain) else ()
-    took = {link.part.path: grounds.usual.of(link.part.path) for link in links}
+    took = {link.part.path: usual.of(link.part.path) for link in links}
     condition, why = _standing(one.plan)
-    hit = [*_running(grounds.table, disrupted)]
-    waits = [*_busy(grounds.table, disrupted)]
     return PlanGroup(
         title(one.case.row.id),
-        folded(row.id for row in rows),
+        on_nodes(row.id for row in rows),
         len(rows),
         _state(one.case),
         dict(sorted(one.case.goal.items())),
@@ -114,9 +156,7 @@ def _group(
         sum(took[link.part.path] or 0 for link in links) // MS,
         [path for path, took_ns in took.items() if took_ns is None],
         _worst(one, len(rows)),
-        fold_entities(hit) if hit else None,
-        fold(waits) if waits else None,
-        frozen,
+        *laid,
     )
 
 
@@ -172,16 +212,18 @@ def _nodes(rows: Iterable[Row]) -> list[str]:
 
 
 def _frozen(
-    freezes: Freezes, rows: Iterable[Row], attributes: Attributes, now: int
-) -> list[PlanFreeze]:
+    holds: Collection[Hold], rows: Iterable[Row], attributes: Attributes
+) -> Pieces[list[PlanFreeze]]:
     """Those of the rows that are frozen, by what holds them; of their nodes as they would be."""
-    held: dict[Hold, list[EntityId]] = {}
-    for row in rows:
-        if (hold := freezes.hold(Declared(row.id, attributes), now)) is not None:
-            held.setdefault(hold, []).append(row.id)
+    frozen: dict[Hold, list[EntityId]] = {}
+    for row in rows if holds else ():
+        yield HOLDING * len(holds)
+        if (hold := held(holds, Declared(row.id, attributes))) is not None:
+            frozen.setdefault(hold, []).append(row.id)
+    yield FOLDING * sum(map(len, frozen.values()))
     told = [
-        PlanFreeze(folded(some), len(some), hold.owner, hold.until_s, hold.reason)
-        for hold, some in held.items()
+        PlanFreeze(on_nodes(some), len(some), hold.owner, hold.until_s, hold.reason)
+        for hold, some in frozen.items()
     ]
     return sorted(told, key=lambda one: one.on or "")
 
@@ -193,9 +235,14 @@ def _stopped(goal: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
     return _nodes(row for row in rows if _runs(row))
 
 
-def _running(table: Table, nodes: Iterable[str]) -> Iterator[EntityId]:
+def _hit(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
     """The services that run on these nodes, or did when they were last seen."""
-    return (row.id for name in nodes for row in table.on(name) if _runs(row))
+    hit: list[EntityId] = []
+    for name in nodes:
+        yield LOOKING
+        hit += [row.id for row in table.on(name) if _runs(row)]
+    yield FOLDING * len(hit)
+    return fold_entities(hit) if hit else None
 
 
 def _runs(row: Row) -> bool:
@@ -204,18 +251,40 @@ def _runs(row: Row) -> bool:
     return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
 
 
-def _busy(table: Table, nodes: Iterable[str]) -> Iterator[str]:
+def _waits(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
     """Those of these nodes that have jobs, or had when they were last seen."""
-    for row in (row for name in nodes for row in table.on(name)[:1]):
-        fact = row.known.get(busy.name) or row.remembered.get(busy.name)
-        if fact is not None and fact.value == Busy.BUSY:
-            yield row.id.name
+    waits: list[str] = []
+    for name in nodes:
+        yield LOOKING
+        row = table.get(node_id(name))
+        if row is not None and _is_busy(row):
+            waits.append(name)
+    yield FOLDING * len(waits)
+    return folded(waits)
 
 
-def _anyway(table: Table, told: Collection[EntityId]) -> dict[str, int]:
+def _is_busy(row: Row) -> bool:
+    fact = row.known.get(busy.name) or row.remembered.get(busy.name)
+    return fact is not None and fact.value == Busy.BUSY
+
+
+def _rewrites(draft: Draft) -> Pieces[list[Rewrite]]:
+    """What becomes of each value, with where that is."""
+    told: list[Rewrite] = []
+    for one, some in draft.rewrites.items():
+        yield FOLDING * len(some)
+        told.append(msgspec.structs.replace(one, on=on_nodes(some), entities=len(some)))
+    return told
+
+
+def _anyway(table: Table, draft: Draft) -> Pieces[dict[str, int]]:
     """How many others are not as desired, by where they stand."""
-    rows = (row for row in table if row.declared and row.id not in told)
-    counts = Counter(row.condition for row in rows if row.condition not in _SETTLED)
+    told = {*draft.stays, *(row.id for one in draft.cases for row in one.rows)}
+    counts: Counter[Condition] = Counter()
+    for row in list(table):  # While it is gone through, rows come and go.
+        yield COUNTING
+        if row.declared and row.condition not in _SETTLED and row.id not in told:
+            counts[row.condition] += 1
     return {condition.value: counts[condition] for condition in Condition if counts[condition]}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from haptera.core.catalog import Catalog
 from haptera.core.rows.table import Table
@@ -10,7 +10,16 @@ from haptera.core.rules import Rules, selector_of
 from haptera.core.selecting import Attributes, Declared, attributes_of
 from haptera.core.turn import Turn
 from haptera.kinds import policy
-from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
 from haptera.model.desirable import nearest
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
@@ -61,18 +70,19 @@ class Policies:
         return next(self._problems(changes), None)
 
     def _problems(self, changes: Sequence[Change]) -> Iterator[str]:
-        drafts = self._drafts(changes)
-        touched = {entity for entity in _touched(changes) if entity.kind == _KIND}
+        ours = [one for one in changes if _is_of_policy(one)]
+        drafts, touched = self._drafts(ours), {one.entity for one in ours}
         for entity in sorted(touched & drafts.keys()):
             yield from self._aims_at_nothing(entity, drafts[entity])
+        if not drafts:
+            return
         entities = {one.entity for one in changes if isinstance(one, Declare)}
         if touched:
             entities |= {row.id for row in self._table}
         entities -= {one.entity for one in changes if isinstance(one, Undeclare)}
-        if drafts:
-            declared = {one.entity: one.attributes for one in changes if isinstance(one, Declare)}
-            subjects = [Declared(one, self._attributes(declared)) for one in entities]
-            yield from self._make_no_sum(subjects, drafts)
+        declared = {one.entity: one.attributes for one in changes if isinstance(one, Declare)}
+        subjects = [Declared(one, self._attributes(declared)) for one in entities]
+        yield from self._make_no_sum(subjects, drafts)
 
     def _attributes(self, declared: Mapping[EntityId, Mapping[str, str]]) -> Attributes:
         """Those of nodes as they would be, if these are declared."""
@@ -173,9 +183,5 @@ def _value(values: Values, name: str) -> str | int | None:
     return None if desired is None else desired.value
 
 
-def _touched(changes: Iterable[Change]) -> set[EntityId]:
-    return {
-        one.entity
-        for one in changes
-        if isinstance(one, Declare | Undeclare | SetDesired | UnsetDesired)
-    }
+def _is_of_policy(change: Change) -> TypeGuard[Declare | Undeclare | SetDesired | UnsetDesired]:
+    return not isinstance(change, OpenIntent | CloseIntent) and change.entity.kind == _KIND

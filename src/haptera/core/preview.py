@@ -1,12 +1,14 @@
 """What would come of changes: the plan that they would start, before anything is written."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.core.draft import Case, Draft, Drafting
-from haptera.core.grouping import Answered, Grounds, plan_of
+from haptera.core.draft import Case, Drafting
+from haptera.core.grouping import Answered, Grounds, Telling
 from haptera.core.limits import PREVIEW_WITHIN_NS
 from haptera.core.outcomes import Outcomes, outcomes
+from haptera.core.pieces import Whole
 from haptera.core.proposals import Proposals
 from haptera.core.searches import Searches
 from haptera.core.sought import sought
@@ -26,7 +28,7 @@ class Preview:
     """Changes that somebody considers, being drafted, and until when plans are waited for.
 
     They are waited for `within` so long once it is drafted: how long that takes is not theirs.
-    It is `put_off` where a turn had no time for all that is to be drafted and planned.
+    Then it is told. It is `put_off` where a turn had no time for all that is to be done.
     """
 
     ticket: int
@@ -35,6 +37,7 @@ class Preview:
     until: int
     within: int
     drafted: bool = False
+    telling: Telling | None = None
     put_off: bool = False
 
 
@@ -55,49 +58,50 @@ class Previews:
             turn.effects.append(Show(event.ticket, None, *problem))
             return
         within = PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0
-        drafting = self._drafting(event.changes)
-        until = turn.now + within
-        self._show(turn, Preview(event.ticket, event.changes, drafting, until, within))
+        drafting, until = self._drafting(event.changes), turn.now + within
+        # It is begun when the turn ends.
+        self._open[event.ticket] = Preview(event.ticket, event.changes, drafting, until, within)
 
     def tend(self, turn: Turn) -> None:
-        """Show those for which all is planned by now, or that have waited long enough."""
+        """Go on with those for which all is planned by now, or that have waited long enough."""
         if self._open:
             # Or a busy parent, which takes up all of each turn, would never plan what people ask.
             self._grounds.catalog.let_in()
         for preview in list(self._open.values()):
             waits = self._searches.waits(preview.ticket) and not preview.put_off
             if turn.now >= preview.until or not waits:
-                self._show(turn, preview)
+                self._go_on(turn, preview)
 
-    def _show(self, turn: Turn, preview: Preview) -> None:
-        """Show it, unless plans are missing that are worth waiting for."""
+    def _go_on(self, turn: Turn, preview: Preview) -> None:
+        """Show it, unless plans are missing that are worth waiting for, or there is no time."""
         preview.put_off = False
-        draft = self._draft(turn, preview)
-        cases = () if draft is None else draft.cases
-        answered = [self._answered(turn, case, preview) for case in cases]
-        waits = preview.put_off or self._searches.waits(preview.ticket)
-        if draft is None or (turn.now < preview.until and waits):
-            self._open[preview.ticket] = preview
+        if preview.drafting.stale:
+            # Something else is desired since.
+            preview.drafting, preview.telling = self._drafting(preview.changes), None
+        if preview.telling is None:
+            preview.telling = self._planned(turn, preview)
+        told = None if preview.telling is None else _in_time(turn, preview, preview.telling.go_on)
+        if told is None:
             again_at = turn.now if preview.put_off else preview.until
             self._timers.set(("preview", preview.ticket), again_at)
             return
         self._searches.release(preview.ticket)
-        self._open.pop(preview.ticket, None)
+        del self._open[preview.ticket]
         self._timers.drop(("preview", preview.ticket))
-        told = plan_of(self._grounds, draft, answered, turn.now)
         turn.effects.append(Show(preview.ticket, told))
 
-    def _draft(self, turn: Turn, preview: Preview) -> Draft | None:
-        """The draft, once it is made; anew where something else is desired since."""
-        if preview.drafting.stale:
-            preview.drafting = self._drafting(preview.changes)
-        draft = preview.drafting.go_on()
-        while draft is None and turn.now >= preview.until:
-            draft = preview.drafting.go_on()
-        if draft is not None and not preview.drafted:
+    def _planned(self, turn: Turn, preview: Preview) -> Telling | None:
+        """What is to be told, once it is drafted, and planned as far as is worth waiting for."""
+        draft = _in_time(turn, preview, preview.drafting.go_on)
+        if draft is None:
+            return None
+        if not preview.drafted:
             preview.drafted, preview.until = True, turn.now + preview.within
-        preview.put_off = draft is None
-        return draft
+        answered = [self._answered(turn, case, preview) for case in draft.cases]
+        if turn.now < preview.until and (preview.put_off or self._searches.waits(preview.ticket)):
+            return None
+        preview.put_off = False
+        return Telling(self._grounds, draft, answered, turn.now)
 
     def _drafting(self, changes: tuple[Change, ...]) -> Drafting:
         return Drafting(self._grounds.table, self._grounds.catalog, changes)
@@ -129,3 +133,12 @@ class Previews:
 
     def _plan(self, case: Case, state: int) -> Chain | NoChain | None:
         return self._grounds.catalog.plan(case.row, case.node, state, case.goal, frozenset())
+
+
+def _in_time(turn: Turn, preview: Preview, go_on: Callable[[], Whole | None]) -> Whole | None:
+    """The whole of what is made in pieces, once it is; at once where time is up."""
+    whole = go_on()
+    while whole is None and turn.now >= preview.until:
+        whole = go_on()
+    preview.put_off = whole is None
+    return whole

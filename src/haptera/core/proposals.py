@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final
 
@@ -30,6 +31,9 @@ from haptera.model.intent import Intent
 from haptera.model.secrets import SECRET_DO, open_secrets
 
 _MODULE: Final = module.kind.name
+
+# Values of which it is known whether they can be desired, while a proposal is gone through.
+UNFIT_CACHED_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class Proposals:
     def _astray(self, changes: tuple[Change, ...]) -> str | None:
         """What in a proposal names something that is not there; its order counts."""
         added: set[EntityId] = set()
+        unfit = lru_cache(UNFIT_CACHED_MAX)(self._unfit)  # Many are given the same.
         for change in changes:
             match change:
                 case Declare(entity):
@@ -136,10 +141,8 @@ class Proposals:
                 case SetDesired(entity, name, value):
                     if not self._is_here(entity, added):
                         return f"{entity} is not declared"
-                    try:
-                        check_desired(self._kinds[entity.kind], name, value)
-                    except HapteraError as error:
-                        return f"{entity}: {error}"
+                    if (problem := unfit(entity.kind, name, value)) is not None:
+                        return f"{entity}: {problem}"
                 case UnsetDesired(entity) | Undeclare(entity):
                     if not self._is_here(entity, added):
                         return f"{entity} is not declared"
@@ -159,6 +162,14 @@ class Proposals:
                         return f"{entity}: the setting {name!r} is a secret; {SECRET_DO}"
                 case _:
                     pass
+        return None
+
+    def _unfit(self, kind: str, name: str, value: str | int) -> str | None:
+        """Why this cannot be desired of a kind."""
+        try:
+            check_desired(self._kinds[kind], name, value)
+        except HapteraError as error:
+            return str(error)
         return None
 
     def _is_here(self, entity: EntityId, added: Collection[EntityId]) -> bool:

@@ -32,10 +32,7 @@ class Rules:
 
     def of(self, entity: EntityId) -> list[Row]:
         """Those that select an entity, by id."""
-        return self.over(Declared(entity, self._attributes))
-
-    def over(self, subject: Declared) -> list[Row]:
-        """The same of what may be declared otherwise than it is."""
+        subject = Declared(entity, self._attributes)
         return [row for row in self.all() if selector_of(row.desired).means(subject)]
 
     def selected(self, selectors: Collection[Selector]) -> Iterator[Row]:
