@@ -76,6 +76,8 @@ def fake_plan(views, nodes, disrupts):
             services=None,
             busy=None,
             frozen=[],
+            rounds=1,
+            at_least_ms=0,
         )
         for title, some in alike.values()
     ]

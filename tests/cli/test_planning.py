@@ -1,9 +1,10 @@
 """A plan in words: what waits is named."""
 
+import msgspec
 import pytest
 
 from haptera.api.shapes import Applied
-from haptera.cli.planning import print_plan
+from haptera.cli.planning import group_lines, print_plan
 from haptera.model.changes import SetDesired
 from tests.core.test_preview import LAB, frozen, lab_node, previewed
 
@@ -21,3 +22,16 @@ def test_what_waits_for_a_thaw_or_the_brake_is_told(capsys: pytest.CaptureFixtur
         "the brake is on, and nothing DISRUPTIVE begins: 12 of 40 nodes fell silent within 30 s",
         "disrupts up to 1 of 1 nodes: n1",
     ]
+
+
+def test_in_how_many_rounds_the_budgets_let_it_be_done_is_told() -> None:
+    (group,) = previewed(lab_node(power="on", agent="up", busy="free"), OFF).groups
+    costs = "costs 1; no measure yet of labnode.switch_off"
+    for rounds, at_least_ms, told in [
+        (1, 0, ""),
+        (4, 0, "; in 4 rounds by the budgets"),
+        (4, 16_000, "; in 4 rounds by the budgets, 16 s at the least"),
+        (None, 0, "; the budgets allow none at once"),
+    ]:
+        one = msgspec.structs.replace(group, rounds=rounds, at_least_ms=at_least_ms)
+        assert f"{costs}{told}" in list(group_lines(one))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.core import grouping
+from haptera.core.budgets import Budgets, Where
 from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.diff import goal
 from haptera.core.draft import DRAFTED_A_TURN_MAX, Case, Draft, Drafting
@@ -29,6 +30,7 @@ from haptera.core.turn import Turn
 from haptera.core.usual import Usual
 from haptera.core.word import Field
 from haptera.kinds import KINDS
+from haptera.model.budget import Per
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import Search, Show
@@ -106,7 +108,7 @@ def previewed(
     searches = Searches(SIDE, timers)
     freezes = Freezes(SIDE, table, timers, proposals)
     freezes.set_clock(wall_offset_ns)
-    told_by = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake)
+    told_by = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake, rounds(table))
     previews = Previews(told_by, proposals, searches, timers)
     catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
@@ -123,7 +125,17 @@ def grounds(table: Table, catalog: Catalog = CATALOG) -> Grounds:
     """A table, and nothing laid over it but its freezes."""
     proposals = Proposals(table, catalog, Policies(table, catalog))
     freezes = Freezes(SIDE, table, Timers(), proposals)
-    return Grounds(table, catalog, Usual(), freezes, lambda _: None)
+    return Grounds(table, catalog, Usual(), freezes, lambda _: None, rounds(table))
+
+
+def rounds(table: Table) -> grouping.Rounds:
+    """By the default budgets, of nodes in no group."""
+    budgets = Budgets(lambda _: sum(row.id.kind == "node" for row in table), lambda _: [])
+
+    def where(entity: EntityId) -> Where:
+        return {Per.NODE: entity.node, Per.GROUP: None, Per.PARENT: None}
+
+    return lambda entities: budgets.rounds((one, where(one)) for one in entities)
 
 
 def members(group: PlanGroup) -> list[EntityId]:
@@ -381,6 +393,21 @@ def test_how_long_it_takes_is_the_sum_of_what_was_measured() -> None:
     usual.took("labnode.switch_on", 2 * S)
     (after,) = previewed(table, up, SetDesired(LAB, "power", "on", "site"), usual=usual).groups
     assert (after.usual_ms, after.unmeasured) == (2_000, ["sync.hear"])
+
+
+def test_how_long_all_take_counts_the_rounds_in_which_the_budgets_let_them_go() -> None:
+    table, usual = Table(KINDS), Usual()
+    nodes = [node_id(f"n{number}") for number in range(40)]
+    for node in nodes:
+        table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
+        known(table, node, power="on", agent="up", busy="free")
+    usual.took("labnode.switch_off", 3 * S)
+    offs = [SetDesired(node, "power", "off", "site") for node in nodes]
+    (group,) = previewed(table, *offs, usual=usual).groups
+    assert [link.part for link in group.chain] == ["labnode.switch_off"]
+    assert (group.rounds, group.usual_ms, group.at_least_ms) == (20, 3_000, 60_000)
+    (few,) = previewed(table, *offs[:2], usual=usual).groups
+    assert (few.rounds, few.at_least_ms) == (1, 3_000)
 
 
 def test_a_service_that_is_no_longer_declared_is_stopped() -> None:

@@ -10,7 +10,15 @@ from haptera.core.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
 from haptera.core.side import Side
 from haptera.core.unblock import unblock
 from haptera.kinds import KINDS
-from haptera.model.changes import CloseIntent, Desired, Disruption, SetDesired, Stored, StoredEntity
+from haptera.model.changes import (
+    CloseIntent,
+    Declare,
+    Desired,
+    Disruption,
+    SetDesired,
+    Stored,
+    StoredEntity,
+)
 from haptera.model.effects import Call, Effect, Show, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
@@ -317,6 +325,33 @@ def test_a_declared_budget_holds_instead_of_the_default_and_a_change_wakes_the_q
     rig._tell([Proposed(1, (SetDesired(BUDGET, "at_once", 3, "site"),))])
     rig.run(30)
     assert (len(rig.called), rig.open_max) == (8, 3)
+
+
+@pytest.mark.parametrize(
+    ("limit", "rounds"),
+    [({}, 4), ({"at_once": 2, "of": "n1*"}, 5), ({"at_once": 30}, 3), ({"at_once": 0}, None)],
+)
+def test_a_plan_tells_in_how_many_rounds_the_budgets_let_it_be_done(
+    limit: dict[str, str | int], rounds: int | None
+) -> None:
+    few = {name: Desired(value, "site") for name, value in ({"per": "parent"} | limit).items()}
+    others = (StoredEntity(BUDGET, {}, "site", few, 3),) if limit else ()
+    names = tuple(f"n{at:02}" for at in range(100))
+    # 20 go, of which 12 are in a group of 16, of which 4 may go at once.
+    rig = Rig(names, desired=("n99",), others=others, refusal="busy")
+    for name in names[8:24]:
+        rig.engine.table.apply(
+            Declare(node_id(name), {"platform": "test", "rack": "r1"}, "site"), 4
+        )
+    rig.run(5)
+    off = tuple(SetDesired(node_id(name), "power", "off", "site") for name in names[:20])
+    (show,) = _shows(rig.engine.handle([Considered(9, off)], rig.now))
+    assert show.plan is not None
+    assert {one.rounds for one in show.plan.groups} == {rounds}
+
+
+def _shows(effects: list[Effect]) -> list[Show]:
+    return [one for one in effects if isinstance(one, Show)]
 
 
 def test_an_entity_that_goes_leaves_its_place_to_others() -> None:

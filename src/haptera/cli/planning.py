@@ -56,7 +56,7 @@ def group_lines(group: PlanGroup) -> Iterator[str]:
     if not group.chain or group.why:
         yield f"{group.condition}: {group.why or 'no reason is known'}"
     if group.chain:
-        yield f"costs {group.cost}; {_takes(group)}"
+        yield f"costs {group.cost}; {_takes(group)}{_rounds(group)}"
     if group.worst is not None:
         yield _worst(group, group.worst)
     if group.services is not None:
@@ -81,6 +81,16 @@ def _takes(group: PlanGroup) -> str:
         return f"no measure yet of {unmeasured}"
     rest = f" and what {unmeasured} takes: no measure yet" if unmeasured else ""
     return f"usually takes {duration(group.usual_ms)}{rest}"
+
+
+def _rounds(group: PlanGroup) -> str:
+    """In how many rounds the budgets let them go, where it is not one, and how long that takes."""
+    if group.rounds is None:
+        return "; the budgets allow none at once"
+    if group.rounds == 1:
+        return ""
+    takes = f", {duration(group.at_least_ms)} at the least" if group.at_least_ms else ""
+    return f"; in {group.rounds} rounds by the budgets{takes}"
 
 
 def _worst(group: PlanGroup, worst: Worst) -> str:

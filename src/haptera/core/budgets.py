@@ -1,11 +1,12 @@
 """Who disturbs what now, and lately; and who has to wait until there is room again."""
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.limits import BUDGET_HOUR_NS
+from haptera.core.pieces import Pieces
 from haptera.core.turn import Turn
 from haptera.model.budget import DEFAULT, Budget, Per
 from haptera.model.entity import EntityId
@@ -15,6 +16,8 @@ WOKEN_MAX: Final = 8
 BEGUN_MAX: Final = 10_000
 # Of those that have the places, how many are named to who waits.
 SHOWN_MAX: Final = 3
+# Work, in moves tried: finding the budgets of an entity.
+PLACING: Final = 100
 
 Where = Mapping[Per, str | None]
 
@@ -50,7 +53,7 @@ class Budgets:
             return None
         for budget in self._budgets(entity):
             key = where[budget.per]
-            if budget.per is Per.GROUP and key is None:
+            if _counts_nothing(budget, key):
                 continue
             if text := self._full(budget, self._account(budget.per, key), key, now):
                 self._waiting[entity] = None
@@ -96,6 +99,23 @@ class Budgets:
                 times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
         return max((at for at in times if at > now), default=None)
 
+    def rounds(self, wanted: Iterable[tuple[EntityId, Where]]) -> Pieces[int | None]:
+        """How often all places are taken until each of these had one; None: there is no place.
+
+        At the least, for others take places too, and hourly limits are not counted.
+        """
+        counts: Counter[tuple[Per, str | None, str, int]] = Counter()
+        for entity, where in wanted:
+            yield PLACING
+            for budget in self._budgets(entity):
+                key = where[budget.per]
+                most = None if _counts_nothing(budget, key) else self._at_once_max(budget, key)
+                if most is not None:
+                    counts[budget.per, key, budget.of.text, most] += 1
+        if any(most == 0 for *_, most in counts):
+            return None
+        return max((-(-count // most) for (*_, most), count in counts.items()), default=1)
+
     def _wake(self, turn: Turn) -> None:
         """Have the first ones of the queue decided on; who does not need a place passes it on."""
         woken = list(self._waiting)[:WOKEN_MAX]
@@ -113,11 +133,13 @@ class Budgets:
     def _account(self, per: Per, key: str | None) -> Account:
         return self._accounts.setdefault((per, key), Account())
 
+    def _at_once_max(self, budget: Budget, key: str | None) -> int | None:
+        return budget.at_once_max(1 if budget.per is Per.NODE else self._size(key))
+
     def _full(self, budget: Budget, account: Account, key: str | None, now: int) -> str | None:
         of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
         name = of[budget.per]
-        nodes = 1 if budget.per is Per.NODE else self._size(key)
-        most = budget.at_once_max(nodes)
+        most = self._at_once_max(budget, key)
         if most is not None and len(account.holders) >= most:
             others = ", ".join(sorted(map(str, account.holders))[:SHOWN_MAX])
             now_are = f": {others}" if others else ""
@@ -128,3 +150,8 @@ class Budgets:
         if budget.per_hour is not None and meant >= budget.per_hour:
             return f"the budget of {name} allows {budget.per_hour} an hour"
         return None
+
+
+def _counts_nothing(budget: Budget, key: str | None) -> bool:
+    """Whether it counts over groups, and what is asked for is in none."""
+    return budget.per is Per.GROUP and key is None

@@ -101,7 +101,8 @@ class Engine:
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
-        grounds = Grounds(table, catalog, near.usual, self.freezes, self.safety.braked)
+        held, rounds = self.safety.braked, self.safety.rounds
+        grounds = Grounds(table, catalog, near.usual, self.freezes, held, rounds)
         self.previews = Previews(grounds, self.proposals, self.searches, timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches

@@ -24,9 +24,9 @@ from haptera.core.usual import Usual
 from haptera.kinds import service
 from haptera.kinds.node import Busy, busy
 from haptera.kinds.service import Run
-from haptera.model.chain import Chain, Do, Find, NoChain, ReasonKind
+from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
 from haptera.model.entity import EntityId, node_id
-from haptera.model.parts import Step
+from haptera.model.parts import Context, Step
 from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst, digest_of
 from haptera.model.selector import fold_entities
 from haptera.model.views import Condition
@@ -43,8 +43,8 @@ FOLDING: Final = 20
 # 10,000 of them in some 10 ms.
 TOLD_A_TURN_MAX: Final = 100_000
 
-# Which services are hit, which nodes are waited for, and what is frozen.
-_Laid = tuple[str | None, str | None, list[PlanFreeze]]
+# Which services are hit, which nodes are waited for, what is frozen, and in how many rounds.
+_Laid = tuple[str | None, str | None, list[PlanFreeze], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,10 @@ class Answered:
     outcomes: Outcomes | None
 
 
+# In how many rounds the budgets let entities be disturbed, at the least; None: in none.
+Rounds = Callable[[Iterable[EntityId]], Pieces[int | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Grounds:
     """What a plan is told by: how all is now, and what is laid over it."""
@@ -65,6 +69,7 @@ class Grounds:
     usual: Usual
     freezes: Freezes
     brake: Callable[[int], str | None]
+    rounds: Rounds
 
 
 class Telling:
@@ -111,8 +116,9 @@ def _telling(
         frozen = yield from _frozen(holds, rows, draft.attributes)
         hit = yield from _hit(grounds.table, nodes)
         waits = yield from _waits(grounds.table, nodes)
+        rounds = yield from _rounds(some[0], rows, grounds.rounds)
         yield FOLDING * len(rows)
-        groups.append(_group(some[0], rows, grounds.usual, (hit, waits, frozen)))
+        groups.append(_group(some[0], rows, grounds.usual, (hit, waits, frozen, rounds)))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
     rewrites = yield from _rewrites(draft)
     anyway = yield from _anyway(grounds.table, draft)
@@ -157,7 +163,26 @@ def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> P
         [path for path, took_ns in took.items() if took_ns is None],
         _worst(one, len(rows)),
         *laid,
+        _at_least_ns(links, usual, laid[-1]) // MS,
     )
+
+
+def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int:
+    """How long all of a group usually take: what disturbs has to wait for its round."""
+    took = [(usual.of(link.part.path) or 0, _disturbs(link)) for link in links]
+    return sum(ns * (rounds or 1) if disturbs else ns for ns, disturbs in took)
+
+
+def _rounds(one: Answered, rows: Collection[Row], rounds: Rounds) -> Pieces[int | None]:
+    """In how many rounds the budgets let all of a group go, if its chain disturbs."""
+    if not isinstance(one.plan, Chain) or not any(map(_disturbs, one.plan.links)):
+        return 1
+    return (yield from rounds(row.id for row in rows))
+
+
+def _disturbs(link: Link) -> bool:
+    """Whether it is a step for which this side has budgets."""
+    return isinstance(link, Do) and link.step.disruptive and link.step.context is Context.PARENT
 
 
 def _state(case: Case) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Whether a disruptive step may run now, and if not, what stands in its way."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.brake import Brake
@@ -12,6 +12,7 @@ from haptera.core.limits import ANSWER_WITHIN_NS, MS, PERMIT_AGAIN_NS
 from haptera.core.look import Looks
 from haptera.core.pace import Pace
 from haptera.core.permits import Permits
+from haptera.core.pieces import Pieces
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.selecting import Declared, attributes_of
@@ -137,6 +138,10 @@ class Safety:
     def braked(self, now: int) -> str | None:
         """Why nothing disruptive begins anywhere now."""
         return self._brake.on(now)
+
+    def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
+        """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
+        return self._budgets.rounds((one, self._where(one)) for one in entities)
 
     def brake(self, now: int) -> BrakeView:
         """Whether the brake is on."""

@@ -80,6 +80,7 @@ class PlanGroup(msgspec.Struct, frozen=True, gc=False):
     there is none. It usually takes `usual_ms`, as far as its parts were measured; those that were
     not are `unmeasured`. `services` run on nodes that would be disrupted, and would be hit;
     `busy` nodes have jobs, whose end is waited for. On what is `frozen` no step is taken yet.
+    The budgets let all of them go in so many `rounds`, None being never, which takes `at_least_ms`.
     """
 
     of: str
@@ -97,6 +98,8 @@ class PlanGroup(msgspec.Struct, frozen=True, gc=False):
     services: str | None
     busy: str | None
     frozen: list[PlanFreeze]
+    rounds: int | None
+    at_least_ms: int
 
     @property
     def title(self) -> str:
