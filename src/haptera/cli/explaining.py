@@ -8,6 +8,7 @@ import msgspec
 from haptera.api.shapes import LogView
 from haptera.cli import completing
 from haptera.cli.asking import selected
+from haptera.cli.following import follow
 from haptera.cli.groups import grouped, together
 from haptera.cli.main import the_client
 from haptera.cli.printing import (
@@ -140,9 +141,18 @@ def _chain(client: Client, entity: str, output: str) -> None:
 @click.command()
 @click.argument("entity", metavar="ENTITY", shell_complete=completing.entities)
 @click.option("-n", "--lines", type=click.IntRange(1), default=_LINES, show_default=True)
+@click.option(
+    "-f",
+    "--follow",
+    "-w",
+    "--watch",
+    "watch",
+    is_flag=True,
+    help="Go on with what is added, until Ctrl-C.",
+)
 @output_option
 @click.pass_context
-def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
+def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) -> None:
     r"""Show the end of what a module or a service has written.
 
     ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE.
@@ -151,8 +161,12 @@ def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
     Examples:
       haptera logs module:labnode
       haptera logs -n 20 service:web@rack1n1
+      haptera logs --follow service:web@rack1n1
     """
-    answer = the_client(ctx).ask(calls.log(entity))
+    if watch and Format(output) is not Format.TABLE:
+        raise click.UsageError("--follow writes lines as they come: leave out -o")
+    client, call = the_client(ctx), calls.log(entity)
+    answer = client.ask(call)
     last = LogView(answer.entity, answer.lines[-lines:])
     if Format(output) is not Format.TABLE:
         print_data(last, output)
@@ -161,6 +175,8 @@ def logs(ctx: click.Context, entity: str, lines: int, output: str) -> None:
         click.echo(printable(line))
     if not last.lines:
         click.echo(f"{entity} has written nothing", err=True)
+    if watch:
+        follow(client, call, answer)
 
 
 def _print_whole(view: EntityView) -> None:

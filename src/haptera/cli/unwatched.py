@@ -22,7 +22,6 @@ UNWATCHED: Final = {
     "site check": _FILES,
     "site schema": _FIXED,
     "graph": "a drawing is of one moment; `haptera chain --watch ENTITY` shows what is still to do",
-    "logs": "no event tells what is written: type it again",
     "set": _ONCE,
     "unset": _ONCE,
     "retry": _ONCE,
