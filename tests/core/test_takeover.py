@@ -1,24 +1,26 @@
 """A process that declares other parts serves once these are judged, a piece of it in each turn."""
 
 from dataclasses import replace
+from random import Random
 
-from haptera.core.allowance import WORK_MAX
-from haptera.core.catalog import Catalog
+import pytest
+
+from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import S
+from haptera.core.problem import Problem
 from haptera.kinds import KINDS
 from haptera.model.changes import SetDesired, Stored, StoredEntity
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, Proposed, Ready, Ticked, Written
 from haptera.model.parts import Change, Condition, Context, Manifest, Step
-from tests.core.shapes import in_chain, problem
+from tests.core.shapes import Parts, in_chain, joint, problem
 from tests.core.tangle import at_parent, kind_of
 from tests.core.test_allowance import steps
 from tests.core.test_engine import SIDE, told
 
 ROW = at_parent(problem(in_chain(20)))
-KIND = kind_of("k", ROW)
 OLD = Manifest("m", "1", Context.PARENT, ROW.looks, ROW.steps)
 NEW = replace(OLD, version="2", steps=ROW.steps[:-1])
 # What c5 is can be known only while c0 is on.
@@ -31,19 +33,32 @@ NEVER = Step(
 )
 AMISS = replace(OLD, version="2", steps=(*ROW.steps, NEVER))
 MODULE = EntityId("module", "m", None)
-# A turn may do what one question may cost, and some more to take the module over.
-STEPS_A_TURN_MAX = 3 * WORK_MAX // 2
+# Each piece of work takes less than one function to be called and to return; what is begun last in
+# a turn may take as much as all before.
+STEPS_A_TURN_MAX = 2 * TURN_WORK_MAX
 
 
-def replacing() -> Engine:
+def replacing(served: Problem = ROW) -> Engine:
     """A parent whose module serves, and is about to be replaced by its process 2."""
     entity = StoredEntity(EntityId("k", "e", None), {}, "site", {}, 1)
-    catalog = Catalog({**KINDS, "k": KIND}, [OLD])
+    manifest = Manifest("m", "1", Context.PARENT, served.looks, served.steps)
+    catalog = Catalog({**KINDS, "k": kind_of("k", served)}, [manifest])
     engine = Engine(SIDE, catalog, Stored(7, 4, [entity], [], {}), 0, S)
+    settle(engine)
     told(engine, S, Ready("m"))
+    settle(engine)
     told(engine, S, Proposed(1, (SetDesired(MODULE, "settings", "{}", "user:x"),)))
     assert Start("m", 2, "{}") in told(engine, S, Written(1, 5))
+    settle(engine)
     return engine
+
+
+def settle(engine: Engine) -> list[int]:
+    """Take all turns that follow at once; how many functions are called and return in each."""
+    counts = []
+    while engine.deadline() == S:
+        counts.append(steps(lambda: told(engine, S, Ticked())))
+    return counts
 
 
 def judged(engine: Engine) -> tuple[int, list[object]]:
@@ -57,6 +72,18 @@ def judged(engine: Engine) -> tuple[int, list[object]]:
         )
         turns += 1
     return turns, effects
+
+
+@pytest.mark.parametrize("served", [joint(2, 8, 60, Random(1)), joint(6, 2, 60, Random(1))])
+def test_many_parts_that_change_much_take_no_turn_longer(served: Parts) -> None:
+    whole = at_parent(problem(served))
+    new = Manifest("m", "2", Context.PARENT, whole.looks, whole.steps[:-1])
+    engine = replacing(whole)
+    first = steps(lambda: told(engine, S, Ready("m", 2, "2", new)))
+    counts = [first, *settle(engine)]
+    assert engine.supervisor.process("m") == 2
+    assert max(counts) < STEPS_A_TURN_MAX
+    assert not engine.decisions.backlog.waits
 
 
 def test_other_parts_are_judged_in_several_turns_then_the_new_process_serves() -> None:

@@ -10,8 +10,8 @@ OUTLOOKS_MAX: Final = 5_000
 # Work is counted in moves tried, of which each takes some 60 ns: this is a minute, which only
 # trials for a reason can take.
 WORK_APART_MAX: Final = 1_000_000_000
-# In the core others wait: some 5 ms for a chain, or for the reason why there is none.
-WORK_MAX: Final = 80_000
+# In the core others wait: some 8 ms for a chain, or for the reason why there is none.
+WORK_MAX: Final = 64_000
 
 
 @dataclass(slots=True)

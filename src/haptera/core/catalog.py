@@ -6,8 +6,9 @@ from typing import Any, Final
 from haptera.core.allowance import WORK_MAX, affordable
 from haptera.core.explain import Asked, aside
 from haptera.core.factors import FACTORS_CACHED_MAX
-from haptera.core.knowledge import Domain, compile_class
+from haptera.core.knowledge import Domain, compiling_class
 from haptera.core.module_parts import MANIFEST as SUPERVISE
+from haptera.core.pieces import Pieces
 from haptera.core.planner import make_ready, plan
 from haptera.core.problem import check, problem_of
 from haptera.core.reason import gave_up
@@ -19,7 +20,7 @@ from haptera.model.chain import Chain, NoChain
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
 from haptera.model.schema import Kind
-from haptera.model.told_schema import sums_of
+from haptera.model.told_schema import ModuleSum, sums_of
 
 # Plans kept: one a (class, start, goal); a fleet in a few states needs few.
 PLANS_CACHED_MAX: Final = 4096
@@ -27,19 +28,20 @@ PLANS_CACHED_MAX: Final = 4096
 ASIDES_CACHED_MAX: Final = 256
 # Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
 MOVES_MAX: Final = 1_024
-# Work, in moves tried: checking a part and planning with it from now on, compiling a move, making
-# ready for a goal, and that for each move and variable, telling an answer for each variable.
+# Work, in moves tried: checking a part and planning with it from now on, making ready for a goal,
+# and that for each move and variable, telling an answer for each variable.
 CHECKING: Final = 200
-DECLARING: Final = 400
-COMPILING: Final = 200
+DECLARING: Final = 200
 READYING: Final = 10_000
 READYING_EACH: Final = 6
-ANSWERING: Final = 20
-# After so much work of planning nothing more is planned in a turn. What was begun last may cost as
-# much as a question may: all of it together takes the core some 10 ms.
-TURN_WORK_MAX: Final = WORK_MAX // 2
+ANSWERING: Final = 250
+# After so much work nothing more is begun in a turn. What was begun last may cost as much as a
+# question may: all of it together takes the core some 10 ms.
+TURN_WORK_MAX: Final = 20_000
 
 Goal = tuple[tuple[str, str], ...]
+# A kind, and those attributes of an entity that parts of the kind mention.
+Class = tuple[str, Goal]
 # The kind and the attributes of a class, a start, a goal, and what may not come first.
 Question = tuple[str, Goal, int, Goal, frozenset[str]]
 
@@ -65,11 +67,14 @@ class Catalog:
         self._parts: dict[str, list[Part]] = {}
         # Parts of kinds that have passed all checks, if they are not planned with yet.
         self._fit: dict[str, list[Part]] = {}
-        self._domains: dict[tuple[str, Goal], Domain] = {}
+        self._domains: dict[Class, Domain] = {}
+        self._compiling: dict[Class, Pieces[Domain]] = {}
         self.work = 0
         self._ready: dict[tuple[Domain, Goal], None] = {}
         self._plans: dict[Question, Chain | NoChain] = {}
         self._asides: dict[Question, str] = {}
+        self.manifests: dict[str, Manifest] = {}
+        self.sums: dict[str, ModuleSum] = {}
         self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
 
     def replace(self, manifest: Manifest) -> None:
@@ -98,9 +103,10 @@ class Catalog:
             if parts != self._fit.get(name):
                 _check(self.kinds[name], parts)
                 self.work += CHECKING * len(parts)
+                yield
                 for work in refusing(self.kinds[name], parts):
-                    yield
                     self.work += work
+                    yield
                 self._fit[name] = parts
 
     def parts(self) -> list[Part]:
@@ -139,12 +145,16 @@ class Catalog:
     def domain(self, row: Row, node: Row | None) -> Domain:
         """The compiled class of an entity, by the attributes that parts of its kind mention."""
         key = self._class(row, node)
-        domain = self._domains.get(key)
-        if domain is None:
-            problem = problem_of(row.kind, self._parts[row.kind.name], dict(key[1]))
-            domain = self._domains[key] = compile_class(problem)
-            self.work += COMPILING * len(domain.moves)
-        return domain
+        while key not in self._domains:
+            self._compile(key, row.kind)
+        return self._domains[key]
+
+    def has_compiled(self, row: Row, node: Row | None) -> bool:
+        """Whether the class of an entity is compiled by now, which goes on while there is time."""
+        key = self._class(row, node)
+        while key not in self._domains and self.has_time:
+            self._compile(key, row.kind)
+        return key in self._domains
 
     @property
     def has_time(self) -> bool:
@@ -156,8 +166,9 @@ class Catalog:
         self.work = 0
 
     def let_in(self) -> None:
-        """Have time for one more thing in this turn, however much was planned in it."""
-        self.work = min(self.work, TURN_WORK_MAX - 1)
+        """Have time for one more thing in this turn, unless what was begun in it took long."""
+        if self.work < 2 * TURN_WORK_MAX:
+            self.work = min(self.work, TURN_WORK_MAX - 1)
 
     def plan(
         self,
@@ -203,6 +214,17 @@ class Catalog:
             self._asides[key] = found
         return found
 
+    def _compile(self, key: Class, kind: Kind) -> None:
+        """The next piece of a class."""
+        if key not in self._compiling:
+            problem = problem_of(kind, self._parts[kind.name], dict(key[1]))
+            self._compiling[key] = compiling_class(problem)
+        try:
+            self.work += next(self._compiling[key])
+        except StopIteration as done:
+            self._domains[key] = done.value
+            del self._compiling[key]
+
     def _search(
         self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
     ) -> Chain | NoChain | None:
@@ -240,12 +262,17 @@ class Catalog:
         self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
         self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
         self._asides = {key: one for key, one in self._asides.items() if key[0] in kept}
-        self._ready = {}
+        self._ready, self._compiling = {}, {}
+        self._sum(manifests)
         self.manifests, self._parts = manifests, by_kind
-        self.sums = sums_of(manifests.values())
         # The parts that nodes run themselves, by path.
         self.on_nodes = frozenset(one.path for one in self.parts() if one.context is Context.SELF)
         self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
+
+    def _sum(self, manifests: Mapping[str, Manifest]) -> None:
+        """Sum up what is not declared as it was: this takes longer than to compare it."""
+        new = [one for name, one in manifests.items() if one != self.manifests.get(name)]
+        self.sums = {**self.sums, **sums_of(new)}
 
     def _by_kind(self, manifests: Mapping[str, Manifest]) -> dict[str, list[Part]]:
         by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
@@ -259,7 +286,7 @@ class Catalog:
                 by_kind[part.kind].append(part)
         return by_kind
 
-    def _class(self, row: Row, node: Row | None) -> tuple[str, Goal]:
+    def _class(self, row: Row, node: Row | None) -> Class:
         values = attributes(row, node)
         mentioned = self._mentioned[row.kind.name]
         return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)

@@ -6,16 +6,15 @@ from itertools import islice, product
 from math import prod
 from typing import Final
 
-from haptera.core.knowledge import Domain, compile_class, excluding_attribute
+from haptera.core.knowledge import Domain, compiling_class, excluding_attribute
 from haptera.core.pieces import Pieces, at_once
 from haptera.core.problem import Problem
 
 # Ways to combine attributes that are gone through, and classes that are made of them.
 COMBINATIONS_MAX: Final = 4_096
 CLASSES_MAX: Final = 64
-# What it costs to see of a part whether it is in a class, and to compile it, in moves tried.
+# What it costs to see of a part whether it is in a class, in moves tried.
 SELECTING: Final = 10
-COMPILING: Final = 200
 
 Attributes = Mapping[str, str | None]
 
@@ -38,19 +37,18 @@ def compiling(problem: Problem) -> Pieces[Classes]:
     found: dict[tuple[str, ...], Problem] = {}
     complete = _combinations(problem) <= COMBINATIONS_MAX
     for attributes in islice(_attributes(problem), COMBINATIONS_MAX):
-        yield SELECTING * len(problem.parts)
         one = replace(problem, attributes=attributes)
         parts = tuple(part.path for part in one.parts if excluding_attribute(one, part) is None)
+        yield SELECTING * len(problem.parts)
         if parts and parts not in found:
             if len(found) == CLASSES_MAX:
                 complete = False
                 break
             found[parts] = one
-    domains = []
-    for parts, one in found.items():
-        yield COMPILING * len(parts)
-        domains.append(compile_class(one))
-    return Classes(tuple(domains), complete)
+    domains: tuple[Domain, ...] = ()
+    for one in found.values():
+        domains += ((yield from compiling_class(one)),)
+    return Classes(domains, complete)
 
 
 def _combinations(problem: Problem) -> int:

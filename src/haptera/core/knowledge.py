@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from graphlib import TopologicalSorter
 from operator import or_
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from haptera.core.pieces import Pieces, at_once
 from haptera.core.problem import Problem, needs
 from haptera.core.word import Field, Grounds, Move, is_grounded, strip
 from haptera.model.chain import Do, Find
 from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
+
+# What compiling a move costs, in moves that a search could try.
+COMPILING: Final = 200
 
 Fields = Mapping[str, Field]
 AnyPart = TypeVar("AnyPart", Look, Step)
@@ -89,19 +93,29 @@ class Domain:
 
 def compile_class(problem: Problem) -> Domain:
     """Compile the parts that the attributes select; the problem has passed `check`."""
+    return at_once(compiling_class(problem))
+
+
+def compiling_class(problem: Problem) -> Pieces[Domain]:
+    """The same, a piece at a time."""
     fields = _fields(problem)
     looks = tuple(sorted(_of_class(problem, problem.looks), key=lambda look: look.path))
     steps = tuple(sorted(_of_class(problem, problem.steps), key=lambda step: step.path))
     grounds = _grounds(problem, fields, looks)
-    moves = [move for look in looks for move in _look_moves(look, fields, looks)]
-    moves += [_step_move(step, fields, grounds) for step in steps]
+    moves, doubts = list[Move](), list[Move]()
+    for look in looks:
+        moves += _look_moves(look, fields, looks)
+        doubts += _doubts(look, fields)
+        yield COMPILING * len(look.outcomes)
+    for step in steps:
+        moves.append(_step_move(step, fields, grounds))
+        yield COMPILING
     moves.sort(key=lambda move: move.part.path)
-    doubts = tuple(move for look in looks for move in _doubts(look, fields))
     by_look: dict[str, tuple[Move, ...]] = {look.path: () for look in looks}
     for move in (*moves, *doubts):
         if isinstance(move.link, Find):
             by_look[move.link.look.path] += (move,)
-    return Domain(problem, fields, grounds, looks, steps, tuple(moves), doubts, by_look)
+    return Domain(problem, fields, grounds, looks, steps, tuple(moves), tuple(doubts), by_look)
 
 
 def excluding_attribute(problem: Problem, part: Part) -> Condition | None:

@@ -65,8 +65,8 @@ def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[Subject]
     classes = yield from compiling(problem)
     prospects = []
     for domain in classes.domains:
-        yield LAYING * len(domain.looks) * len(domain.fields)
         prospects.append(Prospects(domain, choices_max))
+        yield LAYING * len(domain.looks) * len(domain.fields)
     return Subject(kind, problem, tuple(prospects), classes.complete)
 
 

@@ -5,8 +5,7 @@ from typing import TypeVar
 
 Whole = TypeVar("Whole")
 
-# Gives what the next piece will cost, in moves that a search could try, before each piece; the
-# whole in the end.
+# Gives after each piece what it has cost, in moves that a search could try; the whole in the end.
 Pieces = Generator[int, None, Whole]
 
 

@@ -1,6 +1,7 @@
 """Which parts are not planned with: those with which knowledge cannot hold, whatever the state."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -15,10 +16,8 @@ from haptera.model.finding import REFUSED, Finding
 from haptera.model.parts import Part
 from haptera.model.schema import Kind
 
-# A daemon that takes a module over waits for the answer: less than a lint may take.
-CHOICES_REFUSAL_MAX: Final = 500
-# What a question about a part costs for each variable, in moves that a search could try.
-ASKING: Final = 100
+# What is asked of a class may take so many choices in all: one answer is a piece, of some 10 ms.
+CHOICES_REFUSAL_MAX: Final = 100
 # Kinds with their parts whose answers are kept: each process asks of the same few.
 ANSWERS_MAX: Final = 64
 
@@ -54,14 +53,14 @@ def _judging(kind: Kind, parts: tuple[Part, ...]) -> Pieces[Finding | None]:
         (never(subject, part) for part in parts),
         (never_kept(subject, step) for step in subject.problem.steps),
     )
+    spent = 0
     for found in questions:
-        yield ASKING * len(problem.variables)
-        try:
+        with suppress(TooLargeError):
             if (finding := next(iter(found), None)) is not None:
                 assert finding.rule in REFUSED
                 return finding
-        except TooLargeError:
-            continue
+        before, spent = spent, sum(one.states.work for one in subject.classes)
+        yield spent - before
     return None
 
 

@@ -16,6 +16,8 @@ from haptera.core.word import Field, Grounds, Move
 
 # Choices that one question may take.
 CHOICES_MAX: Final = 500
+# What it costs for each variable to see what one choice leaves, in moves that a search could try.
+LEAVING: Final = 50
 
 
 class TooLargeError(Exception):
@@ -63,12 +65,14 @@ class _Layer:
 class Witnesses:
     """The states of one class, to be asked for one of which something is so.
 
-    All questions together may take `choices_max` choices; one of them CHOICES_MAX.
+    All questions together may take `choices_max` choices; one of them CHOICES_MAX. What they cost
+    is counted as `work`, in moves that a search could try.
     """
 
     def __init__(self, domain: Domain, choices_max: int) -> None:
         self.domain = domain
         self.choices_left = choices_max
+        self.work = 0
         fields = dict(domain.fields)
         rising = [_layer(domain, fields.pop(one.variable), one) for one in domain.grounds]
         # Each variable before all that knowing it rests on; those that are always known last.
@@ -87,6 +91,7 @@ class Witnesses:
         tried = set(ways)
         while ways:
             number, drawn = ways.pop()
+            self.work += LEAVING * len(self._layers)
             left = _forced(self._layers[number:], drawn, move)
             if left is None:
                 continue
