@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from haptera.api.app import make_app
-from haptera.api.lines import LINES_AT_ONCE, Lines
+from haptera.api.lines import LINES, LINES_AT_ONCE, Lines, document
 from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
@@ -76,7 +76,29 @@ class Count(msgspec.Struct):
     number: int
 
 
-def test_nothing_is_made_before_the_reader_has_taken_what_came_before():
+class Counts(msgspec.Struct):
+    of: str
+    counts: list[Count]
+
+
+def lines_read(body):
+    return [json.loads(line)["number"] for line in body.splitlines()]
+
+
+def document_read(body):
+    whole = msgspec.json.decode(body, type=Counts)
+    assert whole.of == "all"
+    return [one.number for one in whole.counts]
+
+
+AS_DOCUMENT = document(Counts("all", []))
+FORMS = pytest.mark.parametrize(
+    ("form", "read"), [(LINES, lines_read), (AS_DOCUMENT, document_read)]
+)
+
+
+@FORMS
+def test_nothing_is_made_before_the_reader_has_taken_what_came_before(form, read):
     made, chunks = 0, []
 
     def items():
@@ -89,13 +111,25 @@ def test_nothing_is_made_before_the_reader_has_taken_what_came_before():
             chunks.append(body)
             assert made <= len(chunks) * LINES_AT_ONCE
 
-    asyncio.run(Lines(items())({}, None, send))
-    assert len(chunks) == 10_000 // LINES_AT_ONCE
-    numbers = [json.loads(line)["number"] for line in b"".join(chunks).splitlines()]
-    assert numbers == list(range(1, 10_001))
+    asyncio.run(Lines(items(), form=form)({}, None, send))
+    assert read(b"".join(chunks)) == list(range(1, 10_001))
 
 
-def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list():
+@FORMS
+@pytest.mark.parametrize("count", [0, 1, LINES_AT_ONCE, LINES_AT_ONCE + 1])
+def test_a_list_of_any_length_has_all_of_it(form, read, count):
+    body = b""
+
+    async def send(message):
+        nonlocal body
+        body += message.get("body", b"")
+
+    asyncio.run(Lines(map(Count, range(count)), form=form)({}, None, send))
+    assert read(body) == list(range(count))
+
+
+@FORMS
+def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list(form, read):
     turns, chunks = 0, 0
 
     async def other():
@@ -106,11 +140,11 @@ def test_the_loop_has_its_turn_between_the_chunks_of_a_long_list():
 
     async def send(message):
         nonlocal chunks
-        chunks += bool(message.get("body"))
+        chunks += message.get("more_body", False)
 
     async def run():
         beside = asyncio.create_task(other())
-        await Lines(map(Count, range(10_000)))({}, None, send)
+        await Lines(map(Count, range(10_000)), form=form)({}, None, send)
         beside.cancel()
 
     asyncio.run(run())

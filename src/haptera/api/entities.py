@@ -22,7 +22,7 @@ from haptera.api.endpoint import (
     claim_of,
     flag,
 )
-from haptera.api.lines import Lines, wants_lines
+from haptera.api.lines import Lines, document, wants_lines
 from haptera.api.patching import Patcher, missing, tag_of
 from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
@@ -100,12 +100,13 @@ class EntityRoutes:
     async def many(self, request: Request, caller: Caller) -> Response:
         """All entities, or those of a kind, on a node-set, or that a selector means.
 
-        As lines, each is as it was when it was sent.
+        Each is as it was when it was sent, at the revision that is told or a later one.
         """
         found = self.backend.entities(_chosen(request, caller))
         if wants_lines(request):
             return Lines(found)
-        return as_json(Entities(self.backend.epoch, self.backend.revision(), list(found)))
+        none = Entities(self.backend.epoch, self.backend.revision(), [])
+        return Lines(found, form=document(none))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One entity; with `?agent=1`, also the word of its node's agent: that takes a moment."""

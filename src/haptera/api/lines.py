@@ -1,7 +1,8 @@
-"""A list as newline-delimited JSON: one item a line, each made only when it is about to be sent."""
+"""A list of which each item is made only when it is about to be sent: as lines, or one document."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -17,6 +18,29 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 LINES_AT_ONCE: Final = 200
 TAKEN_WITHIN_S: Final = 30.0
 _BODY: Final = {"type": "http.response.body"}
+_EMPTY: Final = b"[]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a list looks like: how some items are written, and what is around and between them."""
+
+    media_type: str
+    written: Callable[[Sequence[object]], bytes]
+    head: bytes = b""
+    between: bytes = b""
+    tail: bytes = b""
+
+
+LINES: Final = Form(MEDIA_TYPE, msgspec.json.Encoder().encode_lines)
+
+
+def document(whole: object) -> Form:
+    """One JSON document, which is whole but for the list that is its last member."""
+    text = msgspec.json.encode(whole)
+    assert text.endswith(_EMPTY), "the list comes last, and is empty"
+    head, tail = text.removesuffix(_EMPTY) + b"[", b"]}"
+    return Form("application/json", _items, head, b",", tail)
 
 
 def wants_lines(request: Request) -> bool:
@@ -33,7 +57,7 @@ def listing(
 
 
 class Lines(Response):
-    """Sends what it is given, line by line; who takes nothing for a while is given up.
+    """Sends what it is given, some at a time; who takes nothing for a while is given up.
 
     A list that broke off has no end: the last chunk of the answer is missing then.
     """
@@ -43,9 +67,11 @@ class Lines(Response):
         items: Iterable[object],
         headers: dict[str, str] | None = None,
         *,
+        form: Form = LINES,
         within_s: float = TAKEN_WITHIN_S,
     ) -> None:
-        super().__init__(media_type=MEDIA_TYPE, headers=headers)
+        super().__init__(media_type=form.media_type, headers=headers)
+        self._form = form
         del self.headers["content-length"]
         self._items = iter(items)
         self._within_s = within_s
@@ -54,14 +80,22 @@ class Lines(Response):
         start = {"type": "http.response.start", "status": self.status_code}
         await send({**start, "headers": self.raw_headers})
         try:
-            await self._send_all(send)
+            left = await self._send_all(send)
         except TimeoutError:
             return  # Without an end: the server hangs up.
-        await send({**_BODY, "body": b"", "more_body": False})
+        await send({**_BODY, "body": left + self._form.tail, "more_body": False})
 
-    async def _send_all(self, send: Send) -> None:
-        encoder = msgspec.json.Encoder()
+    async def _send_all(self, send: Send) -> bytes:
+        """Send all items; what is still to come before the end."""
+        form, before = self._form, self._form.head
         while chunk := list(islice(self._items, LINES_AT_ONCE)):
             async with asyncio.timeout(self._within_s):
-                await send({**_BODY, "body": encoder.encode_lines(chunk), "more_body": True})
+                await send({**_BODY, "body": before + form.written(chunk), "more_body": True})
+            before = form.between
             await asyncio.sleep(0)  # A long list must not hold up the cluster.
+        return before if before is form.head else b""
+
+
+def _items(chunk: Sequence[object]) -> bytes:
+    """As in a list, without its brackets."""
+    return msgspec.json.encode(chunk)[1:-1]

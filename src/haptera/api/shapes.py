@@ -33,7 +33,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Entities(msgspec.Struct, frozen=True):
-    """Many entities, as they were at one revision."""
+    """Many entities, each as it was when it was sent: at this revision, or a later one."""
 
     epoch: int
     revision: int
