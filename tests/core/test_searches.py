@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+from haptera.core.backlog import PLANNED
 from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import (
@@ -15,7 +16,7 @@ from haptera.core.limits import (
 )
 from haptera.core.problem import problem_of
 from haptera.core.query import view
-from haptera.core.searches import PLANNED, QUESTIONS_MAX, Searches, Verdict
+from haptera.core.searches import QUESTIONS_MAX, Searches, Verdict
 from haptera.core.sought import EXPANSIONS_APART_MAX, Sought
 from haptera.core.sync.presence import HEAR
 from haptera.core.timers import Timers
@@ -30,7 +31,7 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
-from haptera.model.effects import Call, Reply, Search, Start, Work, Write
+from haptera.model.effects import Call, Effect, Reply, Search, Start, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
@@ -263,17 +264,27 @@ def asked(engine: Engine, now: int, *events: Event) -> list[Search]:
     return [one for one in told(engine, now, *events) if isinstance(one, Search)]
 
 
+def all_told(engine: Engine, now: int, *events: Event) -> list[Effect]:
+    """The effects of this turn, and of those that follow at once."""
+    effects = told(engine, now, *events)
+    while (engine.deadline() or now + 1) <= now:
+        effects += told(engine, now, Ticked())
+    return effects
+
+
 def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     (goal,), start = goals(1), drawn(TANGLE, Random(1))
     values = {name: Desired(value, "site") for name, value in goal.items()}
     state = Stored(1, 1, [StoredEntity(TANGLED, {}, "site", values, 1)], [], {})
     catalog = Catalog({**KINDS, "k": KIND}, [TANGLE_MANIFEST])
     engine = Engine(SIDE, catalog, state, 0, S)
-    looks = told(engine, S, Ready("m"))
+    assert Start("m", 1, "") in all_told(engine, S)
+    looks = all_told(engine, S, Ready("m"))
     seen = [
         (one.id, start[one.part.removeprefix("look_")]) for one in looks if isinstance(one, Call)
     ]
-    (search,) = asked(engine, 2 * S, *(Answered(call, value, S) for call, value in seen))
+    answers = (Answered(call, value, S) for call, value in seen)
+    (search,) = [one for one in all_told(engine, 2 * S, *answers) if isinstance(one, Search)]
 
     row = engine.table.get(TANGLED)
     assert row is not None

@@ -3,24 +3,25 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from haptera.core.catalog import TURN_WORK_MAX, Catalog
-from haptera.core.decide import DECIDING
+from haptera.core.backlog import PLANNED
+from haptera.core.catalog import ANSWERING, TURN_WORK_MAX, Catalog
 from haptera.core.engine import Engine
+from haptera.core.factors import FACTORS_CACHED_MAX
 from haptera.core.knowledge import compile_class
 from haptera.core.limits import S
 from haptera.core.planner import plan
-from haptera.core.searches import PLANNED
+from haptera.core.rounds import DECIDING
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Show
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Ready, Ticked
-from tests.core.tangle import KIND, MANIFEST, TANGLE, goals
+from tests.core.tangle import COUNT, KIND, MANIFEST, TANGLE, goals
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
 
 CROWD = 6
-# What the turn allows is one plan of this class, and perhaps some that were begun in time.
-PLANS_A_TURN_MAX = 3
+# Each plan of this class tells of all its variables, and no turn tells of more.
+PLANS_A_TURN_MAX = TURN_WORK_MAX // (ANSWERING * COUNT)
 FLEET = 500
 ENTITIES = [EntityId("k", f"t{number}", None) for number in range(CROWD)]
 
@@ -28,8 +29,10 @@ ENTITIES = [EntityId("k", f"t{number}", None) for number in range(CROWD)]
 def crowd(wanted: Iterable[Mapping[str, str]]) -> Engine:
     """Entities of one class, of which nothing is known yet, each with a goal of its own."""
     values = [{name: Desired(one, "site") for name, one in goal.items()} for goal in wanted]
-    pairs = zip(ENTITIES, values, strict=True)
-    stored = [StoredEntity(entity, {}, "site", desired, 1) for entity, desired in pairs]
+    stored = [
+        StoredEntity(EntityId("k", f"t{number}", None), {}, "site", desired, 1)
+        for number, desired in enumerate(values)
+    ]
     catalog = Catalog({**KINDS, "k": KIND}, [MANIFEST])
     return Engine(SIDE, catalog, Stored(1, 1, stored, [], {}), 0, S)
 
@@ -49,8 +52,17 @@ def test_many_plans_take_many_turns_one_right_after_the_other() -> None:
         counts.append(planned(engine))
     news = [after - before for before, after in pairwise(counts)]
     assert max(news) <= PLANS_A_TURN_MAX
-    assert news[1:-1].count(0) <= 1  # All of one turn is needed to make ready.
     assert sum(news) == CROWD
+
+
+def test_more_goals_than_are_kept_ready_are_all_planned_for_at_last() -> None:
+    engine = crowd(goals(FACTORS_CACHED_MAX + CROWD))
+    turns = 0
+    while engine.deadline() == S:
+        told(engine, S, Ticked())
+        turns += 1
+    assert turns <= 3 * (FACTORS_CACHED_MAX + CROWD)
+    assert all(row.plan is not None for row in engine.table if row.id.kind == "k")
 
 
 def test_what_was_put_off_is_planned_as_it_would_have_been_at_once() -> None:

@@ -7,6 +7,7 @@ from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.side import Side
+from haptera.core.taking import TAKEN_WORK_MAX, TAKING
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect
@@ -16,6 +17,8 @@ from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import CLOCKED_NS, Driver
 
+BURST = 10_000
+
 
 class Listening(Engine):
     """An engine that remembers what it was told."""
@@ -24,10 +27,12 @@ class Listening(Engine):
         side = Side(Context.PARENT, None, 1, "boot", 5 * S)
         super().__init__(side, Catalog(KINDS, []), Stored(1, 0, [], [], {}), 0, clock.now_ns())
         self.heard: list[Event] = []
+        self.counts: list[int] = []
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
         events = list(batch)
         self.heard += events
+        self.counts.append(len(events))
         return super().handle(events, now)
 
 
@@ -49,3 +54,21 @@ def test_an_engine_is_told_the_wall_clock_first_and_not_again_while_nobody_sets_
     assert abs(first.wall_offset_ns - clock.wall_offset_ns()) < CLOCKED_NS
     assert Asked(node_id("n1")) in rest
     assert not any(isinstance(one, Clocked) for one in rest)
+
+
+def test_of_a_burst_each_turn_takes_in_a_few_and_all_are_taken_in_their_order() -> None:
+    burst = [Asked(node_id(f"n{number}")) for number in range(BURST)]
+
+    async def run() -> Listening:
+        engine, done = Listening(), asyncio.Event()
+        driver = Driver(engine, lambda _: done.set() if engine.heard[-1:] == burst[-1:] else None)
+        driver.deliver(burst)
+        running = asyncio.ensure_future(driver.run())
+        async with asyncio.timeout(20):
+            await done.wait()
+        running.cancel()
+        return engine
+
+    engine = asyncio.run(run())
+    assert [one for one in engine.heard if isinstance(one, Asked)] == burst
+    assert max(engine.counts) <= TAKEN_WORK_MAX // TAKING

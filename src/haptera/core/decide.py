@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.act import Acts, first_step
+from haptera.core.backlog import Backlog
 from haptera.core.catalog import Catalog
 from haptera.core.contest import Contests, being_settled, contested
 from haptera.core.diff import goal as goal_of
@@ -46,8 +47,6 @@ class Place:
 Standing = tuple[Condition, str | None]
 # Why a part is not taken now, and what it needs.
 Lacking = tuple[str, str]
-# What deciding on an entity costs, in moves that a search could try.
-DECIDING: Final = 600
 # What an agent says of an entity that is not as desired.
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
@@ -85,27 +84,9 @@ class Decisions:
         self._contests, self._freezes = hands.contests, hands.freezes
         self._policies, self._safety = hands.policies, hands.safety
         self._searches = hands.searches
+        self.backlog = Backlog()
         self._blocked = blocked
-        self._late: dict[EntityId, None] = {}
-
-    @property
-    def late(self) -> bool:
-        """Whether some were put off, for much was done in this turn already."""
-        return bool(self._late)
-
-    def put_off(self, entities: dict[EntityId, None]) -> None:
-        """Take these over, to be decided on as soon as there is time."""
-        self._late |= entities
-        entities.clear()
-
-    def next_late(self) -> EntityId | None:
-        """Whoever was put off first; None where there is no time left in this turn."""
-        if not self._late or not self._catalog.has_time:
-            return None
-        entity = next(iter(self._late))
-        del self._late[entity]
-        self._catalog.work += DECIDING
-        return entity
+        self._hurried = False
 
     def place(self, turn: Turn, row: Row) -> Place:
         """Strip the entity's state, its node's having been stripped before."""
@@ -131,7 +112,7 @@ class Decisions:
 
     def decide(self, turn: Turn, row: Row) -> None:
         """Bring one entity a part further, as far as this side can."""
-        self._late.pop(row.id, None)
+        self._hurried = False
         self._acts.take_up(row, turn.now)
         place = self.place(turn, row)
         self._contests.review(turn, row, place.domain, place.state)
@@ -153,6 +134,7 @@ class Decisions:
         self._looks.tend(turn, row, place.node, place.domain, place.state)
         if row is place.node:
             self._lend(turn, row)
+        (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
     def _lend(self, turn: Turn, node: Row) -> None:
         """What others borrow of a node has changed, or its attributes: decide on them, too."""
@@ -226,7 +208,7 @@ class Decisions:
         row = place.row
         answer = self._catalog.plan(row, place.node, place.state, place.goal, barred)
         if answer is None:
-            self._late[row.id] = None
+            self._hurried = True
             return None
         if not gives_up(answer):
             return answer
@@ -309,7 +291,7 @@ class Decisions:
         row, barred = place.row, place.row.bars(place.state, now)
         text = self._catalog.aside(row, place.node, place.state, place.goal, barred)
         if text is None:
-            self._late[row.id] = None
+            self._hurried = True
         return f"{text}; instead " if text else ""
 
     def _scene(self, place: Place) -> Scene:

@@ -26,8 +26,8 @@ from haptera.model.nodeset import fold
 from haptera.model.plan import Rewrite
 
 NODE: Final = node.kind.name
-# Entities drafted in a turn: some 20 ms.
-DRAFTED_A_TURN_MAX: Final = 500
+# Entities drafted in a turn: some 6 ms.
+DRAFTED_A_TURN_MAX: Final = 150
 # Sets of nodes kept folded.
 FOLDS_CACHED_MAX: Final = 16
 _NOTHING: Final = (None, None)

@@ -1,6 +1,7 @@
 """The loop: what happened becomes state, the state a plan, the plan what is to be done now."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import assert_never
 
 from haptera.core.act import Acts
@@ -13,7 +14,7 @@ from haptera.core.decide import Decisions, Hands, Lacking
 from haptera.core.freezes import Freezes
 from haptera.core.gate import Gate
 from haptera.core.grouping import Grounds
-from haptera.core.limits import ROUNDS_MAX
+from haptera.core.limits import WOKEN_MAX
 from haptera.core.look import Looks
 from haptera.core.neighbours import Neighbours
 from haptera.core.news import publish
@@ -21,6 +22,7 @@ from haptera.core.permits import Permits
 from haptera.core.policies import Policies
 from haptera.core.preview import Previews
 from haptera.core.proposals import Proposals
+from haptera.core.rounds import Rounds
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.safety import Safety
@@ -31,6 +33,7 @@ from haptera.core.sync.links import Spoken
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import HEAR
 from haptera.core.takeover import Takeover
+from haptera.core.taking import taking
 from haptera.core.timers import Key, Timers
 from haptera.core.turn import Turn
 from haptera.kinds import budget
@@ -64,7 +67,6 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.parts import Context, Part
-from haptera.model.views import Condition
 
 
 class Engine:
@@ -97,19 +99,19 @@ class Engine:
         gates = catalog.gates(side.context)
         self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
         self.permits = Permits(side, near.peer, self.gate if side.node else None, policies)
-        self.safety = Safety(
+        self.safety = safety = Safety(
             side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
-        held, rounds = self.safety.braked, self.safety.rounds
-        grounds = Grounds(table, catalog, near.usual, self.freezes, held, rounds)
+        grounds = Grounds(table, catalog, near.usual, self.freezes, safety.braked, safety.rounds)
         self.previews = Previews(grounds, self.proposals, self.searches, timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
-        self.decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
+        self.decisions = decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
         self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
-        self.agents = Agents(side, near, self.decisions, self.contests, self.safety, catalog)
+        self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
+        self.rounds = Rounds(table, catalog, supervisor, calls, hands, agents, decisions, near)
         self._permits_told = self.gate.permits()
         self.takeover = Takeover(side, catalog, table, supervisor, self.answers, self.links, here)
         self._begin = Turn(now)
@@ -122,9 +124,13 @@ class Engine:
         self.catalog.begin_turn()
         self.neighbours.forgive_pause(now)
         for event in batch:
+            self.catalog.work += taking(event)
             self._take(turn, event)
             self._retire(turn)
-        for key in self.timers.due(now):
+        if self.proposals.waits:
+            self._take_over(turn)
+            self._retire(turn)
+        for key in islice(self.timers.due(now), WOKEN_MAX):
             self._wake(turn, key)
         if self.takeover.waits:
             self.takeover.tend(turn)
@@ -156,7 +162,7 @@ class Engine:
     def _load(self, stored: Stored, now: int) -> None:
         self.table.revision = stored.revision
         for entity in stored.entities:
-            self._begin.touch(self.table.load(entity).id)
+            self._begin.want(self.table.load(entity).id)
         for intent in stored.intents:
             step = self.catalog.step(intent.module, intent.step)
             if step is None:
@@ -176,7 +182,8 @@ class Engine:
         self._begin.dirty.update(row.id for row in self.table if row.resident)
         for name in self.catalog.controllers():
             self.supervisor.need(self._begin, name)
-        # Before anything happens: which modules are needed, and so started, is known by now.
+        # Before anything happens: which modules are needed, and so started, is known by now, unless
+        # there is more to decide on than there is time for.
         self._decide_all(self._begin)
 
     # One branch an event.
@@ -287,15 +294,20 @@ class Engine:
                 self.acts.written(row)
                 turn.dirty.add(row.id)
             case Written(ticket, revision):
-                for changed, number in self.proposals.written(turn, ticket, revision):
-                    self.neighbours.stored(changed, number)
-                    turn.touch(changed)
-                    if changed.kind == budget.kind.name:
-                        self.safety.rebudget(turn)
+                if self.proposals.written(ticket, revision):
+                    self._take_over(turn)
             case Unwritten(_, text) if row is not None:
                 self.acts.unwritten(turn, row, text)
             case Unwritten():
                 self.proposals.unwritten(turn, event)
+
+    def _take_over(self, turn: Turn) -> None:
+        """Go by what is durable from now on; much of it takes many turns."""
+        for changed, number in self.proposals.take_over(turn):
+            self.neighbours.stored(changed, number)
+            turn.want(changed)
+            if changed.kind == budget.kind.name:
+                self.safety.rebudget(turn)
 
     def _stepping(self, intent: Intent | None) -> Row | None:
         """The row that has this intent; None where it is gone, or was made anew since."""
@@ -314,38 +326,11 @@ class Engine:
 
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those who were put off, while there is time."""
-        self.decisions.put_off(turn.due)
-        self._decide(turn)
-        self.decisions.put_off(turn.due)
-        while (entity := self.decisions.next_late()) is not None:
-            turn.dirty.add(entity)
-            self._decide(turn)
-            self.decisions.put_off(turn.due)
-        if self.decisions.late:
+        self.rounds.decide(turn)
+        if self.decisions.backlog.waits or self.proposals.waits:
             self.timers.set(("late",), turn.now)
         if self.takeover.waits:
             self.timers.set(("takeover",), turn.now)
-
-    def _decide(self, turn: Turn) -> None:
-        """Nodes before what is on them; again where deciding itself changed something."""
-        self.freezes.follow(turn)
-        self.policies.follow(turn)
-        for _ in range(ROUNDS_MAX):
-            self.supervisor.dismiss(turn, self.calls)
-            if not turn.dirty:
-                return
-            batch, turn.dirty = turn.dirty, set()
-            for entity in sorted(batch, key=lambda one: (one.kind != "node", str(one))):
-                row = self.table.get(entity)
-                if row is not None and self.supervisor.runs(entity):
-                    self.supervisor.decide(turn, row)
-                elif row is not None:
-                    if row.kind.name == "node":
-                        self.agents.settle(turn, row)
-                    self.decisions.decide(turn, row)
-                    if row.leaving and row.condition is Condition.CONVERGED:
-                        self.neighbours.forget(entity)
-        raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
 
     def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.core.backlog import PLANNED
 from haptera.core.catalog import Catalog
 from haptera.core.draft import NODE, Case, Draft, folded, on_nodes, title
 from haptera.core.factors import factors_of
@@ -18,7 +19,6 @@ from haptera.core.query import link_view
 from haptera.core.rows.row import Row
 from haptera.core.rows.table import Table
 from haptera.core.scope import Memory
-from haptera.core.searches import PLANNED
 from haptera.core.selecting import Attributes, Declared
 from haptera.core.usual import Usual
 from haptera.kinds import service

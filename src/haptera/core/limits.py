@@ -20,6 +20,8 @@ LASTS_NS: Final = 600 * S
 DONE_AGAIN_MAX: Final = 4
 # How often one entity may be decided on again within a turn.
 ROUNDS_MAX: Final = 16
+# For how many things whose time has come a turn wakes up; the next one begins at once.
+WOKEN_MAX: Final = 100
 # After how long a neighbour that has not shown to hold a change is told it again; then hellos do.
 TELL_AGAIN_NS: Final = (250 * MS, 500 * MS, 1 * S, 1 * S, 2 * S)
 # Of how many entities that are gone a parent tells each of its nodes.

@@ -1,5 +1,6 @@
 """Changes of desired state on their way to be durable: nothing counts before it is written."""
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,7 +32,8 @@ from haptera.model.intent import Intent
 from haptera.model.secrets import SECRET_DO, open_secrets
 
 _MODULE: Final = module.kind.name
-
+# Changes taken over at once: some 3 ms.
+TAKEN_OVER_MAX: Final = 500
 # Values of which it is known whether they can be desired, while a proposal is gone through.
 UNFIT_CACHED_MAX: Final = 1_024
 
@@ -44,6 +46,15 @@ class _Writing:
     asker: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Durable:
+    """Changes that are written, with their revisions, of which some may be taken over by now."""
+
+    changes: deque[tuple[int, Change]]
+    asker: int | None
+    revision: int
+
+
 class Proposals:
     """Writes under way by ticket: proposals of people and programs, and intents of entities."""
 
@@ -54,6 +65,7 @@ class Proposals:
         self._policies = policies
         self._tickets = count(1)
         self._writing: dict[int, _Writing] = {}
+        self._durable: deque[_Durable] = deque()
         self._intents: dict[int, Intent] = {}
 
     def ticket(self, intent: Intent | None) -> int:
@@ -87,19 +99,42 @@ class Proposals:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
         self._write(turn, _Writing(changes, None), self._table.revision, None)
 
-    def written(self, turn: Turn, ticket: int, revision: int) -> list[tuple[EntityId, int]]:
-        """It is durable: take it over; returns the changed entities with their revisions."""
+    def written(self, ticket: int, revision: int) -> bool:
+        """It is durable: to be taken over; tells whether it is the next to be."""
         writing = self._writing.pop(ticket, None)
-        if writing is None:
-            return []
-        if writing.asker is not None:
-            turn.effects.append(Reply(writing.asker, revision))
-        first = revision - len(writing.changes) + 1
-        changed = [
-            (self._table.apply(change, number), number)
-            for number, change in enumerate(writing.changes, first)
-        ]
-        return [(entity, number) for entity, number in changed if entity is not None]
+        if writing is not None:
+            first = revision - len(writing.changes) + 1
+            changes = deque(enumerate(writing.changes, first))
+            self._durable.append(_Durable(changes, writing.asker, revision))
+        return len(self._durable) == 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether something durable is still to be taken over."""
+        return bool(self._durable)
+
+    def take_over(self, turn: Turn) -> list[tuple[EntityId, int]]:
+        """Some of what is durable, in its order; returns the changed entities with their revisions.
+
+        Who waits for a reply has it after the last change.
+        """
+        taken: list[tuple[EntityId, int]] = []
+        for _ in range(TAKEN_OVER_MAX):
+            self._reply(turn)
+            if not self._durable:
+                break
+            number, change = self._durable[0].changes.popleft()
+            if (entity := self._table.apply(change, number)) is not None:
+                taken.append((entity, number))
+        self._reply(turn)
+        return taken
+
+    def _reply(self, turn: Turn) -> None:
+        """Answer those of whose changes nothing is left to be taken over."""
+        while self._durable and not self._durable[0].changes:
+            done = self._durable.popleft()
+            if done.asker is not None:
+                turn.effects.append(Reply(done.asker, done.revision))
 
     def unwritten(self, turn: Turn, refused: Unwritten) -> None:
         writing = self._writing.pop(refused.ticket, None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.core.backlog import PLANNED
 from haptera.core.knowledge import Domain
 from haptera.core.limits import (
     ANSWER_GRACE_NS,
@@ -33,9 +34,6 @@ DEATHS_MAX: Final = 2
 # How long nothing is sought after workers died in a row.
 RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
 
-
-# What is done about an entity meanwhile.
-PLANNED: Final = "is being planned"
 
 # An entity, or the ticket of changes that somebody considers.
 Asker = EntityId | int

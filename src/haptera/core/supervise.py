@@ -292,10 +292,9 @@ class Supervisor:
         return self._table.make(one.entity)
 
     def _changed(self, turn: Turn, one: Supervised) -> None:
-        """All that may need this module is decided on again, nodes before what is on them."""
+        """All that may need this module is decided on again."""
         turn.dirty.add(one.entity)
-        rows = sorted(self._table, key=lambda row: row.kind.name != "node")
-        turn.due.update(dict.fromkeys(row.id for row in rows))
+        turn.all_due = True
 
 
 _BAR: Final = (0, START.path)

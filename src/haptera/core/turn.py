@@ -8,18 +8,25 @@ from haptera.model.entity import EntityId
 
 @dataclass(slots=True)
 class Turn:
-    """`dirty` entities are decided on again before the turn ends; `changed` ones are published.
+    """`dirty` entities are decided on again as soon as there is time; `changed` ones are published.
 
-    Those in `due`, in this order, are decided on as soon as a turn has time for them.
+    Of those that are `wanted` something else is desired. Where `all_due`, a module changed, and all
+    are decided on again at leisure.
     """
 
     now: int
     effects: list[Effect] = field(default_factory=list)
     dirty: set[EntityId] = field(default_factory=set)
     changed: set[EntityId] = field(default_factory=set)
-    due: dict[EntityId, None] = field(default_factory=dict)
+    wanted: set[EntityId] = field(default_factory=set)
+    all_due: bool = False
 
     def touch(self, entity: EntityId) -> None:
         """Something was learnt of this entity, or is desired of it: decide again, and tell."""
         self.dirty.add(entity)
         self.changed.add(entity)
+
+    def want(self, entity: EntityId) -> None:
+        """As `touch`: something is desired of it that it has not been measured by yet."""
+        self.touch(entity)
+        self.wanted.add(entity)

@@ -5,12 +5,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from haptera.core.engine import Engine
+from haptera.core.taking import take
 from haptera.model.effects import Effect
 from haptera.model.events import Clocked, Event, Ticked
 from haptera.runtime.clock import now_ns, wall_offset_ns
 
-# How much one turn of the engine takes; the rest waits for the next one.
-BATCH_MAX = 2_000
 # The engine hears of a wall clock that was set by more than this.
 CLOCKED_NS = 1_000_000_000
 # How long one wait may be: the clock runs on while the machine sleeps, a timer does not.
@@ -53,7 +52,7 @@ class Driver:
 
     def _turn(self) -> None:
         self._look_at_clock()
-        batch = [self._inbox.popleft() for _ in range(min(len(self._inbox), BATCH_MAX))]
+        batch = take(self._inbox)
         began_at = now_ns()
         effects = self._engine.handle(batch or [Ticked()], began_at)
         if self._turned is not None:
