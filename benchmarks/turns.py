@@ -4,33 +4,53 @@ A parent learns how many entities of one class are, each in a state of its own a
 its own, and takes turns until nothing is left to be done at once. Then each of them is explained,
 and the module that serves them is replaced by one with other parts, which are judged first. The
 baseline is the first of it in one turn: with no bound on what is planned in it.
+
+Then very much happens at once to nodes in few states: as many events as there are nodes, or one
+that concerns all of them. The baseline takes that in, and decides on all of them, in one turn.
 """
 
 import gc
 import statistics
 import sys
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from time import process_time
 
-from haptera.core import catalog
+from haptera.core import catalog, taking
 from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.problem import Problem
 from haptera.core.query import explained
 from haptera.core.side import Side
+from haptera.core.taking import take
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
-from haptera.model.effects import Call, Write
-from haptera.model.entity import EntityId
-from haptera.model.events import Answered, Event, Proposed, Ready, Ticked, Written
-from haptera.model.parts import Context, Manifest
+from haptera.model.effects import Call, Effect, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Event,
+    Exited,
+    Proposed,
+    Ready,
+    Ticked,
+    Written,
+)
+from haptera.model.parts import Condition, Context, Look, Manifest, Step
+from haptera.model.schema import Attribute
 from tests.core.shapes import drawn, entangled, in_chain, independent, joint, problem, services
 from tests.core.tangle import at_parent, kind_of
+from tests.core.test_engine import ATTRIBUTES, BMC
 
 ENTITIES = 50
+NODES = 10_000
+CLASSES = 32
+MODEL = "model"
 SIDE = Side(Context.PARENT, None, 1, "benchmark", 5 * S)
 
 
@@ -40,6 +60,18 @@ class Case:
 
     name: str
     problem: Problem
+    classes: int = 1
+
+
+def by_model(classes: int, count: int) -> Problem:
+    """So many switches, which each class of entities has parts of its own for."""
+    whole = problem(independent(count))
+    looks, steps = list[Look](), list[Step]()
+    for number in range(classes):
+        where = (Condition(MODEL, (f"m{number}",)),)
+        looks += (replace(one, name=f"{one.name}_{number}", requires=where) for one in whole.looks)
+        steps += (replace(one, name=f"{one.name}_{number}", requires=where) for one in whole.steps)
+    return Problem(whole.variables, {MODEL: None}, tuple(looks), tuple(steps))
 
 
 CASES = (
@@ -55,6 +87,7 @@ CASES = (
     Case("6 x 3 changed together", problem(joint(6, 3, 30, Random(1)))),
     Case("2 x 8 changed together", problem(joint(2, 8, 60, Random(1)))),
     Case("6 x 2 changed together", problem(joint(6, 2, 60, Random(1)))),
+    Case(f"{CLASSES} classes of 4 switches", by_model(CLASSES, 4), CLASSES),
 )
 
 
@@ -64,14 +97,15 @@ def start(case: Case, entities: int) -> Engine:
     stored = [
         StoredEntity(
             EntityId("k", f"e{number}", None),
-            {},
+            {MODEL: f"m{number % case.classes}"},
             "site",
             {name: Desired(value, "site") for name, value in drawn(asked, random).items()},
             1,
         )
         for number in range(entities)
     ]
-    kinds = {**KINDS, "k": kind_of("k", asked)}
+    kind = replace(kind_of("k", asked), attributes=(Attribute("k", MODEL),))
+    kinds = {**KINDS, "k": kind}
     manifest = Manifest("m", "1", Context.PARENT, asked.looks, asked.steps)
     return Engine(SIDE, catalog.Catalog(kinds, [manifest]), Stored(1, 1, stored, [], {}), 0, S)
 
@@ -80,19 +114,30 @@ def settle(case: Case, entities: int) -> tuple[Engine, list[float]]:
     """What each turn has taken: the first learns how all of them are, the others only plan."""
     random = Random(6)
     engine = start(case, entities)
-    calls = [one for one in engine.handle([Ready("m")], S) if isinstance(one, Call)]
-    while due(engine):
-        engine.handle([Ticked()], S)
+    rest(engine)
+    calls = [one for one in rest(engine, Ready("m")) if isinstance(one, Call)]
     outcomes = {look.name: look.outcomes for look in case.problem.looks}
     answers = [Answered(call.id, random.choice(outcomes[call.part]), S) for call in calls]
     return engine, turns(engine, answers)
 
 
-def turns(engine: Engine, events: Iterable[Event]) -> list[float]:
-    """What the turn that takes these in has taken, and all that follow at once."""
-    took = [timed(lambda: engine.handle(events, S))]
+def rest(engine: Engine, *events: Event) -> list[Effect]:
+    """The effects of the turn that takes these in, and of all that follow at once."""
+    effects = engine.handle(events, S)
     while due(engine):
-        took.append(timed(lambda: engine.handle([Ticked()], S)))
+        effects += engine.handle([Ticked()], S)
+    return effects
+
+
+def turns(
+    engine: Engine, events: Iterable[Event], effects: list[Effect] | None = None
+) -> list[float]:
+    """What each turn has taken that takes some of these in, and all that follow at once."""
+    inbox, took = deque(events), list[float]()
+    told = [] if effects is None else effects
+    while inbox or due(engine) or not took:
+        batch = take(inbox) or [Ticked()]
+        took.append(timed(lambda batch=batch: told.extend(engine.handle(batch, S))))
     return took
 
 
@@ -105,11 +150,20 @@ def explaining(engine: Engine) -> list[float]:
 def taking_over(engine: Engine) -> list[float]:
     """What each turn takes in which the module's next process, which has one step less, serves."""
     module, old = EntityId("module", "m", None), engine.catalog.manifests["m"]
-    effects = engine.handle([Proposed(1, (SetDesired(module, "settings", "{}", "user:x"),))], S)
+    effects = rest(engine, Proposed(1, (SetDesired(module, "settings", "{}", "user:x"),)))
     (write,) = (one for one in effects if isinstance(one, Write))
-    engine.handle([Written(write.ticket, 100)], S)
+    rest(engine, Written(write.ticket, 100))
     new = replace(old, version="2", steps=old.steps[:-1])
     return turns(engine, [Ready("m", 2, "2", new)])
+
+
+@contextmanager
+def unbounded() -> Iterator[None]:
+    """Meanwhile a turn does all that is to be done."""
+    before = catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX
+    catalog.TURN_WORK_MAX = taking.TAKEN_WORK_MAX = 1 << 60
+    yield
+    catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX = before
 
 
 def due(engine: Engine) -> bool:
@@ -119,29 +173,68 @@ def due(engine: Engine) -> bool:
 
 def timed(act: Callable[[], object]) -> float:
     """CPU time in ms: what else the machine does is not the core's."""
-    gc.collect()
     began = process_time()
     act()
     return (process_time() - began) * 1e3
 
 
+def fleet(nodes: int) -> dict[str, list[float]]:
+    """What each turn has taken, by what happened to all nodes at once."""
+    on = [StoredEntity(node_id(f"n{number}"), ATTRIBUTES, "site", {}, 1) for number in range(nodes)]
+    engine = Engine(SIDE, catalog.Catalog(KINDS, [BMC]), Stored(1, 1, on, [], {}), 0, S)
+    told: list[Effect] = []
+    took: dict[str, list[float]] = {}
+
+    def happens(what: str, events: Iterable[Event]) -> None:
+        events = list(events)
+        told.clear()
+        took[what] = turns(engine, events, told)
+
+    def calls() -> list[int]:
+        return [one.id for one in told if isinstance(one, Call)]
+
+    happens("the parent starts", ())
+    happens("a module starts", [Ready("bmc")])
+    happens("answers", [Answered(call, "off", S) for call in calls()])
+    wanted = tuple(SetDesired(one.entity, "power", "on", "site") for one in on)
+    happens("a site is proposed", [Proposed(1, wanted)])
+    happens("and written", [Written(one.ticket, 2) for one in told if isinstance(one, Write)])
+    happens("intents written", [Written(one.ticket, 3) for one in told if isinstance(one, Write)])
+    happens("steps end", [Ended(call) for call in calls()])
+    happens("the module dies", [Exited("bmc", "was killed")])
+    return took
+
+
+def bursts(nodes: int) -> None:
+    """Print the longest turn of each burst, beside all of it in one turn."""
+    print(f"\n{nodes:,} nodes, and what happens to all of them at once")
+    print(" " * 34 + "".join(f"{head:>10}" for head in ("turns", "longest", "second", "in one")))
+    bounded = fleet(nodes)
+    with unbounded():
+        whole = fleet(nodes)
+    for what, took in bounded.items():
+        second, longest = sorted([0.0, *took])[-2:]
+        print(f"{what:34}{len(took):10}{longest:10.1f}{second:10.1f}{max(whole[what]):10.1f}")
+
+
 def main() -> None:
     entities = int(sys.argv[1]) if len(sys.argv) > 1 else ENTITIES
+    gc.disable()  # A collection walks all there is: what it takes is none of a turn's.
     print(f"{entities} entities, each with a state and a goal of its own; ms of CPU, the longest")
     heads = ("learning", "turns", "median", "longest", "explain", "takeover", "unbounded")
     print(" " * 34 + "".join(f"{head:>10}" for head in heads))
-    bound = catalog.TURN_WORK_MAX
     for case in CASES:
         engine, (first, *rest) = settle(case, entities)
         told, taken = max(explaining(engine)), max(taking_over(engine))
-        catalog.TURN_WORK_MAX = 1 << 60
-        whole = settle(case, entities)[1][0]
-        catalog.TURN_WORK_MAX = bound
+        with unbounded():
+            whole = max(settle(case, entities)[1])
         print(
             f"{case.name:34}{first:10.1f}{len(rest):10}{statistics.median(rest or [first]):10.1f}"
             f"{max(rest, default=0):10.1f}{told:10.1f}{taken:10.1f}{whole:10.1f}",
             flush=True,
         )
+        gc.collect()
+    bursts(NODES)
 
 
 if __name__ == "__main__":
