@@ -62,7 +62,8 @@ def _no_look(choices: "Choices", name: str, value: str) -> str:
 
 def _finding(domain: Domain, name: str, values: tuple[str, ...]) -> list[Look]:
     """The looks, of all classes, that find one of these values; where none does, all."""
-    looks = [one for one in domain.problem.looks if one.at == name]
+    every = sorted(domain.problem.looks, key=lambda one: one.path)
+    looks = [one for one in every if one.at == name]
     return [one for one in looks if not set(values).isdisjoint(one.outcomes)] or looks
 
 
