@@ -156,7 +156,7 @@ ANSWERED = [
     "export",
     "import ansible hosts.json",
     "import clustershell groups.cfg",
-    f"import layercake {SEEDS / 'state.json'}",
+    f"import layercake {shlex.quote(str(SEEDS / 'state.json'))}",
     "import warewulf nodes.conf",
     "site check site.yaml",
     "site check hosts.json",

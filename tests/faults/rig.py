@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -288,7 +289,13 @@ class Parent:
         )
 
     def apply(self, site: str) -> tuple[int, Any]:
-        return self.ask("POST", "/v1/apply", {"files": [{"text": site, "name": "site.yaml"}]})
+        """As somebody who has seen the plan, where that is asked for."""
+        body = {"files": [{"text": site, "name": "site.yaml"}]}
+        status, answer = self.ask("POST", "/v1/apply", body)
+        if status == HTTPStatus.PRECONDITION_REQUIRED:
+            seen = self.ask("POST", "/v1/apply?dry_run=1", body)[1]["plan"]["digest"]
+            return self.ask("POST", f"/v1/apply?digest={seen}", body)
+        return status, answer
 
     def site(self, *nodes: str, crowd: str | None = None) -> str:
         """A cluster of these nodes, each with a BMC; n1 is meant to be on and to run web.
