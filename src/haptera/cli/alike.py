@@ -26,18 +26,10 @@ def print_alike(told: Iterable[Told]) -> None:
     """Write a line for all that stand alike in one condition, whichever nodes they are on."""
     alike: dict[object, list[Told]] = {}
     for one in told:
-        alike.setdefault((title(one.entity), one.condition, one.more), []).append(one)
+        alike.setdefault((parse_entity(one.entity).title, one.condition, one.more), []).append(one)
     if alike:
         colours = [_COLOURS.get(one.condition) for one, *_ in alike.values()]
         print_table([_row(some) for some in alike.values()], colours)
-
-
-def title(text: str) -> str:
-    """What entities of one line share; what is the whole cluster's has a line of its own."""
-    entity = parse_entity(text)
-    if entity.node is None:
-        return text
-    return entity.kind if text == f"{entity.kind}:{entity.node}" else f"{entity.kind}:{entity.name}"
 
 
 def _row(some: Collection[Told]) -> tuple[str, ...]:

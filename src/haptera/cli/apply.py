@@ -7,7 +7,6 @@ from typing import Final
 import click
 
 from haptera.api.shapes import Applied
-from haptera.cli.alike import title
 from haptera.cli.confirming import confirmed
 from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.plan_file import PlanFile, apply_plan, read_plan, save_plan
@@ -154,8 +153,8 @@ def _print_changes(answer: Applied) -> None:
     for change in answer.changes:
         value = "" if change.name is None else f" {change.name}"
         value += "" if change.value is None else f"={printable(str(change.value))}"
-        key = change.does, title(change.entity), value
-        alike.setdefault(key, []).append(parse_entity(change.entity))
+        entity = parse_entity(change.entity)
+        alike.setdefault((change.does, entity.title, value), []).append(entity)
     for (does, _, value), some in alike.items():
         click.echo(f"  {does} {fold_entities(some)}{value}")
 

@@ -35,7 +35,7 @@ class Group:
     @property
     def selector(self) -> str:
         """All of them, as a selector."""
-        return fold_entities(EntityId(one.kind, one.name, one.node) for one in self.views)
+        return fold_entities(map(_entity, self.views))
 
 
 def grouped(views: Iterable[EntityView]) -> list[Group]:
@@ -44,7 +44,12 @@ def grouped(views: Iterable[EntityView]) -> list[Group]:
     Reasons that differ only in which node is meant are one, told of `the node`.
     """
     by_key = _by(
-        views, lambda view: (title(view), _ORDER.index(view.condition), cause(view.why, view.node))
+        views,
+        lambda view: (
+            _entity(view).title,
+            _ORDER.index(view.condition),
+            cause(view.why, view.node),
+        ),
     )
     return [
         Group(name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some))
@@ -63,9 +68,8 @@ def together(group: Group) -> str:
     return f"{who} are {group.condition} for {' to '.join(since)}: {reason}"
 
 
-def title(view: EntityView) -> str:
-    """What an entity is without where it is."""
-    return view.kind if view.kind == "node" else f"{view.kind} {view.name}"
+def _entity(view: EntityView) -> EntityId:
+    return EntityId(view.kind, view.name, view.node)
 
 
 def _by(

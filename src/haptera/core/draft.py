@@ -112,7 +112,7 @@ class Drafting:
         if row is None or case is None:
             self._stays[entity] = None
         elif not _goes_anyway(case, self._table, self._catalog):
-            key = title(entity), case.domain, case.state, tuple(sorted(case.goal.items()))
+            key = entity.title, case.domain, case.state, tuple(sorted(case.goal.items()))
             self._cases.setdefault(key, case).rows.append(row)
 
     def _node_of(self, row: Row) -> Row | None:
@@ -126,11 +126,6 @@ class Drafting:
     def _attributes(self, name: str) -> Mapping[str, str] | None:
         node = self._node(name)
         return None if node is None else node.attributes
-
-
-def title(entity: EntityId) -> str:
-    """What an entity is without where it is."""
-    return entity.kind if entity.kind == NODE else f"{entity.kind} {entity.name}"
 
 
 def on_nodes(entities: Iterable[EntityId]) -> str | None:
@@ -196,7 +191,7 @@ def _rewrites(entity: EntityId, before: Row | None, after: Row | None) -> Iterat
     for name in sorted(was.keys() | becomes.keys(), key=lambda name: name or ""):
         pair = was.get(name, _NOTHING), becomes.get(name, _NOTHING)
         if pair[0] != pair[1]:
-            yield Rewrite(title(entity), None, 0, name, *pair[0], *pair[1])
+            yield Rewrite(entity.title, None, 0, name, *pair[0], *pair[1])
 
 
 def _values(row: Row | None) -> dict[str | None, tuple[str | int, str]]:

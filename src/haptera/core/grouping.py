@@ -9,7 +9,7 @@ import msgspec
 
 from haptera.core.backlog import PLANNED
 from haptera.core.catalog import Catalog
-from haptera.core.draft import NODE, Case, Draft, folded, on_nodes, title
+from haptera.core.draft import NODE, Case, Draft, folded, on_nodes
 from haptera.core.factors import factors_of
 from haptera.core.freezes import Freezes, Hold, held
 from haptera.core.limits import MS
@@ -142,7 +142,7 @@ def _likeness(one: Answered) -> tuple[object, ...]:
     state = tuple(_state(one.case).items())
     goal = tuple(sorted(one.case.goal.items()))
     way = one.plan.links if isinstance(one.plan, Chain) else _standing(one.plan)
-    return title(one.case.row.id), state, goal, way, one.outcomes
+    return one.case.row.id.title, state, goal, way, one.outcomes
 
 
 def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> PlanGroup:
@@ -150,7 +150,7 @@ def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> P
     took = {link.part.path: usual.of(link.part.path) for link in links}
     condition, why = _standing(one.plan)
     return PlanGroup(
-        title(one.case.row.id),
+        one.case.row.id.title,
         on_nodes(row.id for row in rows),
         len(rows),
         _state(one.case),

@@ -26,6 +26,15 @@ class EntityId(msgspec.Struct, frozen=True, order=True, gc=False):
             return f"{self.kind}:{self.name}"
         return f"{self.kind}:{self.name}@{self.node}"
 
+    @property
+    def title(self) -> str:
+        """What it is without where it is.
+
+        >>> EntityId("service", "web", "n01").title, node_id("n01").title
+        ('service web', 'node')
+        """
+        return self.kind if self.kind == "node" else f"{self.kind} {self.name}"
+
 
 def node_id(name: str) -> EntityId:
     """The entity that a node itself is; a node is on itself."""

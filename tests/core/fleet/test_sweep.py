@@ -15,7 +15,7 @@ from haptera.core.fleet.census import Census
 from haptera.core.fleet.packing import Packed, Packing
 from haptera.core.fleet.sweep import Sweep
 from haptera.core.fleet.thorough import PLAIN_STATES_MAX, thorough
-from haptera.core.knowledge import Domain, compile_class
+from haptera.core.knowledge import compile_class
 from haptera.core.scope import Memory, Scope, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
 from haptera.core.word import strip
@@ -38,16 +38,21 @@ def packed(packing: Packing, states: list[int]) -> Packed:
     return np.concatenate([packing.pack(state) for state in states], axis=1)
 
 
-def drawn_states(domain: Domain, scope: Scope, random: Random) -> list[int]:
-    """Stripped, and touched here and there where that counts."""
+def drawn_in(
+    question: Question, memory: Memory, random: Random
+) -> tuple[Scope, Packing, list[int]]:
+    """States of a question's scope: stripped, and touched here and there where that counts."""
+    domain = compile_class(question.problem)
+    scope = scope_of(domain, question.desired, memory)
     words = (
         sum(random.choice(field.bits) for field in domain.fields.values()) for _ in range(STATES)
     )
     touched = (random.getrandbits(domain.touched.bit_length()) for _ in range(STATES))
-    return [
+    states = [
         (domain.strip(word) | bits & domain.touched) & scope.within
         for word, bits in zip(words, touched, strict=True)
     ]
+    return scope, Packing(scope), states
 
 
 @given(question=questions(), memory=st.sampled_from(Memory))
@@ -62,9 +67,7 @@ def test_a_sweep_alone_finds_the_route_that_a_search_finds(
 def test_packed_states_are_moved_on_as_words_are(
     question: Question, memory: Memory, random: Random
 ) -> None:
-    domain = compile_class(question.problem)
-    scope = scope_of(domain, question.desired, memory)
-    packing, states = Packing(scope), drawn_states(domain, scope, random)
+    scope, packing, states = drawn_in(question, memory, random)
     sources, rows, after = packing.onward(packed(packing, states))
     expected = [
         (number, row, packing.pack(strip(state & one[1] | one[2], one[4])).ravel().tolist())
@@ -82,9 +85,7 @@ def test_packed_states_are_moved_on_as_words_are(
 def test_the_bounds_are_those_of_the_estimate(
     question: Question, memory: Memory, random: Random
 ) -> None:
-    domain = compile_class(question.problem)
-    scope = scope_of(domain, question.desired, memory)
-    packing, states = Packing(scope), drawn_states(domain, scope, random)
+    scope, packing, states = drawn_in(question, memory, random)
     estimate = Estimate(scope)
     each = [estimate(state, Allowance()) for state in states]
     bounds = Bounds(packing, estimate)(packed(packing, states)).tolist()
