@@ -19,7 +19,7 @@ from haptera.core.knowledge import compile_class
 from haptera.core.scope import Memory, Scope, scope_of
 from haptera.core.search import Found, Route, Spent, Walled, search
 from haptera.core.word import strip
-from tests.core.shapes import drawn, entangled, problem
+from tests.core.shapes import drawn, entangled, independent, problem
 from tests.core.strategies import Question, questions
 from tests.core.test_methods import Case, bounded, case, verdict
 from tests.core.test_planner import from_memory
@@ -105,13 +105,25 @@ def test_states_are_numbered_as_they_come(batches: list[list[tuple[int, int]]]) 
 
 
 def test_a_census_has_room_for_many() -> None:
-    census, random = Census(1), Random(3)
-    states = np.array([random.getrandbits(20) for _ in range(100_000)], np.uint64)
-    numbers = [
-        census.number(states[None, first : first + 7_000]) for first in range(0, 100_000, 7_000)
-    ]
-    assert np.array_equal(census.states(np.concatenate(numbers))[0], states)
-    assert census.count == len(set(states.tolist()))
+    """States that differ in their second word alone often look for room in the same slot."""
+    census, random, some = Census(2), Random(3), 7_000
+    drawn_words = [(random.getrandbits(2), random.getrandbits(18)) for _ in range(100_000)]
+    states = np.array(drawn_words, np.uint64).T
+    batches = (states[:, first : first + some] for first in range(0, len(drawn_words), some))
+    numbers = np.concatenate([census.number(batch) for batch in batches])
+    assert np.array_equal(census.states(numbers), states)
+    assert census.count == len(set(drawn_words))
+
+
+def test_a_sweep_gives_up_where_too_many_states_promise_the_same() -> None:
+    """Each of ten variables may be turned first: all their thousand states promise ten."""
+    asked = problem(independent(10))
+    goal = dict.fromkeys(asked.variables, "on")
+    one = case(Question(asked, dict.fromkeys(goal, "off"), {}, goal), Memory.TRUSTED)
+    few, enough = Allowance(100), Allowance(1_000)
+    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(few), Spent)
+    assert few.is_spent
+    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(enough), Route)
 
 
 def tangled(count: int, seed: int) -> Case:

@@ -24,7 +24,7 @@ def thorough(
     plain = Allowance(given, work=allowance.work)
     tried = search(scope, start, bound, plain, barred=barred)
     allowance.spend(allowance.work - plain.work)
-    if not isinstance(tried, Spent) or given == allowance.states or allowance.is_spent:
+    if not isinstance(tried, Spent) or allowance.is_spent:
         allowance.spend(0, given - plain.states)
         return tried
     from haptera.core.fleet.sweep import Sweep  # numpy takes a tenth of a second to import
