@@ -30,7 +30,7 @@ class Answers:
         policies: Policies,
     ) -> None:
         self._table = table
-        self._calls = calls
+        self.calls = calls
         self._looks = looks
         self._acts = acts
         self._gate = gate
@@ -38,14 +38,14 @@ class Answers:
 
     def sighted(self, turn: Turn, event: Sighted) -> None:
         """A watch goes on after what it reports; no other call reports anything."""
-        pending = self._calls.get(event.call)
+        pending = self.calls.get(event.call)
         row = self._row(pending)
         if pending is not None and pending.work is Work.WATCH and row is not None:
             self._looks.sighted(turn, row, pending, event)
 
     def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:
         """A call is over."""
-        pending = self._calls.take(event.call)
+        pending = self.calls.take(event.call)
         row = self._row(pending)
         if pending is None or row is None:
             return
@@ -64,8 +64,11 @@ class Answers:
 
     def expire(self, turn: Turn, call: int) -> None:
         """The time for an answer is over."""
-        pending = self._calls.get(call)
-        self._calls.cancel(turn, call)
+        if (lost := self.calls.lost(call)) is not None:
+            turn.dirty.add(lost.entity)  # It is high time to give it up.
+            return
+        pending = self.calls.get(call)
+        self.calls.cancel(turn, call)
         row = self._row(pending)
         if pending is None or row is None:
             return
@@ -81,27 +84,34 @@ class Answers:
 
     def move_watches(self, turn: Turn, module: str, process: int) -> None:
         """The process takes no new calls: watches, which never end, are opened at its successor."""
-        for call in self._calls.of_process(module, process):
-            pending = self._calls.get(call)
+        for call in self.calls.of_process(module, process):
+            pending = self.calls.get(call)
             row = self._row(pending)
             if pending is not None and row is not None and pending.work is Work.WATCH:
-                self._calls.cancel(turn, call)
+                self.calls.cancel(turn, call)
                 row.looks[pending.part.path].watch = None
                 turn.dirty.add(row.id)
 
     def lose(self, turn: Turn, module: str, process: int, text: str) -> None:
-        """A module's process is gone, with all its calls; nodes are not blamed for it."""
-        self._gate.lost(module)
-        for call in self._calls.of_process(module, process):
-            pending = self._calls.take(call)
-            row = self._row(pending)
-            if pending is None or row is None:
-                continue
-            if pending.work is Work.STEP:
-                self._acts.failed(turn, row, f"module {module} {text}", refused=False)
-            elif pending.work not in GATE_WORK:
-                self._looks.lost(row, pending)
-            turn.dirty.add(row.id)
+        """A module's process is gone, with all its calls; nodes are not blamed for it.
+
+        They may be very many, so each is given up when its entity is next decided on, which all
+        are at leisure. Until then it is as if it were under way still, but nothing answers it.
+        """
+        if self.calls.lose(module, process, text):
+            turn.all_due = True
+        self._gate.lost(turn, module)
+
+    def give_up(self, turn: Turn, row: Row) -> None:
+        """Give up what an entity's looks and step were asked of processes that are gone."""
+        if not self.calls.are_lost:
+            return
+        self._looks.give_up(row)
+        call = None if row.stepping is None else row.stepping.call
+        pending = None if call is None else self.calls.lost(call)
+        if call is not None and pending is not None:
+            text = f"module {pending.part.module} {self.calls.give_up(call)}"
+            self._acts.failed(turn, row, text, refused=False)
 
     def _gated(
         self, turn: Turn, node: Row, pending: Pending, event: Answered | Ended | Failed

@@ -23,17 +23,26 @@ class Pending:
     work: Work
     process: int
 
+    @property
+    def server(self) -> tuple[str, int]:
+        """The module and its process that were asked."""
+        return self.part.module, self.process
+
 
 class Calls:
     """Calls by id; an id is never used again within a process.
 
-    `serving` tells which process of a module new calls go to.
+    `serving` tells which process of a module new calls go to. Where a process is gone, its calls
+    are lost: nothing answers them any more, and each is there only until it is given up.
     """
 
     def __init__(self, timers: Timers, serving: Callable[[str], int]) -> None:
         self._timers = timers
         self._serving = serving
         self._pending: dict[int, Pending] = {}
+        self._of: dict[tuple[str, int], dict[int, None]] = {}
+        # What became of processes, for as long as a call of theirs is to be given up.
+        self._gone: dict[tuple[str, int], str] = {}
         self._count = 0
 
     def ask(
@@ -51,6 +60,7 @@ class Calls:
         self._count += 1
         process = self._serving(part.module)
         self._pending[self._count] = Pending(row.id, part, work, process)
+        self._of.setdefault((part.module, process), {})[self._count] = None
         if deadline_at is not None:
             self._timers.set(("call", self._count), deadline_at + ANSWER_GRACE_NS)
         turn.effects.append(
@@ -73,22 +83,67 @@ class Calls:
 
     def get(self, call: int) -> Pending | None:
         """The call under way, None where an answer to it is stale."""
-        return self._pending.get(call)
+        pending = self._pending.get(call)
+        return None if pending is None or pending.server in self._gone else pending
 
     def take(self, call: int) -> Pending | None:
         """As `get`, and the call is under way no more."""
-        self._timers.drop(("call", call))
-        return self._pending.pop(call, None)
+        pending = self.get(call)
+        if pending is not None:
+            self._drop(call, pending)
+        return pending
 
     def cancel(self, turn: Turn, call: int) -> None:
-        pending = self.take(call)
-        if pending is not None:
+        """Nobody waits for this call any more, be it under way or lost."""
+        pending = self._pending.get(call)
+        if pending is not None and self.give_up(call) is None:
+            self._drop(call, pending)
             turn.effects.append(Cancel(call, pending.part.module, pending.process))
+
+    def lose(self, module: str, process: int, text: str) -> bool:
+        """This process is gone: tells whether it had calls under way, which are lost from now on.
+
+        However many there are, that takes no time; giving them up does.
+        """
+        lost = (module, process) in self._of
+        if lost:
+            self._gone[module, process] = text
+        return lost
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether any are to be given up."""
+        return bool(self._gone)
+
+    def lost(self, call: int) -> Pending | None:
+        """A call that is to be given up."""
+        pending = self._pending.get(call)
+        return pending if pending is not None and pending.server in self._gone else None
+
+    def give_up(self, call: int) -> str | None:
+        """What became of the process of this call, if it is lost; it is there no more."""
+        pending = self.lost(call)
+        if pending is None:
+            return None
+        text = self._gone[pending.server]
+        self._drop(call, pending)
+        return text
 
     def of_process(self, module: str, process: int) -> list[int]:
         """The calls that a process of a module has under way."""
-        return [
-            call
-            for call, one in self._pending.items()
-            if one.part.module == module and one.process == process
-        ]
+        return [*self._of.get((module, process), ())]
+
+    def check(self) -> None:
+        """Assert what must hold between any two calls."""
+        held = {call: server for server, calls in self._of.items() for call in calls}
+        assert held == {call: pending.server for call, pending in self._pending.items()}
+        assert self._gone.keys() <= self._of.keys()
+
+    def _drop(self, call: int, pending: Pending) -> None:
+        self._timers.drop(("call", call))
+        del self._pending[call]
+        calls = self._of[pending.server]
+        del calls[call]
+        if not calls:
+            del self._of[pending.server]
+            self._gone.pop(pending.server, None)

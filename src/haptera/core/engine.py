@@ -109,11 +109,11 @@ class Engine:
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
         self.decisions = decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
-        self.answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
+        self.answers = answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
         self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
-        self.rounds = Rounds(table, catalog, supervisor, calls, hands, agents, decisions, near)
+        self.rounds = Rounds(table, catalog, supervisor, answers, hands, agents, decisions, near)
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, table, supervisor, self.answers, self.links, here)
+        self.takeover = Takeover(side, catalog, table, supervisor, answers, self.links, here)
         self._begin = Turn(now)
         self._load(stored, now)
 
@@ -153,9 +153,11 @@ class Engine:
         for row in self.table:
             assert not row.known.keys() & row.remembered.keys(), row.id
             if row.stepping is not None and row.stepping.call is not None:
-                assert self.calls.get(row.stepping.call) is not None, row.id
+                called = row.stepping.call
+                assert self.calls.get(called) or self.calls.lost(called), row.id
             if row.stepping is not None:
                 assert self.side.runs(row.stepping.step), row.id
+        self.calls.check()
         self.supervisor.check()
         self.searches.check()
 

@@ -145,9 +145,17 @@ class Looks:
         looking.watch_at = turn.now + BACKOFF_NS
         self._timers.soonest(("look", row.id), looking.watch_at)
 
-    def lost(self, row: Row, pending: Pending) -> None:
-        """The module's process is gone: look again as soon as there is one."""
-        row.looks.pop(pending.part.path, None)
+    def give_up(self, row: Row) -> None:
+        """Where a look's process is gone: look again as soon as there is one that serves."""
+        for looking in row.looks.values():
+            lost = [one for one in (looking.call, looking.watch) if self._gives_up(one)]
+            if lost:
+                looking.call = None if looking.call in lost else looking.call
+                looking.watch = None if looking.watch in lost else looking.watch
+                looking.due_at = looking.failed_until = looking.watch_at = 0
+
+    def _gives_up(self, call: int | None) -> bool:
+        return call is not None and self._calls.give_up(call) is not None
 
     def retire(self, turn: Turn, row: Row) -> None:
         """The entity is gone: nobody looks at it any more."""

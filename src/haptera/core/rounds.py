@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.agents import Agents
+from haptera.core.answers import Answers
 from haptera.core.backlog import Backlog
-from haptera.core.calls import Calls
 from haptera.core.catalog import Catalog
 from haptera.core.decide import Decisions, Hands
 from haptera.core.limits import ROUNDS_MAX
@@ -28,7 +28,7 @@ class Rounds:
     table: Table
     catalog: Catalog
     supervisor: Supervisor
-    calls: Calls
+    answers: Answers
     hands: Hands
     agents: Agents
     decisions: Decisions
@@ -56,7 +56,7 @@ class Rounds:
         self.hands.freezes.follow(turn)
         self.hands.policies.follow(turn)
         for _ in range(ROUNDS_MAX):
-            self.supervisor.dismiss(turn, self.calls)
+            self.supervisor.dismiss(turn, self.answers.calls)
             if not turn.dirty:
                 return
             batch, turn.dirty = turn.dirty, set()
@@ -80,6 +80,8 @@ class Rounds:
         else:
             self.backlog.take(turn, entity)
             self.catalog.work += DECIDING
+            self.answers.give_up(turn, row)
+            turn.dirty.discard(entity)
             if row.kind.name == "node":
                 self.agents.settle(turn, row)
             self.decisions.decide(turn, row)
