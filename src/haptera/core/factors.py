@@ -131,19 +131,21 @@ class Factors:
     ) -> Found:
         """What a search for the whole finds, put together from its parts."""
         found = [one.search(start, allowance, method=method) for one in self.parts]
-        expanded = sum(one.expanded for one in found)
+        routes, expanded, cost, optimal = list[Route](), 0, 0, True
         for one in found:
-            if isinstance(one, Walled):
-                return Walled(one.reached, expanded)
-        routes = [one for one in found if isinstance(one, Route)]
+            expanded += one.expanded
+            if isinstance(one, Route):
+                routes.append(one)
+                cost += one.cost
+                optimal = optimal and one.optimal
         if len(routes) < len(found):
-            return Spent(expanded)
+            walled = next((one for one in found if isinstance(one, Walled)), None)
+            return Spent(expanded) if walled is None else Walled(walled.reached, expanded)
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
             return whole.seek(start, allowance, barred=barred, method=method)
-        optimal = all(one.optimal for one in routes)
-        return Route(moves, sum(one.cost for one in routes), expanded, optimal)
+        return Route(moves, cost, expanded, optimal)
 
     def keep(self, start: int, moves: Sequence[Move]) -> None:
         """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""
@@ -160,6 +162,8 @@ class Factors:
         The first of all is not barred; None where each part begins with one that is.
         """
         order = self.order
+        if not barred:
+            return tuple(merge(*chains, key=order.__getitem__))
         leads = [one for one in chains if one[0].part.path not in barred]
         if chains and not leads:
             return None

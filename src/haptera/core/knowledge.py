@@ -43,7 +43,7 @@ class Domain:
         Raises:
             KeyError: there is no such variable; ValueError: a value is none of its variable's.
         """
-        state = _union(field.unknown for field in self.fields.values())
+        state = self.unknown
         for values, is_known in ((remembered, False), (observed, True)):
             for name, value in values.items():
                 field = self.fields[name]
@@ -75,6 +75,11 @@ class Domain:
     def meets(self, state: int, goal: Mapping[str, str]) -> bool:
         wanted = self.wanted(goal)
         return state & wanted == wanted
+
+    @cached_property
+    def unknown(self) -> int:
+        """The state in which nothing is known, and nothing remembered."""
+        return _union(field.unknown for field in self.fields.values())
 
     @cached_property
     def touched(self) -> int:

@@ -10,10 +10,10 @@ from haptera.core.demands import Demand, clash, spoken
 from haptera.core.lint_subject import example, nearest
 from haptera.core.missing import for_others, nothing_leads
 from haptera.core.problem import subjects
-from haptera.core.prospects import Prospects, each
+from haptera.core.prospects import Prospects
 from haptera.core.unknowable import unknowable
 from haptera.core.witness import CHOICES_MAX, TooLargeError
-from haptera.core.word import Field
+from haptera.core.word import Field, each
 from haptera.model.finding import Example, Finding, Rule
 
 Values = Mapping[str, str]

@@ -10,7 +10,7 @@ from haptera.core.reason import gave_up, no_progress, reason
 from haptera.core.scope import Memory
 from haptera.core.search import Route, Spent, Walled
 from haptera.core.stages import End
-from haptera.core.word import Move
+from haptera.core.word import Move, strip
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
 
 
@@ -80,14 +80,14 @@ def chain_of(
     domain: Domain, root: int, moves: Sequence[Move], expanded: int, *, optimal: bool
 ) -> Chain:
     """The chain that these moves make from a root, where each can be made in its turn."""
-    state = root
+    state, cost = root, 0
     links: list[Link] = []
     states = [domain.known(state)]
     for move in moves:
         links.append(_link(domain, state, move))
-        before, state = state, domain.strip(state & move.keep | move.put)
+        before, state = state, strip(state & move.keep | move.put, move.upsets)
         states.append(_known(domain, states[-1], before ^ state, state))
-    cost = sum(move.part.cost for move in moves)
+        cost += move.part.cost
     doubts = root & domain.touched != domain.touched
     return Chain(
         tuple(links), tuple(states), cost, optimal=optimal, doubts=doubts, expanded=expanded

@@ -13,7 +13,7 @@ from typing import Final
 from haptera.core.knowledge import Domain
 from haptera.core.problem import subjects
 from haptera.core.witness import TooLargeError, Witness, Witnesses
-from haptera.core.word import Field, Move
+from haptera.core.word import Field, Move, each
 from haptera.model.chain import Do
 from haptera.model.parts import Step
 
@@ -115,13 +115,6 @@ class Prospects:
             for end in ends:
                 if self.find(~field.whole | source, move, ~field.whole | end):
                     yield Way(source, move, end)
-
-
-def each(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low
-        bits ^= low
 
 
 def _can_be_lost(domain: Domain, field: Field, move: Move) -> bool:

@@ -83,7 +83,7 @@ def follow(next_row: Callable[[int], Row | End], start: int) -> Route | Walled |
     state, moves, cost = start, list[Move](), 0
     while isinstance(row := next_row(state), tuple):
         _, keep, put, more, upsets, move = row
-        state = strip(state & keep | put, upsets)
+        state = strip(state & keep | put, upsets) if upsets else state & keep | put
         moves.append(move)
         cost += more
     if row is End.MET:

@@ -12,7 +12,7 @@ from operator import or_
 from typing import Final
 
 from haptera.core.knowledge import Domain
-from haptera.core.word import Field, Grounds, Move
+from haptera.core.word import Field, Grounds, Move, each
 
 # Choices that one question may take.
 CHOICES_MAX: Final = 500
@@ -194,7 +194,7 @@ def _onward(layer: _Layer, chosen: _Open, held: int, *, kept: bool) -> Iterator[
     if wanted == field.whole:
         yield chosen
         return
-    for one in _each(held & field.known & wanted >> field.width):
+    for one in each(held & field.known & wanted >> field.width):
         for after in _unsupported(layer, one, chosen.after):
             yield _Open(_held(chosen.before, field, one) if kept else chosen.before, after)
     if fit := held & wanted:
@@ -210,7 +210,7 @@ def _held(state: int, field: Field, bits: int) -> int:
 def _alike(layer: _Layer, known: int) -> Iterable[int]:
     """The known values, those that the same looks find put together."""
     groups: dict[tuple[int, ...], int] = {}
-    for one in _each(known):
+    for one in each(known):
         found = tuple(number for number, look in enumerate(layer.looks or ()) if look.yields & one)
         groups[found] = groups.get(found, 0) | one
     return groups.values()
@@ -251,10 +251,3 @@ def _filled(domain: Domain, left: _Open, move: Move | None) -> Witness:
         return Witness(before, before)
     after = domain.strip(before & move.keep | move.put) & ~domain.touched
     return Witness(before, after)
-
-
-def _each(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low
-        bits ^= low

@@ -1,6 +1,6 @@
 """States as words of bits: where variables stand, what keeps them known, how parts move them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -129,9 +129,13 @@ class Move:
 def strip(state: int, grounds: Iterable[Grounds]) -> int:
     """Remember what has no grounds left; these are in dependency order, so once through is all."""
     for one in grounds:
-        held = state & one.known
-        if held and not is_grounded(state, one, held):
-            state = state ^ held | held << one.width
+        if held := state & one.known:
+            # As `is_grounded` says, which would take as long again to be called.
+            for yields, forbidden in one.looks:
+                if held & yields and not state & forbidden:
+                    break
+            else:
+                state = state ^ held | held << one.width
     return state
 
 
@@ -141,3 +145,11 @@ def is_grounded(state: int, grounds: Grounds, value: int) -> bool:
         if value & yields and not state & forbidden:
             return True
     return False
+
+
+def each(bits: int) -> Iterator[int]:
+    """The bits that are set, one by one, the lowest first."""
+    while bits:
+        low = bits & -bits
+        yield low
+        bits ^= low
