@@ -94,21 +94,23 @@ class Greedy:
 
     def lean(self, start: int, plan: list[int]) -> list[int]:
         """Without the moves that it can do without, each with those that fail after it."""
-        at = 0
+        state, at = start, 0
         while at < len(plan):
-            shorter = self._without(start, plan, at)
-            if shorter is None:
+            rest = self._enough(state, plan[at + 1 :])
+            if rest is None:
+                state = self.after(state, plan[at])
                 at += 1
             else:
-                plan = shorter
+                plan = plan[:at] + rest
         return plan
 
-    def _without(self, start: int, plan: list[int], at: int) -> list[int] | None:
-        state, kept = start, list[int]()
-        for position, number in enumerate(plan):
+    def _enough(self, state: int, plan: list[int]) -> list[int] | None:
+        """Those of its moves that can be made from a state; None where they are not enough."""
+        kept = list[int]()
+        for number in plan:
             forbidden, keep, put, _, upsets, _ = self._scope.rows[number]
             barred = state == self.root and number not in self._open
-            if position != at and not barred and not state & forbidden:
+            if not barred and not state & forbidden:
                 kept.append(number)
                 state = strip(state & keep | put, upsets)
         return kept if self.met(state) else None

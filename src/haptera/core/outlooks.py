@@ -6,12 +6,12 @@ from functools import reduce
 from operator import or_
 
 from haptera.core.scope import Scope
-from haptera.core.word import Grounds, strip
+from haptera.core.word import Grounds, each, strip
 
 # Where rows lead that cost the same: this cost, and for each the state and the row's number.
 Ways = tuple[int, tuple[tuple[int, int], ...]]
-# What a row needs, what it wins, what it costs, and its number: a plain tuple, as Row is. What is
-# needed and won are things, each a bit: that a variable has none of the bits that some row forbids.
+# The number of a row, what it needs, wins, and costs: a plain tuple, as Row is. What is needed and
+# won are things, each a bit: that a variable has none of the bits that some row forbids.
 Rule = tuple[int, int, int, int]
 
 
@@ -46,10 +46,9 @@ class Relaxation:
         wins += [self._won(value << one.width) for one, value, _ in lost]
         costs = [row[3] for row in scope.rows] + [0] * len(lost)
         needs += [need for *_, need in lost]
-        self._rules: list[Rule] = list(zip(needs, wins, costs, range(len(needs)), strict=True))
-        self._by_mark = {1 << rule[3]: rule for rule in self._rules}
+        self._rules: list[Rule] = list(zip(range(len(needs)), needs, wins, costs, strict=True))
         self._lost = self._rules[len(scope.rows) :]
-        self._waiting = {thing: self._waiting_for(thing) for thing in self._things.values()}
+        self._heirs = list(self._inherited())
 
     def outlook(self, state: int) -> Outlook:
         """What can be made of a state."""
@@ -58,61 +57,62 @@ class Relaxation:
         plan = self._plan(lacking, ready)
         if plan is None:
             return Outlook(None, (), ())
-        left = sum([rule[2] for rule in plan.values()])
+        left = sum([rule[3] for rule in plan.values()])
         onward = self._onward(state, ready)
         return Outlook(left, onward, only(onward, plan))
 
     def _ready(self, state: int, lacking: int) -> list[Rule]:
         """The rules that lack nothing."""
-        ready, left = [], self._scope.openings.marks(state)
-        while left:
-            first = left & -left
-            left ^= first
-            ready.append(self._by_mark[first])
-        return ready + [rule for rule in self._lost if not rule[0] & lacking]
+        marks = self._scope.openings.marks(state)
+        ready = [rule for rule in reversed(self._lost) if not rule[1] & lacking]
+        while marks:
+            last = marks.bit_length() - 1
+            marks ^= 1 << last
+            ready.append(self._rules[last])
+        return ready
 
-    def _onward(self, state: int, ready: Iterable[Rule]) -> tuple[Ways, ...]:
+    def _onward(self, state: int, ready: list[Rule]) -> tuple[Ways, ...]:
         rows = self._scope.rows
         ways: dict[int, list[tuple[int, int]]] = {}
-        for *_, number in ready:
+        for number, *_ in reversed(ready):
             if number < len(rows):
                 _, keep, put, cost, upsets, _ = rows[number]
-                ways.setdefault(cost, []).append((strip(state & keep | put, upsets), number))
+                after = strip(state & keep | put, upsets) if upsets else state & keep | put
+                ways.setdefault(cost, []).append((after, number))
         return tuple((cost, tuple(some)) for cost, some in ways.items())
 
     def _plan(self, lacking: int, ready: list[Rule]) -> dict[int, Rule] | None:
-        """Rules, by number, that win the goal: each thing is won by one that wins it soonest."""
-        goal, waiting, at_first = self._goal, self._waiting, lacking
-        winners: dict[int, Rule] = {}
+        """Rules, by number, that win the goal: each thing is won by one that wins it soonest.
+
+        Of several that win it as soon it is the one that was ready first, else the last in order.
+        """
+        goal, heirs, at_first = self._goal, self._heirs, lacking
+        trail: list[tuple[int, Rule]] = []
         due: dict[int, list[Rule]] = {}
         at = 0
         while goal & lacking:
             for rule in ready:
-                if rule[1] & lacking:
-                    when = at + rule[2]
+                if rule[2] & lacking:
+                    when = at + rule[3]
                     if when in due:
                         due[when].append(rule)
                     else:
                         due[when] = [rule]
             if not due:
                 return None
-            at = min(due)
-            fresh = 0
+            at, begun = min(due), len(trail)
             for rule in due.pop(at):
-                if won := rule[1] & lacking:
+                if won := rule[2] & lacking:
                     lacking ^= won
-                    fresh |= won
-                    while won:
-                        winners[won & -won] = rule
-                        won &= won - 1
-            ready = []
-            while fresh:
-                thing = fresh & -fresh
-                fresh ^= thing
-                # Ready with the last of the fresh things that it waits for, so only once.
-                short = lacking | fresh
-                ready += [rule for rule in waiting[thing] if not rule[0] & short]
-        return _chosen(goal & at_first, at_first, winners)
+                    trail.append((won, rule))
+            ready = [
+                one
+                for won, rule in trail[begun:]
+                for one in heirs[rule[0]]
+                if not one[1] & lacking and one[1] & won
+            ]
+            ready.sort(reverse=True)
+        return _chosen(goal & at_first, at_first, trail)
 
     def _holding(self, state: int) -> int:
         """All things that are so in a state."""
@@ -140,8 +140,14 @@ class Relaxation:
     def _thing(self, key: int | Grounds) -> int:
         return self._things.setdefault(key, 1 << len(self._things))
 
-    def _waiting_for(self, thing: int) -> list[Rule]:
-        return [rule for rule in self._rules if rule[0] & thing]
+    def _inherited(self) -> Iterator[list[Rule]]:
+        """Which rules need anything that a rule wins, for each in order."""
+        needing: dict[int, list[Rule]] = {thing: [] for thing in self._things.values()}
+        for rule in self._rules:
+            for thing in each(rule[1]):
+                needing[thing].append(rule)
+        for rule in self._rules:
+            yield list(dict.fromkeys(one for thing in each(rule[2]) for one in needing[thing]))
 
     def _needed(self, forbidden: int) -> int:
         """What is needed for a state to have none of these bits."""
@@ -181,12 +187,15 @@ def only(onward: Iterable[Ways], numbers: Container[int]) -> tuple[Ways, ...]:
     )
 
 
-def _chosen(wanted: int, lacking: int, winners: dict[int, Rule]) -> dict[int, Rule]:
-    """The winners of what is wanted, and of what these need of all that is lacking."""
+def _chosen(wanted: int, lacking: int, trail: list[tuple[int, Rule]]) -> dict[int, Rule]:
+    """The winners of what is wanted, and of what these need of all that is lacking.
+
+    The last first: what a rule needs was won before it.
+    """
     chosen: dict[int, Rule] = {}
-    while wanted:
-        rule = winners[wanted & -wanted]
-        chosen[rule[3]] = rule
-        lacking &= ~rule[1]
-        wanted = (wanted | rule[0]) & lacking
+    for won, rule in reversed(trail):
+        if won & wanted:
+            chosen[rule[0]] = rule
+            lacking &= ~rule[2]
+            wanted = (wanted | rule[1]) & lacking
     return chosen
