@@ -164,21 +164,21 @@ class Estimate:
         if not self._blocks and not self._begin(allowance):
             return 0
         farthest: dict[int, float] = {}
+        by_bit = self._by_bit
         left = minded = self.ends if allowance.work > 0 else 0
         while left:
             bit = left & -left
             left ^= bit
-            mark, bad, whole, ahead = self._by_bit[bit]
-            if not state & bad:
-                continue
-            here = state & whole
-            cost, before = ahead.get(here) or self.ahead(mark, here, allowance)
-            if cost > farthest.get(whole, 0):
-                farthest[whole] = cost
-            before &= ~minded
-            left |= before
-            minded |= before
-        allowance.spend(MINDING * minded.bit_count())
+            mark, bad, whole, ahead = by_bit[bit]
+            if state & bad:
+                here = state & whole
+                cost, before = ahead.get(here) or self.ahead(mark, here, allowance)
+                if cost > farthest.get(whole, 0):
+                    farthest[whole] = cost
+                before &= ~minded
+                left |= before
+                minded |= before
+        allowance.work -= MINDING * minded.bit_count()
         return sum(farthest.values())
 
     def landmarks(self) -> Iterator[Landmark]:

@@ -103,6 +103,7 @@ class Search:
     def best(self) -> Found:
         """Always go on from the state that promises most."""
         costs, bounds = self._costs, self._bounds
+        bound, allowance = self._bound, self._allowance
         queue = [(self._left(self._root), 0, self._root)]
         order: list[int] = []
         while queue and queue[0][0] < UNREACHED:
@@ -125,7 +126,9 @@ class Search:
                 come = cost + more
                 if come < costs.get(after, UNREACHED):
                     costs[after] = come
-                    left = bounds[after] if after in bounds else self._left(after)
+                    left = bounds.get(after)
+                    if left is None:
+                        left = bounds[after] = bound(after, allowance)
                     heappush(queue, (come + left, -come, after))
         return Walled(tuple(self._costs), self._expanded)
 
