@@ -7,6 +7,8 @@ baseline is the first of it in one turn: with no bound on what is planned in it.
 
 Then very much happens at once to nodes in few states: as many events as there are nodes, or one
 that concerns all of them. The baseline takes that in, and decides on all of them, in one turn.
+Beside it the longest turn with Python's garbage collector as it is (`collected`), and as a parent
+has it (`frozen`): all other figures are without it.
 """
 
 import gc
@@ -43,6 +45,7 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Condition, Context, Look, Manifest, Step
 from haptera.model.schema import Attribute
+from haptera.runtime.garbage import old_objects_frozen
 from tests.core.shapes import drawn, entangled, in_chain, independent, joint, problem, services
 from tests.core.tangle import at_parent, kind_of
 from tests.core.test_engine import ATTRIBUTES, BMC
@@ -205,21 +208,36 @@ def fleet(nodes: int) -> dict[str, list[float]]:
     return took
 
 
+@contextmanager
+def collected() -> Iterator[None]:
+    """Meanwhile Python collects its garbage."""
+    gc.enable()
+    yield
+    gc.disable()
+
+
 def bursts(nodes: int) -> None:
     """Print the longest turn of each burst, beside all of it in one turn."""
+    heads = ("turns", "longest", "second", "in one", "collected", "frozen")
     print(f"\n{nodes:,} nodes, and what happens to all of them at once")
-    print(" " * 34 + "".join(f"{head:>10}" for head in ("turns", "longest", "second", "in one")))
+    print(" " * 34 + "".join(f"{head:>10}" for head in heads))
     bounded = fleet(nodes)
     with unbounded():
         whole = fleet(nodes)
+    with collected():
+        as_it_is = fleet(nodes)
+        with old_objects_frozen():
+            frozen = fleet(nodes)
     for what, took in bounded.items():
         second, longest = sorted([0.0, *took])[-2:]
-        print(f"{what:34}{len(took):10}{longest:10.1f}{second:10.1f}{max(whole[what]):10.1f}")
+        others = (max(one[what]) for one in (whole, as_it_is, frozen))
+        figures = (longest, second, *others)
+        print(f"{what:34}{len(took):10}" + "".join(f"{figure:10.1f}" for figure in figures))
 
 
 def main() -> None:
     entities = int(sys.argv[1]) if len(sys.argv) > 1 else ENTITIES
-    gc.disable()  # A collection walks all there is: what it takes is none of a turn's.
+    gc.disable()  # What a collection takes is none of a turn's; `bursts` tells it apart.
     print(f"{entities} entities, each with a state and a goal of its own; ms of CPU, the longest")
     heads = ("learning", "turns", "median", "longest", "explain", "takeover", "unbounded")
     print(" " * 34 + "".join(f"{head:>10}" for head in heads))

@@ -1,5 +1,7 @@
 """The site file: what it says, and that everything wrong with it is told with its place."""
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,18 @@ def errors_of(text):
     errors = raised.value.errors if isinstance(raised.value, InputError) else (raised.value,)
     assert all(error.what and error.where and error.do for error in errors)
     return [(error.where.removeprefix("site.yaml:"), error.what) for error in errors]
+
+
+def test_what_was_read_is_in_no_cycle():
+    """A parent freezes what is old: a large site in a cycle would be kept for long."""
+    parse(GOOD)
+    gc.collect()
+    gc.disable()
+    try:
+        parse(GOOD)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_site_file_says_which_entities_there_are_and_what_they_should_be():

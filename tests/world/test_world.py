@@ -1,9 +1,12 @@
 """Simulated clusters: whatever breaks, promises hold, and in the end all is as desired."""
 
+import gc
+
 import pytest
 
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
+from haptera.model.events import Considered
 from haptera.model.views import Condition
 from haptera.testing.machine import Machine
 from tests.world.history import CALM, NODES, ROUGH, History, cluster, web
@@ -210,3 +213,23 @@ def test_where_the_two_sides_know_other_parts_both_wait_and_say_so() -> None:
     world.crash(agent)
     assert world.settle(30)
     assert "web" in world.machines["n01"].services
+
+
+def test_what_the_core_lets_go_of_is_in_no_cycle() -> None:
+    """A parent freezes what is old: an old cycle would be kept for long."""
+    world = cluster(1, ROUGH)
+    gc.collect()
+    gc.disable()
+    try:
+        world.run(60)
+        for port in range(1000, 1010):
+            changes = [SetDesired(web(name), "port", port, "site") for name in NODES]
+            world.parent.deliver([Considered(port, tuple(changes))])
+            world.propose(changes)
+            world.run(3)
+            world.parent.lose_module("labnode")
+        world.propose([Undeclare(web(name)) for name in NODES])
+        world.run(30)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from haptera.config.groups import Groups, not_yet
@@ -144,7 +145,7 @@ class Nodes:
             for rank, layer in one.layers:
                 one.attributes.give(layer.attributes, rank, self._errors)
             one.fill(self._errors)
-        self._groups = Groups(self._texts, self._of_attributes)
+        self._groups = Groups(self._texts, partial(_of_attributes, self.by_name))
         self._join_groups()
 
     def part(self, tree: Tree) -> None:
@@ -193,16 +194,6 @@ class Nodes:
             return found
         return ()
 
-    def _of_attributes(self, group: Group) -> Collection[str]:
-        """All nodes, or those of which an attribute is so."""
-        if group == ALL_NODES:
-            return self.by_name
-        source = group.source or ""
-        if node.kind.attribute(source) is None:
-            do = nearest(source, [one.name for one in node.kind.attributes])
-            raise HapteraError(f"no attribute of nodes is called {source!r}", do=do)
-        return [one.name for one in self.by_name.values() if one.texts.get(source) == group.name]
-
     def _said(self, tree: Tree) -> tuple[tuple[tuple[Leaf, ...], Place] | None, Entries]:
         """The profiles that a mapping under `nodes` names, with their place, and the rest."""
         profiles: tuple[tuple[Leaf, ...], Place] | None = None
@@ -224,6 +215,17 @@ class Nodes:
             what = f"profiles of node:{one.name} are given twice, here and at"
             first = one.profiles[0].place if one.profiles else "an empty list"
             self._errors.add(f"{what} {first}", place, "put them into one list")
+
+
+def _of_attributes(by_name: Mapping[str, Node], group: Group) -> Collection[str]:
+    """All nodes, or those of which an attribute is so."""
+    if group == ALL_NODES:
+        return by_name
+    source = group.source or ""
+    if node.kind.attribute(source) is None:
+        do = nearest(source, [one.name for one in node.kind.attributes])
+        raise HapteraError(f"no attribute of nodes is called {source!r}", do=do)
+    return [one.name for one in by_name.values() if one.texts.get(source) == group.name]
 
 
 def _check_profiles(names: Collection[Leaf]) -> None:

@@ -62,6 +62,7 @@ from haptera.runtime.controllers import Controllers
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrol_server import EnrolServer, Offer
 from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.garbage import old_objects_frozen
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.own_modules import describe
 from haptera.runtime.pki import open_authority
@@ -152,7 +153,8 @@ def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
     first = [zygote] if zygote is not None else []
     starting = LoopZygote(lambda: first.pop() if first else exec_zygote(PRELOAD))
     try:
-        asyncio.run(_Parent(settings, starting).run())
+        with old_objects_frozen():
+            asyncio.run(_Parent(settings, starting).run())
     except OSError as error:
         raise HapteraError(
             f"cannot be used: {error.strerror or error}",
