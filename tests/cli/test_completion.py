@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.net, pytest.mark.slow]
 
 NODES = [node_id(name) for name in ("rack1n1", "rack1n2", "rack1n10", "rack2n1")]
 WEB = EntityId("service", "web", "rack1n1")
+# A shell starts haptera for each line that is typed to it.
+ALL_WITHIN_S = 3 * WITHIN_S
 # As a terminal has it where nobody changed it, and as some set it.
 BREAKS = [" \t\n\"'@><=;|&(:", " \t\n\"'><;|&("]
 
@@ -82,7 +84,7 @@ def asked(shell, script, folder, *arguments):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=ALL_WITHIN_S,
         check=True,
     )
     assert done.stderr == ""

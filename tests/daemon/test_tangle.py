@@ -51,7 +51,8 @@ pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(180)]
 OWN = ModulePlace("m", Context.PARENT, str(ROOT), "tests.daemon.tangle_module:module")
 TANGLED = EntityId("k", "tangled", None)
 NODE = node_id("n1")
-HELLO_MS = 300
+# As in a lab: a parent doubts a child whose hello is a fifth of this late, and asks it.
+HELLO_MS = 1_000
 # A search that is over before so many hellos have come shows nothing.
 HELLOS_MIN = 3
 # A search that lets all else go first.
