@@ -9,10 +9,11 @@ import sys
 from contextlib import contextmanager
 
 from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.network import NETWORK, draw_cluster
 
 # A lab of a hundred nodes takes so long to end, where others work on the machine.
 LAB_ENDS_S_MAX = 60
-ADDRESS, OTHER = "127.99.41.1", "127.99.41.2"
+ADDRESS, OTHER = f"{NETWORK}.41.1", f"{NETWORK}.41.2"
 SITE = """\
 cluster: small
 nodes: {"n[1-2]": {rack: "1"}}
@@ -77,6 +78,7 @@ def served(home, *options, address=ADDRESS):
 @contextmanager
 def lab(folder):
     """A lab of the site file there; interrupted, it says that all is well."""
+    draw_cluster(folder)
     with subprocess.Popen(
         command("lab", "--dir", folder, "--site", "site.yaml"),
         cwd=folder,

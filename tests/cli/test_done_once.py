@@ -10,9 +10,10 @@ import pytest
 
 from tests.cli.rig import SITE, client_of, command, served
 from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
-ADDRESS = "127.99.43.1"
+ADDRESS = f"{NETWORK}.46.1"
 
 
 def asked(home, key, rack):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.cli.rig import client_of, served, told
 from tests.cli.rig import typed as type_in
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -46,7 +47,7 @@ def test_values_change_owners_and_what_is_in_force_goes_round(tmp_path):
     def typed(*words, given=""):
         return type_in(*words, folder=tmp_path, client=client_of(tmp_path), given=given)
 
-    with served(tmp_path, "--site", tmp_path / "site.yaml", address="127.99.42.1"):
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=f"{NETWORK}.42.1"):
         assert typed("diff", "site.yaml") == (0, "", "")
         assert typed("set", "node:n1", "power=off") == (
             1,

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import ROOT, wait_for
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -19,7 +20,7 @@ def test_lamps_are_lit_and_lit_again_when_somebody_puts_one_out(tmp_path):
         lamps = [one for one in tmp_path.rglob(".haptera/parent/**/l[1-4]") if one.is_file()]
         return sorted(one.name for one in lamps if one.read_text() == "on")
 
-    with served(tmp_path, "--site", tmp_path / "site.yaml", address="127.99.57.1"):
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=f"{NETWORK}.57.1"):
         wait_for(lambda: lit() == ["l1", "l2"])
         client = client_of(tmp_path)
         wait_for(lambda: typed("status", "--check", folder=tmp_path, client=client)[0] == 0)

@@ -13,6 +13,7 @@ from haptera.model.secrets import SECRET_DO
 from tests.cli.rig import client_of, command, environment, served, told
 from tests.cli.rig import typed as type_in
 from tests.lab.rig import WAIT_S_MAX
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -72,7 +73,7 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
 
     refused = (REFUSED, "", told(WHAT, where=WHERE, do=SECRET_DO))
     assert typed("site", "check", "open.yaml") == refused
-    with served(folder, "--site", folder / "site.yaml", address="127.99.47.1"):
+    with served(folder, "--site", folder / "site.yaml", address=f"{NETWORK}.47.1"):
         assert typed("plan", "open.yaml", "--save", "open.plan") == refused
         assert typed("apply", "open.yaml") == refused
         assert typed("diff", "open.yaml") == (2, *refused[1:])
@@ -107,7 +108,7 @@ def statuses(client, desired):
 def test_a_parent_does_not_begin_with_a_secret(folder):
     named = ("--dir", folder, "--site", folder / "open.yaml")
     done = subprocess.run(
-        command("serve", "--listen", "127.99.47.1", *named),
+        command("serve", "--listen", f"{NETWORK}.47.1", *named),
         env=environment(),
         capture_output=True,
         text=True,

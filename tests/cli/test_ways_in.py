@@ -2,13 +2,13 @@
 
 import json
 import shutil
-import socket
 import subprocess
 
 import pytest
 
 from tests.cli.rig import SITE, client_of, served, told, typed
 from tests.lab.rig import WAIT_S_MAX
+from tests.network import NETWORK, ipv6_loopback
 
 CURL = shutil.which("curl")
 pytestmark = [
@@ -16,27 +16,16 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CURL is None, reason="there is no curl here"),
 ]
-ADDRESS, PORT = "127.99.42.1", 4270
-
-
-def has_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6) as one:
-            one.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
+ADDRESS, PORT = f"{NETWORK}.42.1", 4270
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """The folder of a parent whose API is served over IPv6, with TLS."""
-    if not has_ipv6():
-        pytest.skip("this machine has no IPv6 loopback")
     home = tmp_path_factory.mktemp("ways")
     (home / "site.yaml").write_text(SITE)
     ways = ("--site", home / "site.yaml", "--api", "::1", "--host", "head.example")
-    with served(home, *ways, address=ADDRESS):
+    with ipv6_loopback(), served(home, *ways, address=ADDRESS):
         yield home
 
 
@@ -169,7 +158,7 @@ def test_a_way_in_that_cannot_be_is_told(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
 
     def refused(*ways):
-        site = ("--site", tmp_path / "site.yaml", "--listen", "127.99.42.2")
+        site = ("--site", tmp_path / "site.yaml", "--listen", f"{NETWORK}.42.2")
         code, _, errors = typed("serve", "--dir", tmp_path, *site, *ways, folder=tmp_path)
         assert code == 1
         return errors

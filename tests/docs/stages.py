@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
@@ -20,12 +19,12 @@ from haptera.model.views import Condition, LinkView, ObservedView, TriedView
 from haptera.modules.jobs.gate import Gate, gate_path
 from tests.api.serving import Serving, serving
 from tests.cli.rig import SITE, served
-from tests.cli.test_ways_in import has_ipv6
 from tests.docs.pages import ROOT, files
+from tests.network import NETWORK, ipv6_loopback
 
 Stage = Callable[[Path], AbstractContextManager[Mapping[str, str]]]
 
-ADDRESS = "127.99.67.1"
+ADDRESS = f"{NETWORK}.67.1"
 NODE = node_id("n01")
 RACK = [node_id(f"rack1n{number}") for number in range(1, 5)]
 WEB = EntityId("service", "web", "n01")
@@ -64,9 +63,7 @@ def over_tls(stage: Stage) -> Stage:
 
     @contextmanager
     def there(folder: Path) -> Iterator[Mapping[str, str]]:
-        if not has_ipv6():
-            pytest.skip("this machine has no IPv6 loopback")
-        with parent(stage, "--api", "::1")(folder) as variables:
+        with ipv6_loopback(), parent(stage, "--api", "::1")(folder) as variables:
             yield variables
 
     return there

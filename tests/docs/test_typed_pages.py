@@ -25,6 +25,7 @@ from tests.docs.pages import (
     sessions,
 )
 from tests.docs.stages import ADDRESS, STAGES
+from tests.network import draw_cluster
 from tests.shell import Going, Shell, shell
 from tests.test_transcripts import LEFT_OUT, quotes
 from tests.transcripts.playing import WITHIN_NS, named, read, transcripts
@@ -108,6 +109,8 @@ def begun(typing: Shell, command: str) -> Going:
     """What goes on until the end of its page; a parent once it can be asked."""
     # The address that it has by default may be that of a parent of somebody's own.
     own = f" --listen {ADDRESS}" if command.startswith("haptera serve") else ""
+    if command.startswith("haptera lab"):
+        draw_cluster(Path(typing.type("pwd")[1].strip()))
     going = typing.begin(command + own)
     if not command.startswith("haptera watch"):
         answered(typing, Quoted("haptera status", ""), Path())

@@ -33,8 +33,9 @@ from tests.cli.rig import client_of, served
 from tests.kills.processes import descendants
 from tests.kills.writer import Api
 from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.network import NETWORK
 
-PARENT_HOST, NODE_HOST = "127.99.43.1", "127.99.43.2"
+PARENT_HOST, NODE_HOST = f"{NETWORK}.43.1", f"{NETWORK}.43.2"
 WEB = EntityId("service", "web", "n1")
 
 Test = TypeVar("Test", bound=Callable[..., None])

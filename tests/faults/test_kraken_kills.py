@@ -316,9 +316,13 @@ def _read_until(stream: socket.socket, mark: bytes) -> None:
 
 def _unsent_bytes(stream: socket.socket) -> int:
     """What waits in the parent's send buffer, by the kernel's account."""
-    port = f":{stream.getsockname()[1]:04X} "
+    ends = [_hexadecimal(*stream.getpeername()), _hexadecimal(*stream.getsockname())]
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, remote, _, queues, *_ = line.split()
-        if f"{remote} ".endswith(port) and local.endswith(":10AE"):
+        if [local, remote] == ends:
             return int(queues.partition(":")[0], 16)
     raise AssertionError("the parent has hung up")
+
+
+def _hexadecimal(host: str, port: int) -> str:
+    return f"{socket.inet_aton(host)[::-1].hex().upper()}:{port:04X}"

@@ -24,6 +24,7 @@ from tests.kills.processes import (
     wait_for,
 )
 from tests.kills.writer import Api
+from tests.network import draw_cluster
 
 SITE = """
 cluster: kills
@@ -65,6 +66,7 @@ class Lab:
         self._hand = 0
         site = directory / "site.yaml"
         site.write_text(text.format(web=f'"{WEB}"'))
+        draw_cluster(directory)
         command = (sys.executable, "-m", "haptera", "lab")
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(

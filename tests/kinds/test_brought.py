@@ -12,10 +12,11 @@ import pytest
 
 from tests.cli.rig import client_of, served, typed
 from tests.lab.rig import ROOT, WAIT_S_MAX, wait_for
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(240)]
 
-ADDRESS = "127.99.58.1"
+ADDRESS = f"{NETWORK}.58.1"
 SITE = """\
 cluster: airy
 nodes:

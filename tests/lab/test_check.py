@@ -13,6 +13,7 @@ from haptera.config.site import load_site
 from haptera.lab.layout import LabNode
 from haptera.lab.settings import lab_nodes
 from tests.lab.rig import ROOT, WAIT_S_MAX
+from tests.network import draw_cluster
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 
@@ -69,6 +70,7 @@ def test_the_quickstart_has_16_nodes_in_4_racks_and_a_service_on_each() -> None:
 def test_the_check_tells_whether_a_cluster_heals(
     tmp_path: Path, agent: str, status: int, said: str
 ) -> None:
+    draw_cluster(tmp_path)
     lab = subprocess.Popen(
         [sys.executable, "-c", START, str(tmp_path), str(QUICKSTART / "site.yaml"), agent],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -19,6 +19,7 @@ from haptera.lab.leftovers import MARK
 from haptera.lab.tree import descendants, kill, processes, read_process
 from haptera.runtime import clock
 from tests.lab.rig import ROOT, WAIT_S_MAX, Node, lives, read_pid, wait_for
+from tests.network import draw_cluster
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
@@ -159,7 +160,7 @@ def test_two_labs_live_side_by_side(tmp_path: Path) -> None:
 
 
 def test_an_address_in_use_is_told_and_nothing_is_started(tmp_path: Path) -> None:
-    x = octet(open_cluster(Places(tmp_path)))
+    x = octet(draw_cluster(tmp_path))
     with socket.create_server((f"127.{x}.2.2", 4280)), lab(tmp_path, subprocess.PIPE) as one:
         assert one.process.wait(WAIT_S_MAX) == 1
         assert one.process.stderr is not None
@@ -218,6 +219,7 @@ def lab(
     directory: Path, stderr: int | None = None, module: str = "tests.lab.standin", *more: str
 ) -> Iterator[Lab]:
     directory.mkdir(exist_ok=True)
+    draw_cluster(directory)
     process = subprocess.Popen(
         [sys.executable, "-c", START, str(directory), module, *more],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

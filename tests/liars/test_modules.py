@@ -16,10 +16,11 @@ from haptera.model.walltime import span
 from tests.kills.processes import wait_for
 from tests.kills.writer import Api
 from tests.liars.modules import ATTEMPTS, COOL_DOWN_MS, WAYS
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(200)]
 
-ADDRESS = "127.99.47.1"
+ADDRESS = f"{NETWORK}.47.1"
 ROOT = Path(__file__).parents[2]
 LATECOMER = "latecomer"
 SITE = f"""\

@@ -19,6 +19,7 @@ from typing import Final
 from haptera.runtime import clock
 from tests.cli.rig import lab, served
 from tests.lab.rig import ROOT, WAIT_S_MAX
+from tests.network import NETWORK
 from tests.shell import Shell, said, shell
 
 FOLDER: Final = Path(__file__).parent
@@ -26,7 +27,7 @@ PROMPT: Final = "$ "
 WAIT: Final = "# wait"
 IN_TIME: Final = "# in time"
 UNTIL: Final = "# until "
-ADDRESS: Final = "127.99.47.1"
+ADDRESS: Final = f"{NETWORK}.47.1"
 WITHIN_NS: Final = WAIT_S_MAX * 1_000_000_000
 
 # What differs each time, and its name; in this order.
