@@ -9,8 +9,9 @@
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# What a shell has set for another project's Python must not leak into ours.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# What a shell has set for another project's Python must not leak into ours. Without bytecode, each
+# process that a test starts would take up to half a second more to import what it runs.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
 UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
