@@ -14,6 +14,8 @@
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
+# What opens sockets or starts processes waits much: two workers, with addresses of their own.
+IN_TWO = -n 2 --dist worksteal
 UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
 DEMO = .venv/bin/haptera lab --site examples/quickstart/site.yaml --dir .
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -37,16 +39,15 @@ demo: setup
 
 check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow and not net" -n auto --dist worksteal
-	.venv/bin/pytest -m "net and not slow"
+	.venv/bin/pytest -m "net and not slow" $(IN_TWO)
 
-# More examples of each property than at the desk, and the same ones on each run. What opens sockets
-# or starts processes counts them, and has the machine for itself.
+# More examples of each property than at the desk, and the same ones on each run.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
 	.venv/bin/pytest -m "not net" -n auto --dist worksteal
-	.venv/bin/pytest -m net
+	.venv/bin/pytest -m net $(IN_TWO)
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
 	else echo "make test: left out: make demo ARGS=--once"; fi
 

@@ -29,6 +29,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SHARES: pytest.StashKey[dict[str, Counter[str]]] = pytest.StashKey()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What may take longest goes first, so that no worker is left alone with it at the end."""
+    items.sort(key=_limit_s, reverse=True)
+
+
+def _limit_s(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return 0 if marker is None else float(marker.args[0])
+
+
 @pytest.fixture
 def shares(pytestconfig: pytest.Config) -> Callable[[str], Counter[str]]:
     """What is counted under a title; the last lines of the tests' output tell the shares."""
