@@ -6,8 +6,8 @@ Half of the nodes are to be on and half off, of nothing is anything known, and e
 run. The plan is made by an engine, turn by turn, as a parent makes it for `haptera plan`; the
 baseline is the first turn of that engine, in which it decides on each of these entities once.
 Figures are CPU time, the least of all rounds; the ratio is what counts, and the longest turn is
-for how long nobody is heard meanwhile. The first one is told apart: it checks all that is asked
-for, as a write of it does.
+for how long nobody is heard meanwhile. The first one is told apart: it begins to check all that is
+asked for, as a write of it does.
 """
 
 import sys

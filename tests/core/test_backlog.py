@@ -17,7 +17,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Publish, Reply, Work, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Asked, Event, Proposed, Ready, Ticked, Written
+from haptera.model.events import Answered, Asked, Event, Proposed, Ready, Recalled, Ticked, Written
 from haptera.model.parts import Context, Look, Manifest
 from haptera.model.views import SETTLED, Condition
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
@@ -65,7 +65,8 @@ def decided(effects: Iterable[Effect]) -> list[EntityId]:
 
 def desire(engine: Engine, *changes: Change) -> Written:
     """All of this is proposed, and durable."""
-    (write,) = [one for one in told(engine, S, Proposed(1, changes)) if isinstance(one, Write)]
+    effects = [one for turn in turns(engine, S, Proposed(1, changes)) for one in turn]
+    (write,) = [one for one in effects if isinstance(one, Write)]
     return Written(write.ticket, 1 + len(changes))
 
 
@@ -156,7 +157,6 @@ def test_events_are_taken_in_their_order_as_many_as_a_turn_has_time_for() -> Non
 
 def test_an_event_that_says_much_leaves_less_time_for_others_and_is_taken_alone_at_last() -> None:
     many = TAKEN_WORK_MAX // TAKING_EACH
-    change = SetDesired(names()[0], "power", "on", "site")
-    half, whole = Proposed(1, (change,) * (many // 2)), Proposed(2, (change,) * many)
+    half, whole = Recalled("n000", (WEB,) * (many // 2)), Recalled("n000", (WEB,) * many)
     inbox: deque[Event] = deque([half, half, whole, Ticked()])
     assert [take(inbox) for _ in range(4)] == [[half], [half], [whole], [Ticked()]]

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from haptera.core import grouping
 from haptera.core.budgets import Budgets, Where
 from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.diff import goal
-from haptera.core.draft import DRAFTED_A_TURN_MAX, Case, Draft, Drafting
+from haptera.core.draft import DRAFTED_A_TURN_MAX, SORTED_A_TURN_MAX, Case, Draft, Drafting
 from haptera.core.engine import Engine
 from haptera.core.freezes import Freezes
 from haptera.core.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
@@ -114,6 +115,7 @@ def previewed(
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
         catalog.begin_turn()
+        proposals.checks.tend(turn)
         previews.tend(turn)
     (show,) = turn.effects
     assert isinstance(show, Show)
@@ -509,6 +511,26 @@ def test_a_draft_made_bit_by_bit_is_the_one_made_at_once(random: Random, at_once
     assert len(drafts) == max(1, -(-len({one.entity for one in changes}) // at_once))
 
 
+def test_very_many_changes_are_sorted_in_many_turns_before_they_are_drafted() -> None:
+    changes = [SetDesired(LAB, "power", "off", "site")] * (2 * SORTED_A_TURN_MAX + 1)
+    drafting = Drafting(lab_node(), CATALOG, changes)
+    assert [drafting.go_on() is None for _ in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("platform", "reached"), [("labnode", {LAB}), ("other", {LAB, WEB})])
+def test_what_is_on_a_node_is_drafted_too_where_its_attributes_change(
+    platform: str, reached: set[EntityId]
+) -> None:
+    table = lab_node(power="on", agent="up", busy="free")
+    there = table.get(LAB)
+    assert there is not None
+    changed = Declare(LAB, there.attributes | {"platform": platform}, "site")
+    draft = Drafting(table, CATALOG, [changed]).go_on()
+    assert draft is not None
+    on_their_way = (row.id for case in draft.cases for row in case.rows)
+    assert {*draft.stays, *on_their_way} == reached
+
+
 def told_of(draft: Draft) -> object:
     cases = [(one.state, one.goal, [row.id for row in one.rows]) for one in draft.cases]
     return draft.rewrites, cases, list(draft.stays)
@@ -554,6 +576,8 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_made_anew() -> None:
         proposals = Proposals(table, CATALOG, Policies(table, CATALOG))
         previews = Previews(grounds(table), proposals, Searches(SIDE, timers), timers)
         previews.consider(turn, Considered(5, changes))
+        while proposals.checks.waits:
+            proposals.checks.tend(turn)
         return table, previews, turn
 
     previewed(considered()[0], *changes)  # From now on all is planned already.

@@ -123,6 +123,7 @@ class Engine:
         turn.now = now
         self.catalog.begin_turn()
         self.neighbours.forgive_pause(now)
+        self.proposals.checks.tend(turn)
         for event in batch:
             self.catalog.work += taking(event)
             self._take(turn, event)

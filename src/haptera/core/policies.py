@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Final, TypeGuard
 
 from haptera.core.catalog import Catalog
+from haptera.core.pieces import Pieces, slices
 from haptera.core.rows.table import Table
 from haptera.core.rules import Rules, selector_of
 from haptera.core.selecting import Attributes, Declared, attributes_of
@@ -29,8 +30,16 @@ from haptera.model.schema import Kind
 
 _KIND: Final = policy.kind.name
 _OF_POLICY: Final = tuple(one.name for one in fields(Policy))
+# Work, in moves that a search could try: going through a change, asking whether a policy is for an
+# entity, and putting those together that are for one.
+CHECKING_EACH: Final = 5
+MEANING_EACH: Final = 20
+SUMMING: Final = 500
+# Changes or entities that are gone through at once.
+CHECKED_AT_ONCE: Final = 50
 
 Values = Mapping[str, Desired]
+OfPolicy = Declare | Undeclare | SetDesired | UnsetDesired
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +74,24 @@ class Policies:
                 row.relent()
                 turn.dirty.add(row.id)
 
-    def problem(self, changes: Sequence[Change]) -> str | None:
+    def checking(self, changes: Sequence[Change]) -> Pieces[str | None]:
         """What in a proposal would make a policy that means nothing, or terms that cannot be."""
-        return next(self._problems(changes), None)
-
-    def _problems(self, changes: Sequence[Change]) -> Iterator[str]:
-        ours = [one for one in changes if _is_of_policy(one)]
+        ours = list[OfPolicy]()
+        declared, gone = dict[EntityId, Mapping[str, str]](), set[EntityId]()
+        for some in slices(changes, CHECKED_AT_ONCE):
+            ours += (one for one in some if _is_of_policy(one))
+            declared |= {one.entity: one.attributes for one in some if isinstance(one, Declare)}
+            gone |= {one.entity for one in some if isinstance(one, Undeclare)}
+            yield CHECKING_EACH * len(some)
         drafts, touched = self._drafts(ours), {one.entity for one in ours}
         for entity in sorted(touched & drafts.keys()):
-            yield from self._aims_at_nothing(entity, drafts[entity])
+            for problem in self._aims_at_nothing(entity, drafts[entity]):
+                return problem
         if not drafts:
-            return
-        entities = {one.entity for one in changes if isinstance(one, Declare)}
-        if touched:
-            entities |= {row.id for row in self._table}
-        entities -= {one.entity for one in changes if isinstance(one, Undeclare)}
-        declared = {one.entity: one.attributes for one in changes if isinstance(one, Declare)}
-        subjects = [Declared(one, self._attributes(declared)) for one in entities]
-        yield from self._make_no_sum(subjects, drafts)
+            return None
+        there = (row.id for row in self._table) if touched else ()
+        entities = [one for one in {*declared, *there} if one not in gone]
+        return (yield from self._make_no_sum(entities, self._attributes(declared), drafts))
 
     def _attributes(self, declared: Mapping[EntityId, Mapping[str, str]]) -> Attributes:
         """Those of nodes as they would be, if these are declared."""
@@ -118,16 +127,26 @@ class Policies:
             yield f"{entity}: no step that it is for can fail to {fails_to!r}"
 
     def _make_no_sum(
-        self, subjects: Iterable[Declared], drafts: Mapping[EntityId, Values]
-    ) -> Iterator[str]:
+        self,
+        entities: Sequence[EntityId],
+        attributes: Attributes,
+        drafts: Mapping[EntityId, Values],
+    ) -> Pieces[str | None]:
         """Policies may be impossible together; the first entity of each sort is named."""
-        seen: set[tuple[str, tuple[EntityId, ...]]] = set()
-        for subject in sorted(subjects, key=lambda one: str(one.id)):
-            over = {one: drafts[one] for one in drafts if selector_of(drafts[one]).means(subject)}
-            sort = subject.id.kind, tuple(sorted(over))
-            if over and sort not in seen:
-                seen.add(sort)
-                yield from self._makes_no_sum(subject.id, over)
+        sorts: dict[tuple[str, tuple[EntityId, ...]], EntityId] = {}
+        for some in slices(entities, CHECKED_AT_ONCE):
+            for entity in some:
+                subject = Declared(entity, attributes)
+                over = [one for one in drafts if selector_of(drafts[one]).means(subject)]
+                if over:
+                    sort = entity.kind, tuple(sorted(over))
+                    sorts[sort] = min(sorts.get(sort, entity), entity, key=str)
+            yield MEANING_EACH * len(some) * len(drafts)
+        for (_, named), entity in sorted(sorts.items(), key=lambda one: str(one[1])):
+            for problem in self._makes_no_sum(entity, {one: drafts[one] for one in named}):
+                return problem
+            yield SUMMING
+        return None
 
     def _makes_no_sum(self, entity: EntityId, over: Mapping[EntityId, Values]) -> Iterator[str]:
         kind = self._catalog.kinds[entity.kind]
@@ -183,5 +202,5 @@ def _value(values: Values, name: str) -> str | int | None:
     return None if desired is None else desired.value
 
 
-def _is_of_policy(change: Change) -> TypeGuard[Declare | Undeclare | SetDesired | UnsetDesired]:
+def _is_of_policy(change: Change) -> TypeGuard[OfPolicy]:
     return not isinstance(change, OpenIntent | CloseIntent) and change.entity.kind == _KIND

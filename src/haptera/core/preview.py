@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from haptera.core.checks import Checked, Refusal
 from haptera.core.draft import Case, Drafting
 from haptera.core.grouping import Answered, Grounds, Telling
 from haptera.core.limits import PREVIEW_WITHIN_NS
@@ -54,8 +56,12 @@ class Previews:
         self._open: dict[int, Preview] = {}
 
     def consider(self, turn: Turn, event: Considered) -> None:
-        if problem := self._proposals.problem(event.changes):
-            turn.effects.append(Show(event.ticket, None, *problem))
+        """Plan it once it is checked, after what was proposed before."""
+        self._proposals.checks.ask(turn, event.changes, partial(self._checked, event))
+
+    def _checked(self, event: Considered, turn: Turn, found: Checked) -> None:
+        if isinstance(found, Refusal):
+            turn.effects.append(Show(event.ticket, None, found.text, found.cause))
             return
         within = PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0
         drafting, until = self._drafting(event.changes), turn.now + within

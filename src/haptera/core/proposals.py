@@ -1,41 +1,24 @@
 """Changes of desired state on their way to be durable: nothing counts before it is written."""
 
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from itertools import count
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from haptera.core.catalog import Catalog
+from haptera.core.checks import Checked, Checks, Refusal
 from haptera.core.policies import Policies
 from haptera.core.rows.table import Table
 from haptera.core.turn import Turn
-from haptera.kinds import module
-from haptera.model.changes import (
-    Author,
-    Cause,
-    Change,
-    Declare,
-    SetDesired,
-    Undeclare,
-    UnsetDesired,
-)
-from haptera.model.desirable import check_desired
+from haptera.model.changes import Author, Change
 from haptera.model.effects import Reply, Write
-from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.entity import EntityId
 from haptera.model.events import Proposed, Unwritten
 from haptera.model.intent import Intent
-from haptera.model.secrets import SECRET_DO, open_secrets
 
-_MODULE: Final = module.kind.name
 # Changes taken over at once: some 3 ms.
 TAKEN_OVER_MAX: Final = 500
-# Values of which it is known whether they can be desired, while a proposal is gone through.
-UNFIT_CACHED_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +43,7 @@ class Proposals:
 
     def __init__(self, table: Table, catalog: Catalog, policies: Policies) -> None:
         self._table = table
-        self._catalog = catalog
-        self._kinds = catalog.kinds
-        self._policies = policies
+        self.checks = Checks(table, catalog, policies, lambda: bool(self._durable))
         self._tickets = count(1)
         self._writing: dict[int, _Writing] = {}
         self._durable: deque[_Durable] = deque()
@@ -80,20 +61,8 @@ class Proposals:
         return self._intents.pop(ticket, None)
 
     def propose(self, turn: Turn, event: Proposed) -> None:
-        """Have it written, unless it cannot be meant."""
-        if problem := self.problem(event.changes):
-            turn.effects.append(Reply(event.ticket, None, *problem))
-            return
-        changes = self._declared(event.changes)
-        self._write(turn, _Writing(changes, event.ticket), event.if_revision, event.author)
-
-    def problem(self, changes: tuple[Change, ...]) -> tuple[str, Cause] | None:
-        """Why these cannot be meant; None where they can."""
-        if problem := self._astray(changes) or self._policies.problem(changes):
-            return problem, Cause.INVALID
-        if problem := self._open(changes):
-            return problem, Cause.OPEN_SECRET
-        return None
+        """Have it written once it is checked, in the order of proposals."""
+        self.checks.ask(turn, event.changes, partial(self._checked, event))
 
     def change(self, turn: Turn, *changes: Change) -> None:
         """Have written what follows from what is desired now; refused if that changes meanwhile."""
@@ -110,8 +79,8 @@ class Proposals:
 
     @property
     def waits(self) -> bool:
-        """Whether something durable is still to be taken over."""
-        return bool(self._durable)
+        """Whether a turn had no time for all that is to be checked, or to be taken over."""
+        return self.checks.waits or bool(self._durable)
 
     def take_over(self, turn: Turn) -> list[tuple[EntityId, int]]:
         """Some of what is durable, in its order; returns the changed entities with their revisions.
@@ -128,6 +97,13 @@ class Proposals:
                 taken.append((entity, number))
         self._reply(turn)
         return taken
+
+    def _checked(self, event: Proposed, turn: Turn, found: Checked) -> None:
+        """Have it written, unless it cannot be meant."""
+        if isinstance(found, Refusal):
+            turn.effects.append(Reply(event.ticket, None, found.text, found.cause))
+        else:
+            self._write(turn, _Writing(found, event.ticket), event.if_revision, event.author)
 
     def _reply(self, turn: Turn) -> None:
         """Answer those of whose changes nothing is left to be taken over."""
@@ -147,65 +123,3 @@ class Proposals:
         ticket = self.ticket(None)
         self._writing[ticket] = writing
         turn.effects.append(Write(ticket, writing.changes, if_revision, author))
-
-    def _declared(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-        """The changes, each resident that something is desired of for the first time declared."""
-        declared = {change.entity for change in changes if isinstance(change, Declare)}
-        whole: list[Change] = []
-        for change in changes:
-            if isinstance(change, SetDesired) and change.entity not in declared:
-                row = self._table.get(change.entity)
-                if row is not None and not row.declared:
-                    whole.append(Declare(change.entity, {}, change.owner))
-                declared.add(change.entity)
-            whole.append(change)
-        return tuple(whole)
-
-    def _astray(self, changes: tuple[Change, ...]) -> str | None:
-        """What in a proposal names something that is not there; its order counts."""
-        added: set[EntityId] = set()
-        unfit = lru_cache(UNFIT_CACHED_MAX)(self._unfit)  # Many are given the same.
-        for change in changes:
-            match change:
-                case Declare(entity):
-                    if entity.kind not in self._kinds:
-                        return f"{entity}: there is no kind {entity.kind!r}"
-                    added.add(entity)
-                    if entity.node is not None and not self._is_here(node_id(entity.node), added):
-                        return f"{entity}: node {entity.node} is not declared"
-                case SetDesired(entity, name, value):
-                    if not self._is_here(entity, added):
-                        return f"{entity} is not declared"
-                    if (problem := unfit(entity.kind, name, value)) is not None:
-                        return f"{entity}: {problem}"
-                case UnsetDesired(entity) | Undeclare(entity):
-                    if not self._is_here(entity, added):
-                        return f"{entity} is not declared"
-                case _:
-                    return "only desired state can be proposed"
-        return None
-
-    def _open(self, changes: tuple[Change, ...]) -> str | None:
-        """Which secret of a module is in a proposal itself, not by its name."""
-        for change in changes:
-            match change:
-                case SetDesired(entity, module.settings.name, value) if entity.kind == _MODULE:
-                    manifest = self._catalog.manifests.get(entity.name)
-                    declared = () if manifest is None else manifest.settings or ()
-                    given = msgspec.json.decode(str(value), type=dict[str, Any])
-                    for name in open_secrets(declared, given):
-                        return f"{entity}: the setting {name!r} is a secret; {SECRET_DO}"
-                case _:
-                    pass
-        return None
-
-    def _unfit(self, kind: str, name: str, value: str | int) -> str | None:
-        """Why this cannot be desired of a kind."""
-        try:
-            check_desired(self._kinds[kind], name, value)
-        except HapteraError as error:
-            return str(error)
-        return None
-
-    def _is_here(self, entity: EntityId, added: Collection[EntityId]) -> bool:
-        return entity in added or self._table.get(entity) is not None

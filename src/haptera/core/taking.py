@@ -3,9 +3,9 @@
 from collections import deque
 from typing import Final
 
-from haptera.model.events import Considered, Event, Heard, Listed, Proposed, Recalled
+from haptera.model.events import Event, Heard, Listed, Recalled
 
-# Work, in moves that a search could try: any event, and each update, change or entity in it.
+# Work, in moves that a search could try: any event, and each update or entity in it.
 TAKING: Final = 100
 TAKING_EACH: Final = 50
 # A turn takes in no more than this beside its first event; the rest is left for the next one, which
@@ -14,12 +14,10 @@ TAKEN_WORK_MAX: Final = 6_000
 
 
 def taking(event: Event) -> int:
-    """What taking this in costs, without what is decided after it."""
+    """What taking this in costs, without what is decided after it, or checked."""
     match event:
         case Heard():
             return TAKING + TAKING_EACH * len(event.message.updates)
-        case Proposed() | Considered():
-            return TAKING + TAKING_EACH * len(event.changes)
         case Listed():
             return TAKING + TAKING_EACH * len(event.versions)
         case Recalled():
