@@ -52,7 +52,7 @@ class NextMoves:
 
     def route(self, start: int) -> Route | Walled | None:
         """What a search from here finds, where it is known without one."""
-        return follow(self.next, start)
+        return follow(self.next if self.ahead is None else self.ahead.get, start)
 
     def keep(self, start: int, found: Found) -> None:
         """Take over what a search from here, with no part barred, has found."""
@@ -78,7 +78,7 @@ def next_moves(scope: Scope, states_max: int) -> NextMoves:
     return NextMoves(scope, states_max, ahead=ahead, stages=stages)
 
 
-def follow(next_row: Callable[[int], Row | End], start: int) -> Route | Walled | None:
+def follow(next_row: Callable[[int], Row | End | None], start: int) -> Route | Walled | None:
     """The route of one next move after the other; None where one is not known."""
     state, moves, cost = start, list[Move](), 0
     while isinstance(row := next_row(state), tuple):
