@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from heapq import merge
 from typing import Final, Protocol
 
 from haptera.core.allowance import Allowance
 from haptera.core.estimate import Estimate
+from haptera.core.kept import Kept
 from haptera.core.knowledge import Domain
 from haptera.core.openings import Row
 from haptera.core.outlooks import Relaxation
@@ -20,6 +21,8 @@ from haptera.core.word import Move
 
 # Goals of classes that are kept ready: fleets have few.
 FACTORS_CACHED_MAX: Final = 256
+# The bits of all their rows, of which each takes up to three bytes in the end: some 100 MB.
+FACTORS_BITS_MAX: Final = 32_000_000
 
 
 class Method(Protocol):
@@ -174,11 +177,21 @@ class Factors:
 
 def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
     """The parts of a goal, kept ready for the next time."""
-    return _factors(domain, tuple(sorted(goal.items())), memory)
+    key = domain, tuple(sorted(goal.items())), memory
+    return _KEPT.get(key, lambda: _factors(domain, goal, memory))
 
 
-@lru_cache(FACTORS_CACHED_MAX)
-def _factors(domain: Domain, goal: tuple[tuple[str, str], ...], memory: Memory) -> Factors:
-    scopes = apart(domain, dict(goal), memory)
+def _factors(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
+    scopes = apart(domain, goal, memory)
     parts = (Factor(one, STATES_MAX // len(scopes)) for one in scopes)
-    return Factors(scope_of(domain, dict(goal), memory), tuple(parts))
+    return Factors(scope_of(domain, goal, memory), tuple(parts))
+
+
+def _size(factors: Factors) -> int:
+    """The bits of its rows, which what is worked out for it grows with."""
+    return factors.whole.within.bit_length() * len(factors.whole.rows)
+
+
+_KEPT: Final = Kept[tuple[Domain, tuple[tuple[str, str], ...], Memory], Factors](
+    FACTORS_CACHED_MAX, FACTORS_BITS_MAX, _size
+)

@@ -6,16 +6,17 @@ or stages, is that of the goal.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from math import prod
 from operator import and_, or_
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from haptera.core.factors import FACTORS_CACHED_MAX, Factors
+from haptera.core.factors import Factors
 from haptera.core.fleet.masks import Mask, Sheet, stands
 from haptera.core.knowledge import Domain
 from haptera.core.openings import Row
@@ -103,12 +104,15 @@ class Bare:
 
 Table = Lookup | Stages | Bare
 
+_LEVELS: Final = WeakKeyDictionary[Factors, tuple[Table, ...]]()
 
-@lru_cache(FACTORS_CACHED_MAX)
+
 def levels_of(domain: Domain, factors: Factors) -> tuple[Table, ...]:
-    """What is read for each factor."""
-    numbers = numbering(domain)
-    return tuple(table(one.tables, one.scope, numbers) for one in factors.parts)
+    """What is read for each factor; kept as long as the factors are."""
+    if factors not in _LEVELS:
+        numbers = numbering(domain)
+        _LEVELS[factors] = tuple(table(one.tables, one.scope, numbers) for one in factors.parts)
+    return _LEVELS[factors]
 
 
 def table(moves: NextMoves, scope: Scope, numbers: Numbers) -> Table:
