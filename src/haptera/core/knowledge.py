@@ -1,6 +1,6 @@
 """A class of entities, compiled: what it can know, and the moves that its parts make."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from graphlib import TopologicalSorter
@@ -106,20 +106,21 @@ def compiling_class(problem: Problem) -> Pieces[Domain]:
     fields = _fields(problem)
     looks = tuple(sorted(_of_class(problem, problem.looks), key=lambda look: look.path))
     steps = tuple(sorted(_of_class(problem, problem.steps), key=lambda step: step.path))
-    grounds = _grounds(problem, fields, looks)
+    unyielded = _unyielded(fields, looks)
+    grounds = _grounds(problem, fields, looks, unyielded)
     moves, doubts = list[Move](), list[Move]()
+    by_look: dict[str, tuple[Move, ...]] = {}
     for look in looks:
-        moves += _look_moves(look, fields, looks)
-        doubts += _doubts(look, fields)
+        trusting = _look_moves(look, fields, unyielded[look.at])
+        doubting = _doubts(look, fields)
+        moves += trusting
+        doubts += doubting
+        by_look[look.path] = (*trusting, *doubting)
         yield COMPILING * len(look.outcomes)
     for step in steps:
         moves.append(_step_move(step, fields, grounds))
         yield COMPILING
     moves.sort(key=lambda move: move.part.path)
-    by_look: dict[str, tuple[Move, ...]] = {look.path: () for look in looks}
-    for move in (*moves, *doubts):
-        if isinstance(move.link, Find):
-            by_look[move.link.look.path] += (move,)
     return Domain(problem, fields, grounds, looks, steps, tuple(moves), tuple(doubts), by_look)
 
 
@@ -176,62 +177,69 @@ def _of_class(problem: Problem, parts: Iterable[AnyPart]) -> list[AnyPart]:
     return [part for part in parts if excluding_attribute(problem, part) is None]
 
 
-def _grounds(problem: Problem, fields: Fields, looks: tuple[Look, ...]) -> tuple[Grounds, ...]:
-    looked_at = {look.at for look in problem.looks}
-    order = TopologicalSorter(needs(problem)).static_order()
-    return tuple(_grounds_of(fields[name], fields, looks) for name in order if name in looked_at)
+def _unyielded(fields: Fields, looks: Iterable[Look]) -> dict[str, int]:
+    """For each variable, the values that no look of the class yields."""
+    left = {name: field.known for name, field in fields.items()}
+    for look in looks:
+        left[look.at] &= ~fields[look.at].holding(look.outcomes)
+    return left
 
 
-def _grounds_of(field: Field, fields: Fields, looks: tuple[Look, ...]) -> Grounds:
-    mine = [look for look in looks if look.at == field.name]
-    unyielded = field.known & ~_yield(field, mine)
+def _grounds(
+    problem: Problem, fields: Fields, looks: Iterable[Look], unyielded: Mapping[str, int]
+) -> tuple[Grounds, ...]:
+    mine: dict[str, list[Look]] = {look.at: [] for look in problem.looks}
+    for look in looks:
+        mine[look.at].append(look)
+    order = (name for name in TopologicalSorter(needs(problem)).static_order() if name in mine)
+    return tuple(_grounds_of(fields[one], fields, mine[one], unyielded[one]) for one in order)
+
+
+def _grounds_of(field: Field, fields: Fields, mine: Iterable[Look], unyielded: int) -> Grounds:
+    """What knowing a variable rests on; looks that require the same count as one."""
+    yields: dict[int, int] = {}
+    for look in mine:
+        closed = _union(unmet(one, fields) for one in look.requires)
+        yields[closed] = yields.get(closed, unyielded) | field.holding(look.outcomes)
     return Grounds(
         field.name,
         field.known,
         field.width,
-        tuple(
-            (
-                field.holding(look.outcomes) | unyielded,
-                _union(unmet(one, fields) for one in look.requires),
-            )
-            for look in mine
-        ),
+        tuple((bits, closed) for closed, bits in yields.items()),
         _union(_spans(fields, look.requires) for look in mine),
     )
 
 
-def _look_moves(look: Look, fields: Fields, looks: tuple[Look, ...]) -> list[Move]:
+def _look_moves(look: Look, fields: Fields, unyielded: int) -> list[Move]:
     """From unknown any outcome; from a memory itself, or any where no look yields it."""
     field = fields[look.at]
-    unyielded = field.known & ~_yield(field, (one for one in looks if one.at == look.at))
-    moves = []
-    for outcome in _outcomes(look, field):
-        hoped_from = (field.holding((outcome,)) | unyielded) << field.width
-        moves.append(_look_move(look, outcome, fields, field.remembered & ~hoped_from))
-    return moves
+    others = field.remembered & ~(unyielded << field.width)
+    return _moves_of(look, fields, lambda bit: others & ~(bit << field.width))
 
 
 def _doubts(look: Look, fields: Fields) -> list[Move]:
     """From a memory that was not touched since, any outcome."""
     field = fields[look.at]
-    closed = field.unknown | field.touched
-    return [_look_move(look, outcome, fields, closed) for outcome in _outcomes(look, field)]
+    return _moves_of(look, fields, lambda _bit: field.unknown | field.touched)
 
 
-def _look_move(look: Look, outcome: str, fields: Fields, closed: int) -> Move:
-    field = fields[look.at]
-    return Move(
-        Find(look, outcome, hoped=False),
-        forbidden(look, fields) | field.known | closed,
-        keep=~field.whole,
-        put=field.holding((outcome,)) | field.touched,
-        touches=field.span,
-        reads=field.span | _spans(fields, (*look.requires, *look.excludes)),
-    )
-
-
-def _outcomes(look: Look, field: Field) -> list[str]:
-    return [value for value in field.values if value in look.outcomes]
+def _moves_of(look: Look, fields: Fields, closed: Callable[[int], int]) -> list[Move]:
+    """A move for each outcome, in the order of the values; what its bit closes forbids it."""
+    field, barring = fields[look.at], forbidden(look, fields)
+    reads = field.span | _spans(fields, (*look.requires, *look.excludes))
+    found = set(look.outcomes)
+    return [
+        Move(
+            Find(look, value, hoped=False),
+            barring | field.known | closed(bit),
+            keep=~field.whole,
+            put=bit | field.touched,
+            touches=field.span,
+            reads=reads,
+        )
+        for value, bit in zip(field.values[1:], field.bits, strict=False)
+        if value in found
+    ]
 
 
 def _step_move(step: Step, fields: Fields, grounds: tuple[Grounds, ...]) -> Move:
@@ -260,10 +268,6 @@ def _upset(changed: int, grounds: tuple[Grounds, ...]) -> tuple[Grounds, ...]:
 def _target(change: Change, field: Field) -> int:
     bit = field.holding((change.target,))
     return field.touched | (bit << field.width if change.expected else bit)
-
-
-def _yield(field: Field, looks: Iterable[Look]) -> int:
-    return _union(field.holding(look.outcomes) for look in looks)
 
 
 def _spans(fields: Fields, conditions: Iterable[Condition]) -> int:

@@ -1,7 +1,9 @@
 """What a planner is asked about: variables, attributes and parts of one kind, and their faults."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
@@ -11,7 +13,7 @@ from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
 from haptera.model.schema import Kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """All that may be planned with, for one class of entities and for the others.
 
@@ -26,6 +28,11 @@ class Problem:
     @property
     def parts(self) -> tuple[Part, ...]:
         return (*self.looks, *self.steps)
+
+    @cached_property
+    def listed(self) -> Mapping[str, frozenset[str]]:
+        """The values of each variable."""
+        return {name: frozenset(values) for name, values in self.variables.items()}
 
     @property
     def borrowed(self) -> tuple[str, ...]:
@@ -112,8 +119,8 @@ def _name_faults(problem: Problem) -> Iterator[HapteraError]:
         yield from _reserved(values, name)
     for name, attribute in problem.attributes.items():
         yield from _reserved(() if attribute is None else (attribute,), name)
-    paths = [part.path for part in problem.parts]
-    for path in sorted({path for path in paths if paths.count(path) > 1}):
+    paths = Counter(part.path for part in problem.parts)
+    for path in sorted(path for path, count in paths.items() if count > 1):
         yield HapteraError("two parts bear this name", where=path)
 
 
@@ -199,11 +206,11 @@ def _variable_fault(
         if name in problem.attributes:
             return HapteraError(f"{name} is an attribute, not a variable", where=place)
         return HapteraError(f"{name!r} is neither a variable nor an attribute", where=place)
-    listed = problem.variables[name]
-    strange = [value for value in values if value not in listed]
-    if strange:
+    if not problem.listed[name].issuperset(values):
+        listed = problem.variables[name]
+        strange = next(value for value in values if value not in listed)
         return HapteraError(
-            f"{strange[0]!r} is no value of {name}", where=place, do=f"use {', '.join(listed)}"
+            f"{strange!r} is no value of {name}", where=place, do=f"use {', '.join(listed)}"
         )
     return None if values else HapteraError("names no value", where=place)
 

@@ -90,11 +90,12 @@ def joined(spans: Iterable[int]) -> list[int]:
 
 def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> int:
     within, before = sum(domain.fields[name].span for name in goal), -1
+    links = {(move.touches, move.reads) for move in moves}
     while within != before:
         before = within
-        for move in moves:
-            if move.touches & within:
-                within |= move.reads
+        for touches, reads in links:
+            if touches & within:
+                within |= reads
     return within
 
 

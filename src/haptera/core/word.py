@@ -28,6 +28,10 @@ class Field:
         return len(self.values) - 1
 
     @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {value: number for number, value in enumerate(self.values)}
+
+    @cached_property
     def known(self) -> int:
         return (self.lowest << self.width) - self.lowest
 
@@ -61,11 +65,11 @@ class Field:
         """
         bits = 0
         for value in values:
-            if value not in self.values:
+            if value not in self._numbers:
                 raise ValueError(f"{value!r} is no value of {self.name}")
-            if number := self.values.index(value):
-                bits |= self.lowest << number - 1
-        return bits
+            if number := self._numbers[value]:
+                bits |= 1 << number - 1
+        return bits * self.lowest
 
     def lacking(self, values: Iterable[str]) -> int:
         """The states in which nothing is known, where the values name the unknown."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from haptera.core.allowance import Allowance
-from haptera.core.estimate import Block, Estimate, Landmark
+from haptera.core.blocks import Block
+from haptera.core.estimate import Estimate, Landmark
 from haptera.core.fleet.packing import Digit, Packed, Packing, Places
 
 # No cost of a chain comes near this, and no sum of a cost for each variable overflows.

@@ -1,0 +1,104 @@
+"""However many values a variable has, its chain takes no more time for each of them."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from haptera.core.knowledge import compile_class
+from haptera.core.planner import plan
+from haptera.core.problem import Problem, check
+from haptera.model.chain import Chain
+from haptera.model.parts import ANY, Change, Condition, Look, Step
+
+# What is not done for each value is done once, and so counts for less where there are more.
+SMALL, LARGE = 50, 500
+
+
+def names(count: int) -> tuple[str, ...]:
+    return tuple(f"v{number}" for number in range(count))
+
+
+def look(count: int, *, requires: tuple[Condition, ...] = ()) -> Look:
+    return Look("m", "look", "k", "a", names(count), requires)
+
+
+def step(name: str, sources: tuple[str, ...], target: str) -> Step:
+    return Step("m", name, "k", (Change("a", sources, target),))
+
+
+def both_ways(count: int) -> Problem:
+    """A row of values, from each to the next and back."""
+    pairs = list(zip(names(count), names(count)[1:], strict=False))
+    up = (step(f"up_to_{second}", (first,), second) for first, second in pairs)
+    down = (step(f"down_to_{first}", (second,), first) for first, second in pairs)
+    return Problem({"a": ("unknown", *names(count))}, {}, (look(count),), (*up, *down))
+
+
+def one_way(count: int) -> Problem:
+    """A row of values from which there is no way back."""
+    whole = both_ways(count)
+    up = tuple(one for one in whole.steps if one.name.startswith("up"))
+    return Problem(whole.variables, {}, whole.looks, up)
+
+
+def star(count: int) -> Problem:
+    """Each value from any other."""
+    steps = tuple(step(f"to_{name}", (ANY,), name) for name in names(count))
+    return Problem({"a": ("unknown", *names(count))}, {}, (look(count),), steps)
+
+
+def powered(count: int) -> Problem:
+    """A row of values, known and changed while another variable is on, which half of them bar."""
+    on = (Condition("p", ("on",)),)
+    half = (Condition("a", names(count)[: count // 2]),)
+    switch = Step("m", "switch_on", "k", (Change("p", ("off",), "on"),))
+    off = Step("m", "switch_off", "k", (Change("p", ("on",), "off"),), (), half)
+    row = both_ways(count)
+    steps = tuple(Step("m", one.name, "k", one.changes, on) for one in row.steps)
+    looks = (look(count, requires=on), Look("m", "look_p", "k", "p", ("off", "on")))
+    variables = {**row.variables, "p": ("unknown", "off", "on")}
+    return Problem(variables, {}, looks, (*steps, switch, off))
+
+
+SHAPES = {both_ways: SMALL - 1, one_way: SMALL - 1, star: 1, powered: SMALL + 1}
+
+
+def planned(shape: Callable[[int], Problem], count: int) -> Chain:
+    problem = shape(count)
+    check(problem)
+    domain = compile_class(problem)
+    start = domain.start({"a": "v0", **({"p": "off"} if "p" in domain.fields else {})}, {})
+    found = plan(domain, start, {"a": names(count)[-1]})
+    assert isinstance(found, Chain)
+    return found
+
+
+def calls(asked: Callable[[], object]) -> int:
+    """How many functions are called, of Python's own as well."""
+    count = 0
+
+    def called(_frame: object, event: str, _what: object) -> None:
+        nonlocal count
+        count += event.endswith("call")
+
+    sys.setprofile(called)
+    try:
+        asked()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_cheapest_chain_is_found(shape: Callable[[int], Problem]) -> None:
+    chain = planned(shape, SMALL)
+    assert (chain.cost, chain.optimal) == (SHAPES[shape], True)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_ten_times_the_values_take_ten_times_as_long_or_hardly_more(
+    shape: Callable[[int], Problem],
+) -> None:
+    small, large = (calls(lambda count=count: planned(shape, count)) for count in (SMALL, LARGE))
+    assert large <= 2 * small * LARGE // SMALL
