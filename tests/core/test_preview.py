@@ -1,5 +1,7 @@
 """What changes would start: shown at once, or once workers have planned it."""
 
+import gc
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -10,7 +12,14 @@ from haptera.core import grouping
 from haptera.core.budgets import Budgets, Where
 from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.diff import goal
-from haptera.core.draft import DRAFTED_A_TURN_MAX, SORTED_A_TURN_MAX, Case, Draft, Drafting
+from haptera.core.draft import (
+    DRAFTED_A_TURN_MAX,
+    LET_GO_AT_ONCE,
+    SORTED_A_TURN_MAX,
+    Case,
+    Draft,
+    Drafting,
+)
 from haptera.core.engine import Engine
 from haptera.core.freezes import Freezes
 from haptera.core.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
@@ -508,7 +517,32 @@ def test_a_draft_made_bit_by_bit_is_the_one_made_at_once(random: Random, at_once
         drafts.append(drafting.go_on(at_once))
     assert whole is not None
     assert told_of(drafts[-1]) == told_of(whole)
-    assert len(drafts) == max(1, -(-len({one.entity for one in changes}) // at_once))
+    entities = {one.entity for one in changes}
+    letting_go = -(-sum(one.kind == "node" for one in entities) // LET_GO_AT_ONCE)
+    assert len(drafts) == max(1, -(-(len(entities) + letting_go) // at_once))
+
+
+def test_a_draft_keeps_a_row_for_each_case_and_lets_go_of_the_others_some_at_a_time() -> None:
+    table, names = Table(KINDS), [f"n{number}" for number in range(3 * LET_GO_AT_ONCE)]
+    webs = [EntityId("service", "web", name) for name in names]
+    for entity in [*map(node_id, names), *webs]:
+        table.apply(Declare(entity, {"platform": "labnode"}, "site"), 1)
+    changes = [SetDesired(web, "run", "running", "site") for web in webs]
+    changes += [SetDesired(node_id(name), "power", "off", "site") for name in names]
+    gc.collect()  # What other tests have left is not to be counted, nor collected meanwhile.
+    before, drafting = rows_alive(), Drafting(table, CATALOG, changes)
+    alive, draft = [before], drafting.go_on(1)
+    while draft is None:
+        alive.append(rows_alive())
+        draft = drafting.go_on(1)
+    alive.append(rows_alive())
+    assert max(then - now for then, now in pairwise(alive)) == LET_GO_AT_ONCE
+    assert len(draft.cases) == 2
+    assert alive[-1] - before <= 2 * len(draft.cases)  # Of one of it, and of its node.
+
+
+def rows_alive() -> int:
+    return sum(isinstance(one, Row) for one in gc.get_objects())
 
 
 def test_very_many_changes_are_sorted_in_many_turns_before_they_are_drafted() -> None:
@@ -527,12 +561,12 @@ def test_what_is_on_a_node_is_drafted_too_where_its_attributes_change(
     changed = Declare(LAB, there.attributes | {"platform": platform}, "site")
     draft = Drafting(table, CATALOG, [changed]).go_on()
     assert draft is not None
-    on_their_way = (row.id for case in draft.cases for row in case.rows)
+    on_their_way = (entity for case in draft.cases for entity in case.entities)
     assert {*draft.stays, *on_their_way} == reached
 
 
 def told_of(draft: Draft) -> object:
-    cases = [(one.state, one.goal, [row.id for row in one.rows]) for one in draft.cases]
+    cases = [(one.state, one.goal, one.entities) for one in draft.cases]
     return draft.rewrites, cases, list(draft.stays)
 
 

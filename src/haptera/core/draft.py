@@ -30,6 +30,8 @@ NODE: Final = node.kind.name
 DRAFTED_A_TURN_MAX: Final = 150
 # Changes sorted in a turn: some 2 ms.
 SORTED_A_TURN_MAX: Final = 2_000
+# Rows let go of in the time that drafting one takes.
+LET_GO_AT_ONCE: Final = 10
 # Sets of nodes kept folded.
 FOLDS_CACHED_MAX: Final = 16
 _NOTHING: Final = (None, None)
@@ -39,7 +41,7 @@ _NOTHING: Final = (None, None)
 class Case:
     """Entities of one class and title that would stand alike and should be alike.
 
-    `row` and `node` are those of one of them.
+    `row` and `node` are those of one of them. The rows of the others are not kept.
     """
 
     row: Row
@@ -47,7 +49,7 @@ class Case:
     domain: Domain
     state: int
     goal: Mapping[str, str]
-    rows: list[Row]
+    entities: list[EntityId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Drafting:
         # What is on a node is drafted after it, for it borrows of it.
         self._nodes, self._others = deque[EntityId](), deque[EntityId]()
         self._drafted = table.draft()
+        self._drafted_nodes: list[EntityId] = []
+        self._attributes_of: dict[str, Mapping[str, str]] = {}
         self._cases: dict[tuple[object, ...], Case] = {}
         self._stays: dict[EntityId, None] = {}
         self._leave: list[EntityId] = []
@@ -87,14 +91,19 @@ class Drafting:
         return self._made_for != (self._table.revision, self._catalog.sums)
 
     def go_on(self, count_max: int = DRAFTED_A_TURN_MAX) -> Draft | None:
-        """Draft so many more; the draft, once it has all."""
+        """Draft so many more; the draft, once it has all.
+
+        Then the rows of nodes are let go of, some at a time too: all at once take 20 ms.
+        """
         if not self._sort():
             return None
         for _ in range(count_max):
-            if not (left := self._nodes or self._others):
-                break
-            self._take(left.popleft())
-        if self._nodes or self._others:
+            if left := self._nodes or self._others:
+                self._take(left.popleft())
+            else:
+                self._let_go(self._drafted_nodes[-LET_GO_AT_ONCE:])
+                del self._drafted_nodes[-LET_GO_AT_ONCE:]
+        if self._nodes or self._others or self._drafted_nodes:
             return None
         cases, stays = [*self._cases.values()], self._stays
         return Draft(self._rewritten, cases, stays, self._attributes, self._leave)
@@ -130,7 +139,20 @@ class Drafting:
             self._stays[entity] = None
         elif not _goes_anyway(case, self._table, self._catalog):
             key = entity.title, case.domain, case.state, tuple(sorted(case.goal.items()))
-            self._cases.setdefault(key, case).rows.append(row)
+            self._cases.setdefault(key, case).entities.append(entity)
+        if entity.kind == NODE:
+            self._drafted_nodes.append(entity)  # Not yet: what is on it borrows of it.
+        else:
+            self._let_go([entity])
+
+    def _let_go(self, entities: Iterable[EntityId]) -> None:
+        """Forget the drafted rows, of nodes all but their attributes."""
+        for entity in entities:
+            row = self._drafted.get(entity)
+            if row is not None and entity.kind == NODE:
+                self._attributes_of[entity.name] = row.attributes
+            self._drafted.remove(entity)
+        self._drafted.take_removed()
 
     def _borrowing(self, before: Row | None, after: Row | None) -> list[EntityId]:
         """What is on a node whose attributes change, and is not drafted anyway."""
@@ -149,8 +171,8 @@ class Drafting:
         return self._table.get(node_id(name)) if drafted is None else drafted
 
     def _attributes(self, name: str) -> Mapping[str, str] | None:
-        node = self._node(name)
-        return None if node is None else node.attributes
+        node = self._table.get(node_id(name))
+        return self._attributes_of.get(name, None if node is None else node.attributes)
 
 
 def on_nodes(entities: Iterable[EntityId]) -> str | None:

@@ -109,20 +109,21 @@ def _telling(
         alike.setdefault(_likeness(one), []).append(one)
     groups, disrupted = list[PlanGroup](), dict[str, None]()
     for some in alike.values():
-        rows = [row for one in some for row in one.case.rows]
-        nodes = _nodes(rows) if _disrupts(some[0]) else []
-        yield COUNTING * len(rows)
-        disrupted |= dict.fromkeys([*nodes, *_stopped(some[0].case.goal, rows)])
-        frozen = yield from _frozen(holds, rows, draft.attributes)
+        entities = [entity for one in some for entity in one.case.entities]
+        nodes = _nodes(entities) if _disrupts(some[0]) else []
+        yield COUNTING * len(entities)
+        stopped = yield from _stopped(grounds.table, some[0].case.goal, entities)
+        disrupted |= dict.fromkeys([*nodes, *stopped])
+        frozen = yield from _frozen(holds, entities, draft.attributes)
         hit = yield from _hit(grounds.table, nodes)
         waits = yield from _waits(grounds.table, nodes)
-        rounds = yield from _rounds(some[0], rows, grounds.rounds)
-        yield FOLDING * len(rows)
-        groups.append(_group(some[0], rows, grounds.usual, (hit, waits, frozen, rounds)))
+        rounds = yield from _rounds(some[0], entities, grounds.rounds)
+        yield FOLDING * len(entities)
+        groups.append(_group(some[0], entities, grounds.usual, (hit, waits, frozen, rounds)))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
     rewrites = yield from _rewrites(draft)
     anyway = yield from _anyway(grounds.table, draft)
-    yield FOLDING * len(disrupted)
+    yield FOLDING * len(disrupted) + COUNTING * len(grounds.table)
     told = Plan(
         "",
         sorted(rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
@@ -145,14 +146,14 @@ def _likeness(one: Answered) -> tuple[object, ...]:
     return one.case.row.id.title, state, goal, way, one.outcomes
 
 
-def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> PlanGroup:
+def _group(one: Answered, entities: Collection[EntityId], usual: Usual, laid: _Laid) -> PlanGroup:
     links = one.plan.links if isinstance(one.plan, Chain) else ()
     took = {link.part.path: usual.of(link.part.path) for link in links}
     condition, why = _standing(one.plan)
     return PlanGroup(
         one.case.row.id.title,
-        on_nodes(row.id for row in rows),
-        len(rows),
+        on_nodes(entities),
+        len(entities),
         _state(one.case),
         dict(sorted(one.case.goal.items())),
         condition,
@@ -161,7 +162,7 @@ def _group(one: Answered, rows: Collection[Row], usual: Usual, laid: _Laid) -> P
         one.plan.cost if isinstance(one.plan, Chain) else None,
         sum(took[link.part.path] or 0 for link in links) // MS,
         [path for path, took_ns in took.items() if took_ns is None],
-        _worst(one, len(rows)),
+        _worst(one, len(entities)),
         *laid,
         _at_least_ns(links, usual, laid[-1]) // MS,
     )
@@ -173,11 +174,11 @@ def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int
     return sum(ns * (rounds or 1) if disturbs else ns for ns, disturbs in took)
 
 
-def _rounds(one: Answered, rows: Collection[Row], rounds: Rounds) -> Pieces[int | None]:
+def _rounds(one: Answered, entities: Iterable[EntityId], rounds: Rounds) -> Pieces[int | None]:
     """In how many rounds the budgets let all of a group go, if its chain disturbs."""
     if not isinstance(one.plan, Chain) or not any(map(_disturbs, one.plan.links)):
         return 1
-    return (yield from rounds(row.id for row in rows))
+    return (yield from rounds(entities))
 
 
 def _disturbs(link: Link) -> bool:
@@ -232,19 +233,19 @@ def _any_disruptive(steps: Iterable[Step]) -> bool:
     return any(step.disruptive for step in steps)
 
 
-def _nodes(rows: Iterable[Row]) -> list[str]:
-    return [row.id.node for row in rows if row.id.node is not None]
+def _nodes(entities: Iterable[EntityId]) -> list[str]:
+    return [one.node for one in entities if one.node is not None]
 
 
 def _frozen(
-    holds: Collection[Hold], rows: Iterable[Row], attributes: Attributes
+    holds: Collection[Hold], entities: Iterable[EntityId], attributes: Attributes
 ) -> Pieces[list[PlanFreeze]]:
-    """Those of the rows that are frozen, by what holds them; of their nodes as they would be."""
+    """Those that are frozen, by what holds them; of their nodes as they would be."""
     frozen: dict[Hold, list[EntityId]] = {}
-    for row in rows if holds else ():
+    for entity in entities if holds else ():
         yield HOLDING * len(holds)
-        if (hold := held(holds, Declared(row.id, attributes))) is not None:
-            frozen.setdefault(hold, []).append(row.id)
+        if (hold := held(holds, Declared(entity, attributes))) is not None:
+            frozen.setdefault(hold, []).append(entity)
     yield FOLDING * sum(map(len, frozen.values()))
     told = [
         PlanFreeze(on_nodes(some), len(some), hold.owner, hold.until_s, hold.reason)
@@ -253,11 +254,19 @@ def _frozen(
     return sorted(told, key=lambda one: one.on or "")
 
 
-def _stopped(goal: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
+def _stopped(
+    table: Table, goal: Mapping[str, str], entities: Iterable[EntityId]
+) -> Pieces[list[str]]:
     """The nodes of those that are services which run, and are to run no more."""
     if goal.get(service.run.name) != Run.STOPPED:
         return []
-    return _nodes(row for row in rows if _runs(row))
+    running: list[EntityId] = []
+    for entity in entities:
+        yield LOOKING
+        row = table.get(entity)
+        if row is not None and _runs(row):
+            running.append(entity)
+    return _nodes(running)
 
 
 def _hit(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
@@ -304,7 +313,7 @@ def _rewrites(draft: Draft) -> Pieces[list[Rewrite]]:
 
 def _anyway(table: Table, draft: Draft) -> Pieces[dict[str, int]]:
     """How many others are not as desired, by where they stand."""
-    told = {*draft.stays, *(row.id for one in draft.cases for row in one.rows)}
+    told = {*draft.stays, *(entity for one in draft.cases for entity in one.entities)}
     counts: Counter[Condition] = Counter()
     for row in list(table):  # While it is gone through, rows come and go.
         yield COUNTING

@@ -13,8 +13,8 @@ from typing import Final
 # How many new objects, times that, times that lead to a collection of each generation: a full one
 # looks at some 25,000 objects, which takes 10 ms.
 THRESHOLDS: Final = (700, 10, 1)
-# So many more blocks of memory, some 100 MB, and all is looked at once: old cycles are freed.
-BLOCKS_MORE_MAX: Final = 1_000_000
+# So many more blocks of memory, some 400 MB, and all is looked at once: old cycles are freed.
+BLOCKS_MORE_MAX: Final = 4_000_000
 _OLDEST: Final = 2
 
 
