@@ -1,6 +1,7 @@
 """`haptera serve` as a user meets it: why it does not start, and what a restart keeps."""
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -11,7 +12,18 @@ import pytest
 
 from haptera.cli.main import NOTHING_DESIRED
 from haptera.runtime.schema_sql import VERSION
-from tests.cli.rig import DESIRED, OTHER, SITE, client_of, desired, held, served, told, typed
+from tests.cli.rig import (
+    DESIRED,
+    OTHER,
+    SITE,
+    client_of,
+    command,
+    desired,
+    held,
+    served,
+    told,
+    typed,
+)
 from tests.lab.rig import wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
@@ -188,6 +200,22 @@ def test_a_parent_does_not_start_on_a_full_disk(small_disk, tmp_path):
     filler.unlink()
     with served(small_disk, *site, address=OTHER):
         wait_for(lambda: desired(small_disk) == DESIRED)
+
+
+def test_a_parent_answers_while_it_reads_its_site(tmp_path):
+    site, client = tmp_path / "site.yaml", client_of(tmp_path)
+    os.mkfifo(site)
+    serve = command("serve", "--dir", tmp_path, "--listen", OTHER, "--site", site)
+    with subprocess.Popen(serve, stderr=subprocess.DEVNULL) as process:
+        try:
+            site.write_text(SITE)  # Once for what it serves, once to apply it.
+            wait_for(client.exists)
+            wait_for(lambda: typed("status", folder=tmp_path, client=client)[0] == 0)
+            assert desired(tmp_path) == {}
+            site.write_text(SITE)
+            wait_for(lambda: desired(tmp_path) == DESIRED)
+        finally:
+            process.send_signal(signal.SIGINT)
 
 
 def test_a_parent_of_which_nothing_is_desired_is_not_well(tmp_path):

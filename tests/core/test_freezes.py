@@ -6,6 +6,8 @@ from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import BACKOFF_NS, MS, S
 from haptera.core.rows.row import Row
+from haptera.core.rows.table import Table
+from haptera.core.rules import ASKED_MAX, NOTHING, Rules
 from haptera.core.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import (
@@ -21,8 +23,8 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.effects import Reply, Start, Work, Write
-from haptera.model.entity import EntityId
+from haptera.model.effects import Call, Reply, Start, Work, Write
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
     Clocked,
@@ -36,6 +38,7 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.parts import Change as Brings
 from haptera.model.parts import Look, Manifest, Step
+from haptera.model.selector import parse_selector
 from haptera.model.views import Condition
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, parent, told
 
@@ -121,6 +124,38 @@ def test_a_freeze_holds_what_its_selector_names(of: str, holds: bool) -> None:
     told(engine, S, Answered(1, "off", S))
 
     assert (standing(engine) == (Condition.WAITING, WHY)) is holds
+
+
+def conditions(engine: Engine, now: int) -> set[Condition]:
+    """How the nodes stand once there is nothing more to be done at once."""
+    while (due := engine.deadline()) is not None and due <= now:
+        told(engine, now, Ticked())
+    return {row.condition for row in engine.table if row.id.kind == "node"}
+
+
+def test_what_a_freeze_of_very_many_is_of_is_decided_on_over_many_turns() -> None:
+    wanted = {"power": Desired("on", "site")}
+    names = [f"n{number}" for number in range(ASKED_MAX + 1)]
+    nodes = [StoredEntity(node_id(name), ATTRIBUTES, "site", wanted, 3) for name in names]
+    engine = parent(Stored(7, 4, [*nodes, freeze("node:*")], [], {}))
+    calls = [one for one in told(engine, 98 * S, CLOCKED, Ready("bmc")) if isinstance(one, Call)]
+    while len(calls) < len(nodes):
+        calls += [one for one in told(engine, 98 * S, Ticked()) if isinstance(one, Call)]
+    told(engine, 99 * S, *(Answered(one.id, "off", 99 * S) for one in calls))
+    assert conditions(engine, 99 * S) == {Condition.WAITING}
+
+    assert told(engine, 100 * S, Ticked())[0] == Write(1, (Undeclare(FREEZE),), 4)
+    assert engine.decisions.backlog.waits
+    assert conditions(engine, 100 * S) == {Condition.ACTING}
+
+
+@pytest.mark.parametrize(("of", "decided"), [("n[7-9]", 3), ("node:*", None), ("*", None)])
+def test_whom_a_rule_selects_is_asked_of_few(of: str, decided: int | None) -> None:
+    table = Table(KINDS)
+    for number in range(ASKED_MAX + 1):
+        table.apply(Declare(node_id(f"n{number}"), {}, "site"), 1)
+    found = Rules(table, "freeze").few([NOTHING, parse_selector(of)])
+    assert (None if found is None else len(found)) == decided
 
 
 WEB = EntityId("service", "web", "n01")

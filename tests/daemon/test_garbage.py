@@ -9,10 +9,11 @@ import pytest
 
 from tests.cli.rig import client_of, command, typed
 from tests.lab.rig import WAIT_S_MAX, wait_for
+from tests.network import NETWORK
 
 pytestmark = [pytest.mark.net, pytest.mark.slow]
 
-ADDRESS = "127.99.44.1"
+ADDRESS = f"{NETWORK}.44.1"
 EMPTY = "cluster: large\n"
 LARGE = EMPTY + 'nodes: {"rack[1-30]n[001-100]": {rack: "1"}}\n'
 # What the modules of a parent are alone is more than twice that.

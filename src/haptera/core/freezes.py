@@ -101,7 +101,11 @@ class Freezes:
                     self._timers.set(("freeze", row.id), ends_at)
 
     def _decide_again(self, turn: Turn, selectors: Collection[Selector]) -> None:
-        turn.dirty.update(row.id for row in self._rules.selected(selectors))
+        """On what these select, or on all, at leisure: none begins a step before that."""
+        if (rows := self._rules.few(selectors)) is None:
+            turn.all_due = True
+        else:
+            turn.dirty.update(row.id for row in rows)
 
 
 def held(holds: Iterable[Hold], entity: Declared) -> Hold | None:

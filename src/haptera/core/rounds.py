@@ -57,14 +57,14 @@ class Rounds:
         self.hands.policies.follow(turn)
         for _ in range(ROUNDS_MAX):
             self.supervisor.dismiss(turn, self.answers.calls)
+            if turn.all_due:
+                turn.all_due = False
+                self.backlog.sweep(self.table)
             if not turn.dirty:
                 return
             batch, turn.dirty = turn.dirty, set()
             for entity in sorted(batch, key=lambda one: (one.kind != "node", str(one))):
                 self._decide_on(turn, entity)
-            if turn.all_due:
-                turn.all_due = False
-                self.backlog.sweep(self.table)
         raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
 
     def _decide_on(self, turn: Turn, entity: EntityId) -> None:

@@ -23,7 +23,7 @@ Attributes = Callable[[str], Mapping[str, str] | None]
 def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[Row]:
     """The rows that all of these mean, as they are now."""
     groups = _Indexed(table)
-    for row in _candidates(table, selectors):
+    for row in candidates(table, selectors):
         subject = _Seen(row, table, groups, now)
         if all(selector.means(subject) for selector in selectors):
             yield row
@@ -35,6 +35,15 @@ def means(table: Table, selector: Selector, entity: EntityId, now: int) -> bool:
     if row is None:
         return False
     return selector.means(_Seen(row, table, groups_of(table), now))
+
+
+def candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
+    """All rows, or those on the nodes that one of the selectors names one by one."""
+    for selector in selectors:
+        nodes = selector.nodes()
+        if nodes is not None and nodes.count_max <= len(table):
+            return (row for one in nodes.members() for row in table.on(one.name))
+    return table
 
 
 def groups_of(table: Table) -> Groups:
@@ -171,15 +180,6 @@ def _names_in(attributes: Mapping[str, str] | None, source: str | None) -> Colle
         return EVERY, *named.replace(",", " ").split()
     value = attributes.get(source, _UNSET)
     return () if value == _UNSET else (EVERY, value)
-
-
-def _candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
-    """All rows, or those on the nodes that one of the selectors names one by one."""
-    for selector in selectors:
-        nodes = selector.nodes()
-        if nodes is not None and nodes.count_max <= len(table):
-            return (row for one in nodes.members() for row in table.on(one.name))
-    return table
 
 
 def _value_of(row: Row, datum: Datum, unknown: str) -> str:

@@ -10,8 +10,8 @@ from haptera.model.entity import EntityId
 class Turn:
     """`dirty` entities are decided on again as soon as there is time; `changed` ones are published.
 
-    Of those that are `wanted` something else is desired. Where `all_due`, a module changed, and all
-    are decided on again at leisure.
+    Of those that are `wanted` something else is desired. Where `all_due`, a module changed, or a
+    freeze of very many, and all are decided on again at leisure.
     """
 
     now: int

@@ -6,7 +6,7 @@ import secrets
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
 from haptera.daemon.settings import WAYS, Settings, Ways, check_address
-from haptera.model.changes import Author, Stored
+from haptera.model.changes import Author, Change, Stored, StoredEntity
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -76,6 +76,7 @@ from haptera.runtime.sessions import SavedSession
 from haptera.runtime.store import STATE_FILE, Store
 from haptera.runtime.tls_server import listen as listen_for_tls
 from haptera.runtime.udp import Udp
+from haptera.runtime.writing import write
 from haptera.sdk import Boot
 from haptera.wire.seal import Role, Session
 
@@ -320,14 +321,19 @@ class _Parent:
         if self._settings.site is None:
             return None
         site = Path(self._settings.site)
+
+        async def make() -> tuple[Change, ...]:
+            # In a thread: a large site takes a second, and the cluster does not wait for that.
+            return await asyncio.to_thread(self._changes_of, site, self._backend.stored())
+
         try:
-            changes = self._sites.changes(
-                gather([site]), constants_of(site), self._backend.stored(), Claim.LEAVE
-            )
+            await write(self._backend, make, Author("site", f"{site} at the start"))
         except HapteraError as error:
             return error
-        reply = await self._backend.propose(changes, None, Author("site", f"{site} at the start"))
-        return None if reply.refusal is None else HapteraError(reply.refusal, where=str(site))
+        return None
+
+    def _changes_of(self, site: Path, stored: Sequence[StoredEntity]) -> tuple[Change, ...]:
+        return self._sites.changes(gather([site]), constants_of(site), stored, Claim.LEAVE)
 
     def _close(self) -> None:
         self._doors.close()
