@@ -3,16 +3,25 @@
 from collections.abc import Iterator, Sequence
 
 
+def each(word: int) -> Iterator[int]:
+    """The bits that are set, one by one, the lowest first.
+
+    >>> list(each(0b10010))
+    [2, 16]
+    """
+    while word:
+        lowest = word & -word
+        yield lowest
+        word ^= lowest
+
+
 def numbers(word: int) -> Iterator[int]:
     """The bits that are set, by number, from the lowest.
 
     >>> list(numbers(0b10010))
     [1, 4]
     """
-    while word:
-        lowest = word & -word
-        yield lowest.bit_length() - 1
-        word ^= lowest
+    return (bit.bit_length() - 1 for bit in each(word))
 
 
 def transposed(words: Sequence[int], count: int) -> list[int]:
@@ -30,10 +39,7 @@ def transposed(words: Sequence[int], count: int) -> list[int]:
     columns = [0] * count
     last, left = 0, (1 << len(words)) - 1
     for word, same in sorted(alike.items()):
-        changed = word ^ last
-        while changed:
-            bit = changed & -changed
-            changed ^= bit
-            columns[bit.bit_length() - 1] ^= left
+        for number in numbers(word ^ last):
+            columns[number] ^= left
         last, left = word, left ^ same
     return columns

@@ -6,6 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from haptera.core.bits import each
 from haptera.core.demands import Demand, clash, spoken
 from haptera.core.lint_subject import example, nearest
 from haptera.core.missing import for_others, nothing_leads
@@ -13,7 +14,7 @@ from haptera.core.problem import subjects
 from haptera.core.prospects import Prospects
 from haptera.core.unknowable import unknowable
 from haptera.core.witness import CHOICES_MAX, TooLargeError
-from haptera.core.word import Field, each
+from haptera.core.word import Field
 from haptera.model.finding import Example, Finding, Rule
 
 Values = Mapping[str, str]

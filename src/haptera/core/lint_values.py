@@ -5,11 +5,12 @@ from functools import reduce
 from itertools import islice, permutations
 from operator import or_
 
+from haptera.core.bits import each
 from haptera.core.demands import spoken
 from haptera.core.knowledge import unmet
 from haptera.core.lint_subject import Subject, example
 from haptera.core.prospects import Prospects
-from haptera.core.word import Field, each
+from haptera.core.word import Field
 from haptera.model.chain import Do
 from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Change, Look, Step

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from haptera.core.bits import each
 from haptera.core.scope import Scope
-from haptera.core.word import Grounds, each, strip
+from haptera.core.word import Grounds, strip
 
 # Where rows lead that cost the same: this cost, and for each the state and the row's number.
 Ways = tuple[int, tuple[tuple[int, int], ...]]

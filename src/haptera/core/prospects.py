@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from haptera.core.bits import each
 from haptera.core.knowledge import Domain
 from haptera.core.problem import subjects
 from haptera.core.witness import TooLargeError, Witness, Witnesses
-from haptera.core.word import Field, Move, each
+from haptera.core.word import Field, Move
 from haptera.model.chain import Do
 from haptera.model.parts import Step
 

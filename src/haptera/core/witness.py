@@ -11,8 +11,9 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Final
 
+from haptera.core.bits import each
 from haptera.core.knowledge import Domain
-from haptera.core.word import Field, Grounds, Move, each
+from haptera.core.word import Field, Grounds, Move
 
 # Choices that one question may take.
 CHOICES_MAX: Final = 500

@@ -1,6 +1,6 @@
 """States as words of bits: where variables stand, what keeps them known, how parts move them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -149,11 +149,3 @@ def is_grounded(state: int, grounds: Grounds, value: int) -> bool:
         if value & yields and not state & forbidden:
             return True
     return False
-
-
-def each(bits: int) -> Iterator[int]:
-    """The bits that are set, one by one, the lowest first."""
-    while bits:
-        low = bits & -bits
-        yield low
-        bits ^= low
