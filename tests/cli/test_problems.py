@@ -1,5 +1,6 @@
 """`haptera plan --problem`: what is printed for problems from elsewhere, and the exit codes."""
 
+import codecs
 import io
 import json
 import subprocess
@@ -78,6 +79,20 @@ def test_a_line_that_is_too_long_is_one_malformed_problem(capsys, tmp_path):
     ):
         code, out = asked(capsys, tmp_path, *lines)
         assert (code, ["error" in json.loads(one) for one in out.splitlines()]) == (64, errors)
+
+
+def test_a_line_that_begins_with_too_much_white_space_is_not_passed_over(capsys, tmp_path):
+    blank = b" " * 2 * PROBLEM_BYTES_MAX
+    code, out = asked(capsys, tmp_path, CHAIN, blank + CHAIN, blank, MET)
+    found = ["error" in json.loads(one) for one in out.splitlines()]
+    assert (code, found) == (64, [False, True, False])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_problem(capsys, tmp_path):
+    spread = json.dumps(json.loads(CHAIN), indent=1).encode()
+    for lines in ([CHAIN, MET], [spread]):
+        marked = [codecs.BOM_UTF8 + lines[0], *lines[1:]]
+        assert asked(capsys, tmp_path, *marked) == asked(capsys, tmp_path, *lines)
 
 
 def test_no_problem_is_held_that_is_longer_than_it_may_be():

@@ -100,10 +100,12 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
     """Lines that hold more than white space, each cut where it is surely too long."""
     while line := stream.readline(PROBLEM_BYTES_MAX + 1):
-        if line.strip():
+        rest, holds_more = line, bool(line.strip())
+        while len(rest) > PROBLEM_BYTES_MAX and not rest.endswith(b"\n"):
+            rest = stream.readline(PROBLEM_BYTES_MAX + 1)
+            holds_more = holds_more or bool(rest.strip())
+        if holds_more:
             yield line
-        while len(line) > PROBLEM_BYTES_MAX and not line.endswith(b"\n"):
-            line = stream.readline(PROBLEM_BYTES_MAX + 1)
 
 
 def _tell(number: int, answer: dict[str, Any]) -> None:

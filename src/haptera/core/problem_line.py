@@ -94,6 +94,8 @@ def draw_line(line: bytes) -> DrawingView:
 def read(line: bytes) -> object:
     """Read JSON more strictly than Python: no key twice, no number that is none.
 
+    A byte order mark before it, as some editors write one, is not part of it.
+
     Raises:
         HapteraError: it is no JSON, or too long, with the place.
     """
@@ -101,7 +103,7 @@ def read(line: bytes) -> object:
         raise HapteraError(f"is longer than {PROBLEM_BYTES_MAX} bytes", where=MODULE)
     try:
         return json.loads(
-            line.decode().rstrip(), object_pairs_hook=_object, parse_constant=_constant
+            line.decode("utf-8-sig").rstrip(), object_pairs_hook=_object, parse_constant=_constant
         )
     except UnicodeDecodeError as error:
         raise HapteraError("is not UTF-8", where=f"byte {error.start + 1}") from error
