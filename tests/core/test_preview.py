@@ -55,6 +55,7 @@ from haptera.model.events import (
     Unsearched,
 )
 from haptera.model.facts import Fact, Method
+from haptera.model.names import split
 from haptera.model.nodeset import expand
 from haptera.model.parts import Manifest
 from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst
@@ -539,6 +540,16 @@ def test_a_draft_keeps_a_row_for_each_case_and_lets_go_of_the_others_some_at_a_t
     assert max(then - now for then, now in pairwise(alive)) == LET_GO_AT_ONCE
     assert len(draft.cases) == 2
     assert alive[-1] - before <= 2 * len(draft.cases)  # Of one of it, and of its node.
+
+
+def test_names_are_split_as_they_are_drafted_not_when_they_are_folded() -> None:
+    table, names = Table(KINDS), [f"never{number}seen" for number in range(9)]
+    changes = [Declare(node_id(name), {"platform": "labnode"}, "site") for name in names]
+    before = split.cache_info().misses
+    told = telling(table, changes)
+    assert split.cache_info().misses - before == len(names)
+    assert told.go_on(1_000_000_000) is not None
+    assert split.cache_info().misses - before == len(names)
 
 
 def rows_alive() -> int:

@@ -22,6 +22,7 @@ from haptera.core.state import start
 from haptera.kinds import node
 from haptera.model.changes import Change, CloseIntent, OpenIntent, Undeclare
 from haptera.model.entity import EntityId, node_id
+from haptera.model.names import split
 from haptera.model.nodeset import fold
 from haptera.model.plan import Rewrite
 
@@ -120,6 +121,8 @@ class Drafting:
         return not self._unsorted
 
     def _take(self, entity: EntityId) -> None:
+        if entity.node is not None:
+            split(entity.node)  # This is kept: to fold all names at once takes a third then.
         before = self._table.get(entity)
         if before is not None:
             self._drafted.adopt(before)
