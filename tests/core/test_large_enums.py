@@ -1,11 +1,14 @@
-"""However many values a variable has, its chain takes no more time for each of them."""
+"""However many values a variable has, no more time is taken for each of them."""
 
 import sys
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from haptera.core.knowledge import compile_class
+from haptera.core.lint import lint
 from haptera.core.planner import plan
 from haptera.core.problem import Problem, check
 from haptera.model.chain import Chain
@@ -61,7 +64,12 @@ def powered(count: int) -> Problem:
     return Problem(variables, {}, looks, (*steps, switch, off))
 
 
-SHAPES = {both_ways: SMALL - 1, one_way: SMALL - 1, star: 1, powered: SMALL + 1}
+SHAPES: dict[Callable[[int], Problem], int] = {
+    both_ways: SMALL - 1,
+    one_way: SMALL - 1,
+    star: 1,
+    powered: SMALL + 1,
+}
 
 
 def planned(shape: Callable[[int], Problem], count: int) -> Chain:
@@ -74,19 +82,21 @@ def planned(shape: Callable[[int], Problem], count: int) -> Chain:
     return found
 
 
-def calls(asked: Callable[[], object]) -> int:
-    """How many functions are called, of Python's own as well."""
+def lines(asked: Callable[[], object]) -> int:
+    """How many lines of Python are run, again and again in loops."""
     count = 0
 
-    def called(_frame: object, event: str, _what: object) -> None:
+    def ran(_frame: object, event: str, _what: object) -> Any:
         nonlocal count
-        count += event.endswith("call")
+        count += event == "line"
+        return ran
 
-    sys.setprofile(called)
+    before = sys.gettrace()
+    sys.settrace(ran)
     try:
         asked()
     finally:
-        sys.setprofile(None)
+        sys.settrace(before)
     return count
 
 
@@ -100,5 +110,11 @@ def test_the_cheapest_chain_is_found(shape: Callable[[int], Problem]) -> None:
 def test_ten_times_the_values_take_ten_times_as_long_or_hardly_more(
     shape: Callable[[int], Problem],
 ) -> None:
-    small, large = (calls(lambda count=count: planned(shape, count)) for count in (SMALL, LARGE))
+    small, large = (lines(partial(planned, shape, count)) for count in (SMALL, LARGE))
     assert large <= 2 * small * LARGE // SMALL
+
+
+def test_linting_ten_times_the_values_takes_ten_times_as_long_or_hardly_more() -> None:
+    few, many = SMALL // 5, LARGE // 5
+    small, large = (lines(partial(lint, "k", both_ways(count))) for count in (few, many))
+    assert large <= 2 * small * many // few

@@ -28,7 +28,7 @@ PROBLEM_BYTES_MAX: Final = 1_048_576
 # More than a daemon affords: whoever asks here waits, and nothing else does. A search tries all
 # moves in each state that it goes on from: where there are many, it gives up sooner.
 EXPANSIONS_PROBLEM_MAX: Final = 20_000
-TRIES_MAX: Final = 4_000_000
+TRIES_MAX: Final = 8_000_000
 # To say all that there is to say of an answer takes a search for each of its parts: some ten
 # seconds are enough.
 WORK_EXPLAINING_MAX: Final = 50_000_000

@@ -7,12 +7,14 @@ what is said to be out of reach is so, however the world helps.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Final
 
 from haptera.core.bits import each
 from haptera.core.knowledge import Domain
 from haptera.core.problem import subjects
+from haptera.core.reach import reach
 from haptera.core.witness import TooLargeError, Witness, Witnesses
 from haptera.core.word import Field, Move
 from haptera.model.chain import Do
@@ -49,6 +51,7 @@ class Prospects:
         # One for each part: the moves of a look differ only in what they find.
         self.moves = {move.part.path: move for move in reversed(domain.moves)}
         self._ways: dict[str, tuple[Way, ...]] = {}
+        self._reaches: dict[str, dict[int, int]] = {}
 
     @property
     def possible(self) -> int:
@@ -86,14 +89,9 @@ class Prospects:
         Raises:
             TooLargeError: it takes too long to tell.
         """
-        found, before = start, 0
-        while found != before:
-            before = found
-            if any(one.variable == field.name for one in self.domain.grounds):
-                found |= (found & field.known) << field.width
-            for way in self.ways(field):
-                found |= way.target if way.source & found else 0
-        return found
+        if field.name not in self._reaches:
+            self._reaches[field.name] = self._reach(field)
+        return reduce(or_, map(self._reaches[field.name].__getitem__, each(start)), 0)
 
     @cached_property
     def _possible(self) -> int | None:
@@ -108,6 +106,19 @@ class Prospects:
         except TooLargeError:
             return None
         return bits
+
+    def _reach(self, field: Field) -> dict[int, int]:
+        """For each status of a variable, those that it can come to."""
+        sources = dict.fromkeys(field.bits, 0)
+        for way in self.ways(field):
+            sources[way.target] |= way.source
+        if any(one.variable == field.name for one in self.domain.grounds):
+            for bit in each(field.known):
+                sources[bit << field.width] |= bit
+        lowest = field.lowest.bit_length() - 1
+        ways = [(bits >> lowest, number, 0) for number, bits in enumerate(sources.values())]
+        found = reach(ways, len(sources))
+        return {bit: found[number] << lowest for number, bit in enumerate(sources)}
 
     def _of(self, field: Field, move: Move) -> Iterator[Way]:
         put = move.put & field.whole
