@@ -22,7 +22,7 @@ from functools import partial
 from random import Random
 from time import process_time
 
-from haptera.core import catalog, taking
+from haptera.core import catalog, checks, taking
 from haptera.core.engine import Engine
 from haptera.core.limits import S
 from haptera.core.problem import Problem
@@ -163,10 +163,10 @@ def taking_over(engine: Engine) -> list[float]:
 @contextmanager
 def unbounded() -> Iterator[None]:
     """Meanwhile a turn does all that is to be done."""
-    before = catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX
-    catalog.TURN_WORK_MAX = taking.TAKEN_WORK_MAX = 1 << 60
+    before = catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX
+    catalog.TURN_WORK_MAX = taking.TAKEN_WORK_MAX = checks.CHECKED_WORK_MAX = 1 << 60
     yield
-    catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX = before
+    catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX = before
 
 
 def due(engine: Engine) -> bool:

@@ -1,5 +1,7 @@
 """Calls of a process that is gone: nothing answers them, and each is given up in its turn."""
 
+from dataclasses import replace
+
 from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.engine import Engine
 from haptera.core.limits import MS, S
@@ -19,6 +21,7 @@ from haptera.model.events import (
     Ticked,
     Written,
 )
+from haptera.model.parts import Manifest
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
 from tests.core.test_supervise import desire, watching
 
@@ -41,11 +44,11 @@ def all_of(engine: Engine, now: int, *events: Event) -> list[Effect]:
     return [one for effects in turns(engine, now, *events) for one in effects]
 
 
-def fleet(**desired: str) -> tuple[Engine, dict[EntityId, int]]:
+def fleet(bmc: Manifest = BMC, **desired: str) -> tuple[Engine, dict[EntityId, int]]:
     """A parent that looks at all of its nodes, and the call of each."""
     values = {name: Desired(value, "site") for name, value in desired.items()}
     nodes = [StoredEntity(one, ATTRIBUTES, "site", values, 1) for one in NODES]
-    engine = Engine(SIDE, Catalog(KINDS, [BMC]), Stored(1, 1, nodes, [], {}), 0, S)
+    engine = Engine(SIDE, Catalog(KINDS, [bmc]), Stored(1, 1, nodes, [], {}), 0, S)
     return engine, asked(all_of(engine, S, Ready("bmc")), Work.LOOK)
 
 
@@ -160,6 +163,21 @@ def test_the_next_process_is_asked_once_of_each_though_calls_are_still_to_be_giv
     assert {one.process for one in effects if isinstance(one, Call)} == {2}
     all_of(engine, 2 * S, *(Answered(call, "on", 2 * S) for call in looks.values()))
     assert [known(engine, one) for one in NODES] == [{"power": "on"}] * FLEET
+
+
+def test_very_many_watches_are_opened_anew_at_the_next_process_in_many_turns() -> None:
+    looks = tuple(replace(one, watched=True) for one in BMC.looks)
+    engine, _ = fleet(replace(BMC, looks=looks))
+    all_of(engine, S, written(engine, S, SetDesired(MODULE, "settings", "{}", "user:x")))
+
+    found = turns(engine, S, Ready("bmc", 2))
+
+    ended = [sum(isinstance(one, Cancel) for one in effects) for effects in found]
+    assert max(ended) <= GIVEN_UP_A_TURN_MAX
+    assert sum(ended) == FLEET
+    effects = [one for some in found for one in some]
+    assert asked(effects, Work.WATCH).keys() == {*NODES}
+    assert {one.process for one in effects if isinstance(one, Call)} == {2}
 
 
 def test_what_is_gone_before_its_call_is_given_up_leaves_its_step_and_nothing_else() -> None:

@@ -147,6 +147,16 @@ def test_a_gate_whose_module_is_left_alone_refuses_and_says_so() -> None:
     )
 
 
+def test_what_a_gate_was_asked_is_over_when_its_module_dies() -> None:
+    agent = Agent(JOBS)
+    agent.hear(OFF)
+    assert agent.gate_calls() == [("jobs", Work.HOLD)]
+    agent.tell(Exited("jobs", "was killed"))
+    assert not agent.engine.calls.are_lost
+    agent.end()  # What it answered before counts for nothing.
+    assert agent.said == ()
+
+
 def test_a_permit_is_withdrawn_while_its_gate_is_opened_closed_or_gone() -> None:
     agent = Agent(JOBS)
     agent.hear(OFF)

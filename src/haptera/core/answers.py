@@ -82,16 +82,6 @@ class Answers:
             text = f"no answer within {span(within_ms)}"
             self._failed(turn, row, pending, text, refused=False)
 
-    def move_watches(self, turn: Turn, module: str, process: int) -> None:
-        """The process takes no new calls: watches, which never end, are opened at its successor."""
-        for call in self.calls.of_process(module, process):
-            pending = self.calls.get(call)
-            row = self._row(pending)
-            if pending is not None and row is not None and pending.work is Work.WATCH:
-                self.calls.cancel(turn, call)
-                row.looks[pending.part.path].watch = None
-                turn.dirty.add(row.id)
-
     def lose(self, turn: Turn, module: str, process: int, text: str) -> None:
         """A module's process is gone, with all its calls; nodes are not blamed for it.
 
@@ -100,7 +90,7 @@ class Answers:
         """
         if self.calls.lose(module, process, text):
             turn.all_due = True
-        self._gate.lost(turn, module)
+        self._gate.lost(module)
 
     def give_up(self, turn: Turn, row: Row) -> None:
         """Give up what an entity's looks and step were asked of processes that are gone."""

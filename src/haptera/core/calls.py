@@ -129,6 +129,11 @@ class Calls:
         self._drop(call, pending)
         return text
 
+    def leaves(self, call: int) -> bool:
+        """Whether a call under way is with a process that gets no new ones."""
+        pending = self.get(call)
+        return pending is not None and pending.process != self._serving(pending.part.module)
+
     def of_process(self, module: str, process: int) -> list[int]:
         """The calls that a process of a module has under way."""
         return [*self._of.get((module, process), ())]

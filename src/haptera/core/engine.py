@@ -113,7 +113,7 @@ class Engine:
         self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
         self.rounds = Rounds(table, catalog, supervisor, answers, hands, agents, decisions, near)
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, table, supervisor, answers, self.links, here)
+        self.takeover = Takeover(side, catalog, table, supervisor, self.links, here)
         self._begin = Turn(now)
         self._load(stored, now)
 

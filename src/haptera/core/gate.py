@@ -122,12 +122,12 @@ class Gate:
                 leaf.closed = pending.work is Work.HOLD
         self.tend(turn)
 
-    def lost(self, turn: Turn, module: str) -> None:
+    def lost(self, module: str) -> None:
         """A module is gone: how its gate stands will have to be asked."""
         leaf = self._leaves.get(module)
         if leaf is not None:
             if leaf.call is not None:
-                self._calls.cancel(turn, leaf.call)
+                self._calls.give_up(leaf.call)
             self._leaves[module] = Leaf()
 
     def permits(self) -> tuple[Permit, ...]:

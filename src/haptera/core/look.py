@@ -173,6 +173,10 @@ class Looks:
 
     def _keep(self, turn: Turn, row: Row, node: Row | None, look: Look) -> None:
         looking = row.looks.setdefault(look.path, Looking())
+        if looking.watch is not None and self._calls.leaves(looking.watch):
+            # Its process takes no new calls, and a watch never ends: it is opened at the next one.
+            self._calls.cancel(turn, looking.watch)
+            looking.watch = None
         if look.watched and looking.watch is None and looking.watch_at <= turn.now:
             looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
         if looking.call is None:

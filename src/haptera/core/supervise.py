@@ -148,8 +148,8 @@ class Supervisor:
             return None
         return f"version {coming.version} is desired, and it is version {event.version}"
 
-    def serves(self, turn: Turn, event: Ready) -> int | None:
-        """Have the awaited process take over; returns the number of the one that it replaces."""
+    def serves(self, turn: Turn, event: Ready) -> bool:
+        """Have the awaited process take over; tells whether it replaces one."""
         one = self._modules[event.module]
         coming = one.coming
         assert coming is not None
@@ -159,7 +159,7 @@ class Supervisor:
         row.error = row.failing = None
         self._changed(turn, one)
         self._leave(turn, one, old)
-        return None if old is None else old.number
+        return old is not None
 
     def refuse(self, turn: Turn, name: str, text: str) -> None:
         """The process that was to serve is not what it should be: end it."""

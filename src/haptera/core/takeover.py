@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from haptera.core.answers import Answers
 from haptera.core.catalog import Catalog
 from haptera.core.rows.table import Table
 from haptera.core.side import Side
@@ -34,7 +33,6 @@ class Takeover:
         catalog: Catalog,
         table: Table,
         supervisor: Supervisor,
-        answers: Answers,
         links: Links,
         here: set[tuple[str, str]],
     ) -> None:
@@ -42,7 +40,6 @@ class Takeover:
         self._catalog = catalog
         self._table = table
         self._supervisor = supervisor
-        self._answers = answers
         self._links = links
         self._here = here
         self._candidates: dict[str, Candidate] = {}
@@ -97,9 +94,7 @@ class Takeover:
         self._supervisor.refuse(turn, module, f"declares what cannot be: {error}")
 
     def _serve(self, turn: Turn, event: Ready) -> None:
-        replaced = self._supervisor.serves(turn, event)
-        if replaced is not None:
-            self._answers.move_watches(turn, event.module, replaced)
+        if self._supervisor.serves(turn, event):
             for row in self._table:
                 row.reconsider(event.module)
 

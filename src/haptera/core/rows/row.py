@@ -319,12 +319,14 @@ class Row:
         """A module is another than the one whose parts failed here: they may be tried at once."""
         self.forgive()
         own = f"{module}."
-        self.failures = {
-            path: count for path, count in self.failures.items() if not path.startswith(own)
-        }
-        self.barred = {key: at for key, at in self.barred.items() if not key[1].startswith(own)}
+        if self.failures:
+            self.failures = {
+                path: count for path, count in self.failures.items() if not path.startswith(own)
+            }
+        if self.barred:
+            self.barred = {key: at for key, at in self.barred.items() if not key[1].startswith(own)}
         for path, looking in self.looks.items():
-            if path.startswith(own):
+            if looking.failed_until and path.startswith(own):
                 looking.failed_until = 0
 
     def relent(self) -> None:
