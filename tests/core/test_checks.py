@@ -1,6 +1,9 @@
 """What is proposed is checked some at a time, in its order, and holds when it is written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
 
 from haptera.core.catalog import Catalog
 from haptera.core.checks import (
@@ -159,29 +162,38 @@ class Asked:
     def __init__(self) -> None:
         self.table, self.turn = Table(KINDS), Turn(S)
         self.table.apply(Declare(NODES[0], {}, "site"), 1)
-        catalog = Catalog(KINDS, [BMC])
+        self.catalog = Catalog(KINDS, [BMC])
         self.settling = False
-        policies = Policies(self.table, catalog)
-        self.checks = Checks(self.table, catalog, policies, lambda: self.settling)
+        policies = Policies(self.table, self.catalog)
+        self.checks = Checks(self.table, self.catalog, policies, lambda: self.settling)
         self.found = list[Checked]()
 
     def ask(self, changes: tuple[Change, ...]) -> None:
         self.checks.ask(self.turn, changes, lambda _, found: self.found.append(found))
 
-    def change(self) -> None:
+    def desire(self) -> None:
         """Something else is desired, and the next turn begins."""
         self.table.revision += 1
         self.checks.tend(self.turn)
 
+    def take_over(self) -> None:
+        """A module declares something else, and the next turn begins."""
+        version = self.catalog.manifests[BMC.name].version + "1"
+        self.catalog.replace(replace(BMC, version=version))
+        self.checks.tend(self.turn)
 
-def test_what_is_desired_otherwise_again_and_again_has_a_check_given_up() -> None:
+
+@pytest.mark.parametrize("change", [Asked.desire, Asked.take_over])
+def test_what_is_otherwise_again_and_again_has_a_check_given_up(
+    change: Callable[[Asked], None],
+) -> None:
     asked = Asked()
     asked.ask(on(NODES[:1] * 2 * MANY))
     for _ in range(ANEW_MAX):
-        asked.change()
+        change(asked)
         assert asked.found == []
-    asked.change()
-    text = f"what is desired changed {ANEW_MAX + 1} times while it was checked"
+    change(asked)
+    text = f"what it is checked by changed {ANEW_MAX + 1} times meanwhile"
     assert asked.found == [Refusal(text, Cause.STALE)]
 
 
@@ -190,7 +202,7 @@ def test_a_check_waits_while_what_is_desired_is_being_taken_over() -> None:
     asked.ask(many := on(NODES[:1] * 2 * MANY))
     asked.settling = True
     for _ in range(2 * ANEW_MAX):
-        asked.change()
+        asked.desire()
     asked.settling = False
     while asked.checks.waits:
         asked.checks.tend(asked.turn)

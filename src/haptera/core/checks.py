@@ -115,7 +115,7 @@ class Checks:
         if check.pieces is None or check.made_for != now:
             check.anew += check.pieces is not None
             if check.anew > ANEW_MAX:
-                text = f"what is desired changed {check.anew} times while it was checked"
+                text = f"what it is checked by changed {check.anew} times meanwhile"
                 return Refusal(text, Cause.STALE)
             check.made_for, check.pieces = now, self._checking(check.changes)
         try:
