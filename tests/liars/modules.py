@@ -194,7 +194,7 @@ melts_rudely = wrong_look("melts_rudely", melt_rudely)
 repeats = wrong_look("repeats", repeat)
 meddles = wrong_step("meddles", meddle)
 # On a busy machine a flood takes more than a second to rise.
-floods = wrong_step("floods", flood, within_s=10)
+floods = wrong_step("floods", flood, within_s=3)
 gigabyte = wrong_step("gigabyte", send_a_gigabyte)
 leaks = wrong_step("leaks", leak)
 
