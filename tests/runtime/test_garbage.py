@@ -2,10 +2,13 @@
 
 import gc
 import weakref
+from collections.abc import Mapping
 
 from haptera.runtime.garbage import old_objects_frozen
 
 OLD = 10_000
+MUCH_OLD, SOON = 200_000, 40_000
+OLDEST = 2
 # Some room for what else the process does meanwhile.
 FEW = 2_000
 BLOCKS_MORE_MAX = 50_000
@@ -31,6 +34,22 @@ def test_a_collection_looks_only_at_what_came_since_the_last() -> None:
         new = [[number] for number in range(OLD)]
         assert OLD <= len(gc.get_objects()) < OLD + FEW
         assert len(old) == len(new)
+
+
+def test_however_much_is_old_the_next_collection_comes_soon() -> None:
+    full = list[str]()
+
+    def heard(phase: str, collection: Mapping[str, int]) -> None:
+        if collection["generation"] == OLDEST:
+            full.append(phase)
+
+    old = [[number] for number in range(MUCH_OLD)]
+    with old_objects_frozen():
+        gc.callbacks.append(heard)
+        new = [[number] for number in range(SOON)]
+        gc.callbacks.remove(heard)
+    assert full[:2] == ["start", "stop"]
+    assert len(old) > 4 * len(new)  # Else Python itself would not have put it off.
 
 
 def test_a_cycle_that_is_let_go_of_soon_is_collected() -> None:
