@@ -21,6 +21,7 @@ from haptera.core.word import strip
 from haptera.model.chain import Chain
 from haptera.model.parts import Change, Condition, Look, Step
 from tests.core.planner_model import freeze
+from tests.core.shapes import Parts, in_chain, independent, problem, switch
 from tests.core.strategies import Question, questions, show_each
 from tests.core.test_methods import Case, after, case, model_cost, word
 from tests.core.test_planner import from_memory
@@ -137,6 +138,37 @@ def test_a_value_that_strip_forgets_may_make_way_for_a_step() -> None:
     assert [move.part for move in found.moves] == [lower, swap]
 
 
+def test_what_a_walk_can_do_without_is_not_left_out_where_what_is_barred_would_be_first() -> None:
+    variables = {"b": ("unknown", "1", "2"), "d": ("unknown", "1", "2", "3")}
+    looks = [Look("m", f"look_{name}", "k", name, values[1:]) for name, values in variables.items()]
+    aside = Step("m", "aside", "k", (Change("d", ("1",), "2"),))
+    swap = Step("m", "swap", "k", (Change("b", ("1",), "2"),), (), (Condition("d", ("3",)),))
+    written = Problem(variables, {}, tuple(looks), (aside, swap))
+    one = case(Question(written, dict.fromkeys("bd", "1"), {}, {"b": "2"}), Memory.TRUSTED)
+    parts = []
+    for barred in (frozenset[str](), frozenset({swap.path})):
+        found = walked(one, barred)
+        assert isinstance(found, Route)
+        parts.append([move.part for move in found.moves])
+    assert parts == [[swap], [aside, swap]]
+
+
+@pytest.mark.parametrize(("parts", "cost"), [(independent(3), 3), (in_chain(3), 5)])
+def test_where_nothing_won_is_lost_the_outlook_is_what_a_chain_costs(
+    parts: Parts, cost: int
+) -> None:
+    """And of what can be done, only that is preferred which such a chain has among its parts."""
+    asked = problem(parts)
+    known = {name: "off" for name in asked.variables if name in ("v0", "v1", "v2", "c0")}
+    last = {name: "off" for name in asked.variables if name not in known}
+    goal = dict.fromkeys(asked.variables, "on")
+    one = case(Question(asked, known, last, goal), Memory.TRUSTED)
+    found = Relaxation(one.scope).outlook(one.root & one.scope.within)
+    rows = [one.scope.rows[number] for _, some in found.preferred for _, number in some]
+    preferred = {row[-1].part.name for row in rows}
+    assert (found.left, preferred) == (cost, {f"start_{name}" for name in known})
+
+
 @pytest.mark.slow
 def test_nearly_all_walks_arrive() -> None:
     """Some go in a circle: what looks best here may lead away from what looks best there."""
@@ -176,6 +208,24 @@ def test_with_little_to_prove_it_by_what_is_planned_anew_on_the_way_is_what_was_
     assert proven == sorted(proven)
     assert not proven[0]
     assert proven[-1]
+
+
+@pytest.mark.parametrize("name", ["aside", "zone"])
+def test_a_chain_of_which_any_part_is_not_proven_is_not_called_the_cheapest(name: str) -> None:
+    """A switch beside what is entangled, before it in order, and after it."""
+    question, beside = entangled(12, 3).question, problem(switch(name, {}, {}))
+    domain = compile_class(
+        replace(
+            question.problem,
+            variables={**question.problem.variables, **beside.variables},
+            looks=(*question.problem.looks, *beside.looks),
+            steps=(*question.problem.steps, *beside.steps),
+        )
+    )
+    start = domain.start({**question.observed, name: "off"}, question.remembered)
+    answer = plan(domain, start, {**question.desired, name: "on"}, Allowance(BUDGET))
+    assert isinstance(answer, Chain)
+    assert not answer.optimal
 
 
 def test_a_walk_gives_up_when_it_has_looked_at_as_many_states_as_it_may() -> None:
