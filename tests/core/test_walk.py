@@ -21,7 +21,7 @@ from haptera.core.word import strip
 from haptera.model.chain import Chain
 from haptera.model.parts import Change, Condition, Look, Step
 from tests.core.planner_model import freeze
-from tests.core.shapes import Parts, in_chain, independent, problem, switch
+from tests.core.shapes import problem, switch
 from tests.core.strategies import Question, questions, show_each
 from tests.core.test_methods import Case, after, case, model_cost, word
 from tests.core.test_planner import from_memory
@@ -153,20 +153,26 @@ def test_what_a_walk_can_do_without_is_not_left_out_where_what_is_barred_would_b
     assert parts == [[swap], [aside, swap]]
 
 
-@pytest.mark.parametrize(("parts", "cost"), [(independent(3), 3), (in_chain(3), 5)])
-def test_where_nothing_won_is_lost_the_outlook_is_what_a_chain_costs(
-    parts: Parts, cost: int
-) -> None:
-    """And of what can be done, only that is preferred which such a chain has among its parts."""
-    asked = problem(parts)
-    known = {name: "off" for name in asked.variables if name in ("v0", "v1", "v2", "c0")}
-    last = {name: "off" for name in asked.variables if name not in known}
-    goal = dict.fromkeys(asked.variables, "on")
-    one = case(Question(asked, known, last, goal), Memory.TRUSTED)
+def test_an_outlook_counts_all_that_the_goal_needs_and_nothing_else() -> None:
+    """`near` and `far` are both needed, so the dearer one too; `aside` could be, and is not."""
+    variables = dict.fromkeys(("near", "far", "aside", "goal"), ("unknown", "1", "2", "3"))
+    looks = tuple(Look("m", f"look_{name}", "k", name, ("1", "2", "3")) for name in variables)
+    costs = {"near": 1, "far": 5, "aside": 1}
+    steps = [
+        Step("m", f"set_{name}", "k", (Change(name, ("1",), "2"),), cost=cost)
+        for name, cost in costs.items()
+    ]
+    needs = tuple(Condition(name, ("2",)) for name in ("near", "far"))
+    steps.append(Step("m", "set_more", "k", (Change("aside", ("2",), "3"),)))
+    bars = (Condition("aside", ("3",)),)
+    steps.append(Step("m", "set_goal", "k", (Change("goal", ("1",), "2"),), needs, bars))
+    written = Problem(variables, {}, looks, tuple(steps))
+    known = dict.fromkeys(variables, "1")
+    one = case(Question(written, known, {}, {"goal": "2"}), Memory.TRUSTED)
     found = Relaxation(one.scope).outlook(one.root & one.scope.within)
     rows = [one.scope.rows[number] for _, some in found.preferred for _, number in some]
-    preferred = {row[-1].part.name for row in rows}
-    assert (found.left, preferred) == (cost, {f"start_{name}" for name in known})
+    assert found.left == 1 + 5 + 1
+    assert {row[-1].part.name for row in rows} == {"set_near", "set_far"}
 
 
 @pytest.mark.slow
