@@ -17,6 +17,7 @@ from haptera.cli.words import printable
 from haptera.client import Access, Client, calls, find
 from haptera.config.site import Site, load_site
 from haptera.config.sources import constants_of, folder_of, gather
+from haptera.config.template import LAB_OCTET
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
@@ -44,7 +45,7 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     gather([site])  # A name mistyped must leave nothing behind.
     places = Places(directory.resolve())
     cluster = open_cluster(places)
-    constants = {"x": str(octet(cluster)), **constants_of(site)}
+    constants = {LAB_OCTET: str(octet(cluster)), **constants_of(site)}
     wanted = load_site(site, constants)
     check_cluster(places.parent, wanted.cluster)
     attributes = {

@@ -9,12 +9,13 @@ import click
 from haptera.api.shapes import SiteBody, SiteFile
 from haptera.cli import completing
 from haptera.config.sources import constants_of, from_standard_input, gather
+from haptera.config.template import LAB_OCTET
 from haptera.model.errors import HapteraError
 
 _STANDARD_INPUT: Final = "-"
 
 # What only a lab knows, until one does.
-OF_A_LAB: Final[Mapping[str, str]] = {"x": "1"}
+OF_A_LAB: Final[Mapping[str, str]] = {LAB_OCTET: "1"}
 
 files_argument = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, shell_complete=completing.files

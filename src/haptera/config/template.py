@@ -19,6 +19,9 @@ _FORM = re.compile(r"(?:0[1-9][0-9]?)?[dxX]?")
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>//|[-+*%()]))\s*"
 )
+# What the second octet of a lab's addresses is called, which is known in a lab only.
+LAB_OCTET: Final = "x"
+_IN_LABS: Final = "only a lab knows it: haptera lab starts one; to check a lab's site, add --lab"
 _DO = "write {NAME}, {NAME+1} or {NAME:02}; braces of the text itself are doubled: {{ or }}"
 
 
@@ -137,4 +140,5 @@ def _tokens(text: str) -> list[str]:
 
 def unknown(name: str, names: list[str]) -> HapteraError:
     """The error of a hole whose name nothing stands for."""
-    return HapteraError(f"nothing is known as {{{name}}}", do=nearest(name, sorted(set(names))))
+    do = _IN_LABS if name == LAB_OCTET else nearest(name, sorted(set(names)))
+    return HapteraError(f"nothing is known as {{{name}}}", do=do)
