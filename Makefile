@@ -1,11 +1,13 @@
 # make demo               a parent and 16 nodes, brought to examples/quickstart/site.yaml
 # make demo ARGS=--once   the same without a terminal: converge, break things, see them heal, exit
+# make demo DEMO=NAME     another capability: examples/NAME/, with or without ARGS=--once
 # make setup              just the virtual environment, in .venv/
 # make check              what to run at the desk before each commit: under 5 minutes
-# make test               everything, with what it needs; .ci/run runs this
+# make test               all tests of code and of processes, with what they need
+# make campaign           long seeds, mutants, fuzzing, and real parts as root; .ci/run runs both
 # make lock               new requirements*.txt from pyproject.toml (ARGS=--upgrade: newest versions)
 # make clean              removes all that the above leave in the checkout
-.PHONY: help demo setup setup-dev check test lint types contracts lock clean
+.PHONY: help demo setup setup-dev check test campaign lint types contracts lock clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -17,7 +19,10 @@ ARGS ?=
 # What opens sockets or starts processes waits much: two workers, with addresses of their own.
 IN_TWO = -n 2 --dist worksteal
 UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
-DEMO = .venv/bin/haptera lab --site examples/quickstart/site.yaml --dir .
+# examples/NAME/: site.yaml, check.sh for --once, `needs` (commands), and `run` where a plain lab does not do.
+DEMO ?= quickstart
+EXAMPLE = examples/$(DEMO)
+RUN_DEMO = $(or $(wildcard $(EXAMPLE)/run),.venv/bin/haptera lab --site $(EXAMPLE)/site.yaml --dir .)
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links $(ARGS)
 BUILD_REQUIRES = python3 -c 'import tomllib; \
@@ -32,24 +37,29 @@ setup:
 setup-dev:
 	@tools/setup dev
 
-# The checks of --once look from outside, with curl and ss.
 demo: setup
-	$(if $(findstring --once,$(ARGS)),@tools/need curl ss)
-	$(DEMO) $(ARGS)
+	@tools/need $$(cat $(EXAMPLE)/needs)
+	$(RUN_DEMO) $(ARGS)
 
 check: setup-dev lint types contracts
-	.venv/bin/pytest -m "not slow and not net" -n auto --dist worksteal
-	.venv/bin/pytest -m "net and not slow" $(IN_TWO)
+	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal
+	.venv/bin/pytest -m "net and not slow and not campaign" $(IN_TWO)
 
 # More examples of each property than at the desk, and the same ones on each run.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
 	@$(MAKE) --no-print-directory setup-dev lint types contracts
-	.venv/bin/pytest -m "not net" -n auto --dist worksteal
-	.venv/bin/pytest -m net $(IN_TWO)
+	.venv/bin/pytest -m "not net and not campaign" -n auto --dist worksteal
+	.venv/bin/pytest -m "net and not campaign" $(IN_TWO)
 	@if tools/need curl ss; then $(MAKE) --no-print-directory demo ARGS=--once; \
 	else echo "make test: left out: make demo ARGS=--once"; fi
+
+# What takes long, or needs root and real parts; what is missing here is skipped with its reason.
+campaign: setup-dev
+	@tools/need --install $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
+	.venv/bin/pytest -m "campaign and not net" -n auto --dist worksteal
+	.venv/bin/pytest -m "campaign and net"
 
 lint:
 	.venv/bin/ruff check .

@@ -38,7 +38,7 @@ def test_there_are_mutants() -> None:
     assert len(PATCHES) >= 10
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(FIND_WITHIN_S + 10)
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
 def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
