@@ -32,13 +32,15 @@ def test_only_what_a_module_on_the_node_is_to_have_is_told(tmp_path: Path) -> No
                 if name != "lost":
                     table.apply(SetDesired(entity, "settings", settings, "site"), 10)
 
-            assert await one.agent.find(parse_reference("mine")) == "hunter2"
+            assert await one.agent.find("service", parse_reference("mine")) == "hunter2"
+            kept.allow("mine", ["labnode", "service@n02"])
             for name, why in (
+                ("mine", "secret mine: module:service@n01 may not name it"),
                 ("other", "no module on n01 is to have the secret other"),
                 ("lost", "secret lost: No such file or directory"),
             ):
                 with pytest.raises(HapteraError, match=why):
-                    await one.agent.find(parse_reference(name))
+                    await one.agent.find("service", parse_reference(name))
 
     asyncio.run(story())
 

@@ -29,6 +29,7 @@ from haptera.cli.checking import CheckForm
 from haptera.cli.explaining import ChainForm
 from haptera.cli.importing import Imported
 from haptera.cli.lint_forms import LintForm
+from haptera.cli.secret import SecretView
 from haptera.cli.site import Checked
 from haptera.cli.watch import NotThere
 from haptera.kinds.brought import Brought
@@ -67,7 +68,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "retry": (list[str],),
     "history": (Page, tuple[Page, list[Happened]], Audit),
     "revert": (Applied,),
-    "secret list": (list[str],),
+    "secret list": (list[SecretView],),
     "token certify": (TokenView,),
     "token list": (list[TokenView],),
     "token make": (TokenMade,),

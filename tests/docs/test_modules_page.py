@@ -51,7 +51,7 @@ def test_the_secrets_of_the_page_are_named_as_it_says() -> None:
     (outlet,) = (one.desired["settings"] for one in site.entities)
     found = [str(one) for one in references(json.loads(str(outlet)))]
 
-    assert found == ["file:/etc/strip.key", "strip"]
+    assert found == ["file:/etc/haptera/secrets/strip.key", "strip"]
     assert f"{SECRET_BYTES_MAX:,} bytes at most" in PAGE
 
 

@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from haptera.model.effects import Start, Stop
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited
 from haptera.model.secrets import Keeper, parse_reference
@@ -25,8 +26,11 @@ class Processes:
         self.done.append(stop)
 
 
-def found(kept, text):
-    return asyncio.run(kept.find(parse_reference(text)))
+BMC = EntityId("module", "bmc", None)
+
+
+def found(kept, text, user=BMC):
+    return asyncio.run(kept.find(user, parse_reference(text)))
 
 
 def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_path):
@@ -57,6 +61,7 @@ def test_what_cannot_be_kept_is_told(tmp_path):
 
 def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch):
     monkeypatch.setenv("BMC_KEY", "from the environment")
+    monkeypatch.setenv("HAPTERA_SECRET_FILES", str(tmp_path))
     (tmp_path / "key").write_text("from a file\n")
     (tmp_path / "key").chmod(0o600)
     kept = Kept(tmp_path)
@@ -73,6 +78,51 @@ def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch
         with pytest.raises(HapteraError, match=what) as raised:
             found(kept, text)
         assert "from a file" not in str(raised.value)
+
+
+def test_a_file_elsewhere_is_not_read_whoever_names_it(tmp_path, monkeypatch):
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (tmp_path / "ca.key").write_text("hunter2")
+    (tmp_path / "ca.key").chmod(0o600)
+    (folder / "link").symlink_to(tmp_path / "ca.key")
+    kept = Kept(tmp_path)
+    for variable in (None, str(folder)):
+        if variable is not None:
+            monkeypatch.setenv("HAPTERA_SECRET_FILES", variable)
+        for path in (tmp_path / "ca.key", folder / ".." / "ca.key", folder / "link"):
+            with pytest.raises(HapteraError, match="it is not below /") as refused:
+                found(kept, f"file:{path}")
+            assert "hunter2" not in str(refused.value)
+
+
+def test_only_the_modules_that_may_name_a_secret_have_it(tmp_path):
+    kept = Kept(tmp_path)
+    kept.put("key", b"hunter2")
+    assert (kept.users("key"), found(kept, "key")) == (None, "hunter2")
+
+    kept.allow("key", ["bmc", "module:service@rack1n*"])
+    assert kept.users("key") == ["module:bmc", "module:service@rack1n*"]
+    for name, node, may in (
+        ("bmc", None, True),
+        ("service", "rack1n4", True),
+        ("service", "rack2n4", False),
+        ("labnode", None, False),
+    ):
+        user = EntityId("module", name, node)
+        if may:
+            assert found(kept, "key", user) == "hunter2"
+        else:
+            with pytest.raises(HapteraError, match=f"secret key: {user} may not name it"):
+                found(kept, "key", user)
+
+    kept.put("key", b"hunter3")
+    assert kept.users("key") == ["module:bmc", "module:service@rack1n*"]
+    for text in ("power=off", "", "a b"):
+        with pytest.raises(HapteraError):
+            kept.allow("key", [text])
+    kept.remove("key")
+    assert kept.users("key") is None
 
 
 def starting(find, *orders):
@@ -96,7 +146,7 @@ def starting(find, *orders):
 NAMED = '{"user":"eve","keys":[{"secret":"bmc"},{"secret":"env:K"}]}'
 
 
-async def secret(reference):
+async def secret(_module, reference):
     await asyncio.sleep(0)
     return f"the {reference}"
 
@@ -112,7 +162,7 @@ def test_a_module_is_started_with_the_values_of_what_its_settings_name():
 
 
 def test_a_secret_that_cannot_be_had_is_why_a_module_was_not_started():
-    async def lost(reference):
+    async def lost(_module, reference):
         if reference.keeper is Keeper.ENVIRONMENT:
             raise HapteraError(f"secret {reference}: it is not set for the daemon")
         return "known"

@@ -161,7 +161,7 @@ class EntityRoutes:
 
     async def _patch(self, request: Request, caller: Caller, patch: EntityPatch) -> Response:
         by = author(request, caller)
-        patcher = Patcher(self.backend, by.who, claim_of(request))
+        patcher = Patcher(self.backend, by.who, claim_of(request), caller.within)
         patch = msgspec.structs.replace(patch, if_match=request.headers.get("if-match"))
 
         async def make() -> tuple[Change, ...]:

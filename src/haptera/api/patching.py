@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from haptera.api.backend import Backend
+from haptera.api.limits import check_reach
 from haptera.api.problems import ProblemError
 from haptera.api.shapes import EntityPatch
 from haptera.core.owned import Claim, declare, desire
@@ -31,6 +32,8 @@ class Patcher:
             HapteraError: it is for another version, or cannot be; nothing of it counts.
         """
         held = self._held(patch.entity)
+        if self.within is not None:
+            check_reach(self.within, held, patch, self.claim)
         tag = tag_of(self.backend, held.revision)
         if not _matches(patch.if_match, tag):
             raise ProblemError(

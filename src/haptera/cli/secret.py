@@ -4,11 +4,20 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 
-from haptera.cli.printing import names_option, print_names
+from haptera.cli.printing import Format, names_option, print_names, print_table
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept
+
+
+class SecretView(msgspec.Struct, frozen=True):
+    """A secret's name, and which modules may name it; None: all."""
+
+    name: str
+    users: list[str] | None
+
 
 _dir_option = click.option(
     "--dir",
@@ -50,15 +59,41 @@ def put(name: str, directory: Path) -> None:
 @_dir_option
 @names_option
 def names(directory: Path, output: str) -> None:
-    r"""Show the names of all secrets.
+    r"""Show the names of all secrets, and which modules may name each.
 
     \b
     Examples:
       haptera secret list
       haptera secret list --dir /srv/cluster
     """
-    kept = _kept(directory).names()
-    print_names(kept, kept, output)
+    kept = _kept(directory)
+    views = [SecretView(name, kept.users(name)) for name in kept.names()]
+    if Format(output) is not Format.TABLE:
+        print_names([one.name for one in views], views, output)
+    elif views:
+        rows = [(one.name, "*" if one.users is None else ", ".join(one.users)) for one in views]
+        print_table([("SECRET", "MODULES"), *rows])
+
+
+@secret.command("allow")
+@click.argument("name")
+@click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
+@_dir_option
+def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
+    r"""Let only these modules name the secret NAME; until then, all may.
+
+    A module that may not is not started with settings that name it, whoever wrote them.
+
+    \b
+    Examples:
+      haptera secret allow bmc labnode
+      haptera secret allow tls 'service@rack1n*'
+      haptera secret allow bmc '*'
+    """
+    kept = _kept(directory)
+    if check_name(name) not in kept.names():
+        raise HapteraError(f"there is no secret {name!r}", do="haptera secret list")
+    kept.allow(name, modules)
 
 
 @secret.command("remove")

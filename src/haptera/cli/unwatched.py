@@ -26,6 +26,7 @@ UNWATCHED: Final = {
     "unset": _ONCE,
     "retry": _ONCE,
     "revert": _ONCE,
+    "secret allow": "it is done once",
     "secret list": _FILES,
     "secret remove": "it is done once",
     "secret set": "it is done once",

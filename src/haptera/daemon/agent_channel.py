@@ -113,8 +113,8 @@ class AgentChannel:
         )
         return await self._asker.ask(party, request)
 
-    async def find(self, reference: Reference) -> str:
-        """The value of a secret that a module's settings name.
+    async def find(self, _module: str, reference: Reference) -> str:
+        """The value of a secret that a module's settings name; the parent knows who may.
 
         Raises:
             HapteraError: it cannot be had.

@@ -300,7 +300,7 @@ class _Parent:
             log_dir=self._logs.log_dir,
             controllers=Controllers(self._settings.controllers, self._backend),
         )
-        self._starter = Starter(self._processes, self._secrets.find, self._deliver)
+        self._starter = Starter(self._processes, self._secrets.find_at_parent, self._deliver)
 
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""

@@ -94,18 +94,20 @@ class ParentChannel:
     async def _secret(self, caller: str, name: str) -> Answer:
         """A secret, told only to a node of which a module is desired that names it."""
         wanted = Reference(Keeper.PARENT, name)
-        named = (
-            one.desired.get(module.settings.name)
+        users = [
+            one.entity
             for one in self._engine.table.stored()
             if one.entity.kind == module.kind.name and one.entity.node == caller
-        )
-        texts = (str(one.value) for one in named if one is not None)
-        if not any(wanted in references(msgspec.json.decode(text)) for text in texts):
-            return Unable(f"no module on {caller} is to have the secret {name}")
-        try:
-            return SecretTold(await self._secrets.find(wanted))
-        except HapteraError as error:
-            return Unable(str(error))
+            if (held := one.desired.get(module.settings.name)) is not None
+            if wanted in references(msgspec.json.decode(str(held.value)))
+        ]
+        refused = f"no module on {caller} is to have the secret {name}"
+        for user in users:
+            try:
+                return SecretTold(await self._secrets.find(user, wanted))
+            except HapteraError as error:
+                refused = str(error)
+        return Unable(refused)
 
     def _renewed(self, caller: str, csr: bytes) -> Answer:
         request = parse_request(csr)

@@ -32,19 +32,19 @@ power = Variable(
 agent = Variable("node", "agent", Agent, {Agent.UNKNOWN: 0, Agent.UP: 1})
 busy = Variable("node", "busy", Busy, {Busy.UNKNOWN: 0, Busy.FREE: 1, Busy.BUSY: 2})
 
-platform = Attribute("node", "platform")
-rack = Attribute("node", "rack")
-address = Attribute("node", "address")
-bmc = Attribute("node", "bmc", size_bytes_max=128)
+platform = Attribute("node", "platform", wide=True)
+rack = Attribute("node", "rack", wide=True)
+address = Attribute("node", "address", wide=True)
+bmc = Attribute("node", "bmc", size_bytes_max=128, wide=True)
 # The groups that it is in, `gpu, login`: @gpu in a selector.
-groups = Attribute("node", "groups", size_bytes_max=256)
+groups = Attribute("node", "groups", size_bytes_max=256, wide=True)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
-fault_group = Attribute("node", "fault_group")
+fault_group = Attribute("node", "fault_group", wide=True)
 # `recover`: once its agent is down for good, the node may be disturbed without its permit.
-if_lost = Attribute("node", "if_lost", size_bytes_max=16)
+if_lost = Attribute("node", "if_lost", size_bytes_max=16, wide=True)
 
 # `none` says that nothing on this node is ever busy, so that it needs no gate.
-jobs = Attribute("node", "jobs", size_bytes_max=16)
+jobs = Attribute("node", "jobs", size_bytes_max=16, wide=True)
 JOBS_NONE: Final = "none"
 
 kind = Kind(

@@ -62,11 +62,16 @@ class Variable(Generic[Values]):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Plain data that no part changes or looks at: constant while planning (platform, rack)."""
+    """Plain data that no part changes or looks at: constant while planning (platform, rack).
+
+    A `wide` one decides about more than its entity: where that is reached, what fails with it,
+    which rules hold for it. So a token that is limited to some entities may not change it.
+    """
 
     kind: str
     name: str
     size_bytes_max: int = 64
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,32 +3,44 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, assert_never
 
 import msgspec
 
+from haptera.kinds import module
 from haptera.model.effects import Start, Stop
-from haptera.model.entity import check_name
+from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event, Exited
 from haptera.model.secrets import Keeper, Reference, references, resolved
+from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.private import private_directory, write_durable
 from haptera.runtime.process import ModuleProcesses
 
 SECRET_BYTES_MAX: Final = 4_096
+# Where `file:` references may lead on the module's machine, and the variable that says otherwise.
+FILES_FOLDER: Final = "/etc/haptera/secrets"
+FILES_VARIABLE: Final = "HAPTERA_SECRET_FILES"
+# How many selectors may say who may name one secret.
+USERS_MAX: Final = 64
 # How long a module's start waits for what its settings name.
 FOUND_WITHIN_S: Final = 30.0
 
-Find = Callable[[Reference], Awaitable[str]]
+# The value of a secret, for a module of this name.
+Find = Callable[[str, Reference], Awaitable[str]]
 
 
 class Kept:
-    """The secrets that a parent keeps, one a file, in a folder for its owner only."""
+    """The secrets that a parent keeps, one a file, in a folder for its owner only.
+
+    A second folder has for each the selectors of who may name it; without a file there, all may.
+    """
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "secrets"
+        self._users = home / "secret-users"
 
     def names(self) -> list[str]:
         if not self._folder.is_dir():
@@ -45,6 +57,45 @@ class Kept:
         private_directory(self._folder)
         write_durable(self._folder / check_name(name), value)
 
+    def allow(self, name: str, users: Sequence[str]) -> None:
+        """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
+
+        Raises:
+            HapteraError: one of them is no selector of modules by their names.
+        """
+        if len(users) > USERS_MAX:
+            raise HapteraError(f"at most {USERS_MAX} selectors", do="use node-sets")
+        texts = [_user(text).text for text in users]
+        private_directory(self._users)
+        write_durable(self._users / check_name(name), msgspec.json.encode(texts))
+
+    def users(self, name: str) -> list[str] | None:
+        """Who may name a secret; None: all modules.
+
+        Raises:
+            HapteraError: what says so cannot be read.
+        """
+        try:
+            return msgspec.json.decode((self._users / name).read_bytes(), type=list[str])
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            what = f"secret {name}: who may name it cannot be read: {error}"
+            raise HapteraError(what, do=f"say so anew: haptera secret allow {name}") from None
+
+    def check_user(self, name: str, user: EntityId) -> None:
+        """See that an entity of a module may name a secret.
+
+        Raises:
+            HapteraError: it may not.
+        """
+        users = self.users(name)
+        if users is None or any(_user(text).could_mean(user) for text in users):
+            return
+        raise HapteraError(
+            f"secret {name}: {user} may not name it", do=f"haptera secret allow {name} MODULE"
+        )
+
     def remove(self, name: str) -> None:
         """Keep it no longer.
 
@@ -55,14 +106,20 @@ class Kept:
             (self._folder / check_name(name)).unlink()
         except FileNotFoundError:
             raise HapteraError(f"there is no secret {name!r}", do="haptera secret list") from None
+        (self._users / name).unlink(missing_ok=True)
 
-    async def find(self, reference: Reference) -> str:
-        """The value of a secret.
+    async def find_at_parent(self, name: str, reference: Reference) -> str:
+        """As `find`, for a module of this name that runs at the parent."""
+        return await self.find(EntityId(module.kind.name, name, None), reference)
+
+    async def find(self, user: EntityId, reference: Reference) -> str:
+        """The value of a secret, for an entity of a module.
 
         Raises:
             HapteraError: it cannot be had.
         """
         if reference.keeper is Keeper.PARENT:
+            self.check_user(reference.name, user)
             return _read(self._folder / reference.name, f"secret {reference}")
         return await find_here(reference)
 
@@ -75,7 +132,7 @@ async def find_here(reference: Reference) -> str:
     """
     match reference.keeper:
         case Keeper.FILE:
-            return _read(Path(reference.name), f"secret {reference}")
+            return _read(_below(Path(reference.name), reference), f"secret {reference}")
         case Keeper.ENVIRONMENT:
             value = os.environ.get(reference.name)
             if value is None:
@@ -135,7 +192,7 @@ class Starter:
     async def _start(self, start: Start, settings: Any, named: list[Reference]) -> None:
         try:
             async with asyncio.timeout(FOUND_WITHIN_S):
-                values = {one: await self._find(one) for one in named}
+                values = {one: await self._find(start.module, one) for one in named}
         except TimeoutError:
             self._fail(start, f"its secrets were not found within {FOUND_WITHIN_S:.0f} s")
         except HapteraError as error:
@@ -148,6 +205,39 @@ class Starter:
     def _fail(self, start: Start, text: str) -> None:
         self._waiting.pop((start.module, start.process), None)
         self._deliver([Exited(start.module, f"was not started: {text}", start.process)])
+
+
+def _user(text: str) -> Selector:
+    """Which modules may name a secret.
+
+    Raises:
+        HapteraError: it is no selector, or goes by what changes.
+    """
+    selector = parse_selector(f"{module.kind.name}:{text.removeprefix(f'{module.kind.name}:')}")
+    if not selector.by_name:
+        what = f"{text!r} goes by state, which changes"
+        raise HapteraError(what, do="name modules: labnode, or service@rack1n*")
+    return selector
+
+
+def _below(path: Path, reference: Reference) -> Path:
+    """The file that is meant, links followed, if it is in the folder of secrets.
+
+    Raises:
+        HapteraError: it is elsewhere.
+    """
+    folder = os.environ.get(FILES_VARIABLE, FILES_FOLDER)
+    try:
+        found = path.resolve()
+        inside = found.is_relative_to(Path(folder).resolve())
+    except (OSError, RuntimeError) as error:
+        raise HapteraError(f"secret {reference}: {error}") from None
+    if not inside:
+        raise HapteraError(
+            f"secret {reference}: it is not below {folder}",
+            do=f"move it there, or start the daemon with another folder as {FILES_VARIABLE}",
+        )
+    return found
 
 
 def _read(path: Path, what: str) -> str:

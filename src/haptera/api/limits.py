@@ -1,0 +1,56 @@
+"""What a token that is limited to some entities may not do to these: what reaches beyond them."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from haptera.api.problems import ProblemError
+from haptera.api.shapes import EntityPatch
+from haptera.core.owned import Claim
+from haptera.kinds import KINDS, module
+from haptera.model.changes import StoredEntity
+from haptera.model.errors import HapteraError
+from haptera.model.secrets import Reference, references
+from haptera.model.selector import Selector
+
+_MODULE: Final = module.kind.name
+
+
+def check_reach(within: Selector, held: StoredEntity, patch: EntityPatch, claim: Claim) -> None:
+    """Refuse a patch of an entity within the limit that reaches beyond it.
+
+    Raises:
+        ProblemError: it does; what of it is told.
+    """
+    for what in _beyond(held, patch, claim):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            f"the token is limited to {within}, and {what}",
+            where=patch.entity,
+            do="use a token that is not limited so",
+        )
+
+
+def _beyond(held: StoredEntity, patch: EntityPatch, claim: Claim) -> Iterator[str]:
+    kind = KINDS[held.entity.kind]
+    if claim is Claim.TAKE:
+        yield "may not take what belongs to another owner"
+    for name, text in sorted(patch.attributes.items()):
+        attribute = kind.attribute(name)
+        if attribute is not None and attribute.wide and held.attributes.get(name) != text:
+            yield f"{name} decides about more than {held.entity}"
+    if held.entity.kind == _MODULE:
+        before = held.desired.get(module.settings.name)
+        after = _named(patch.desired.get(module.settings.name))
+        for one in sorted(after - _named(None if before is None else before.value), key=str):
+            yield f"may not name the secret {one}, which is not named there yet"
+
+
+def _named(settings: object) -> set[Reference]:
+    """The secrets that settings name; what is wrong with them is told where they are checked."""
+    try:
+        return set(references(msgspec.json.decode(str(settings or "{}"))))
+    except (msgspec.DecodeError, HapteraError):
+        return set()

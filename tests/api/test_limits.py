@@ -1,0 +1,90 @@
+"""A token limited to one node does not reach beyond it by what it writes there."""
+
+import pytest
+
+from haptera.api.app import make_app
+from haptera.config import Sites
+from haptera.kinds import KINDS
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from tests.api.asking import ask
+from tests.api.fake_backend import FakeBackend
+
+N1 = node_id("n1")
+MODULE = EntityId("module", "service", "n1")
+NAMED = '{"key": {"secret": "mine"}}'
+WIDE = ("platform", "rack", "address", "bmc", "groups", "fault_group", "if_lost", "jobs")
+
+
+@pytest.fixture(name="cluster")
+def _cluster():
+    """Node n1 belongs to bob but for its power; with it the text of a token limited to it."""
+    backend = FakeBackend()
+    backend.write(
+        Declare(N1, {"bmc": "10.0.0.1"}, "user:bob"),
+        SetDesired(N1, "power", "on", "site"),
+        Declare(node_id("n2"), {"bmc": "10.0.0.2"}, "site"),
+        Declare(MODULE, {}, "user:bob"),
+        SetDesired(MODULE, "settings", NAMED, "user:bob"),
+    )
+    app = make_app(backend, Sites("quick"), cluster="quick")
+    body = {"name": "bob", "scope": "write", "for_s": 60, "within": "n1"}
+    return backend, app, ask(app, "POST", "/v1/tokens", token="admin-token", body=body).json["text"]
+
+
+def told(answer):
+    return answer.status, answer.json.get("what")
+
+
+def wrote(cluster, entity, part, body, query=""):
+    """What the limited token is answered, by both ways to write; nothing may have been written."""
+    backend, app, token = cluster
+    before = backend.revision()
+    path = f"/v1/entities/{entity}/{part}{query}"
+    answers = [told(ask(app, "PATCH", path, token=token, body=body))]
+    many = {"patches": [{"entity": entity, part: body}]}
+    (one,) = ask(app, "POST", f"/v1/bulk{query}", token=token, body=many).json["results"]
+    answers.append((one["status"], one["problem"]["what"]))
+    assert (backend.revision(), answers[0]) == (before, answers[1])
+    return answers[0]
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_decides_about_more_than_the_node_is_not_written(cluster, name):
+    for text in ("10.0.0.2", None) if name == "bmc" else ("10.0.0.2",):
+        assert wrote(cluster, "node:n1", "attributes", {name: text}) == (
+            403,
+            f"the token is limited to n1, and {name} decides about more than node:n1",
+        )
+
+
+def test_what_stays_as_it_is_reaches_nowhere(cluster):
+    _, app, token = cluster
+    path = "/v1/entities/node:n1/attributes"
+    assert ask(app, "PATCH", path, token=token, body={"bmc": "10.0.0.1"}).status == 200
+
+
+def test_all_attributes_of_nodes_say_of_themselves_that_they_are_wide():
+    assert {one.name for one in KINDS["node"].attributes if one.wide} == set(WIDE)
+
+
+def test_nothing_is_taken_from_the_site(cluster):
+    what = "the token is limited to n1, and may not take what belongs to another owner"
+    assert wrote(cluster, "node:n1", "desired", {"power": "off"}, "?take=1") == (403, what)
+
+
+def test_a_secret_that_is_not_named_there_yet_is_not_named(cluster):
+    for name, settings in (
+        ("other", '{"key": {"secret": "other"}}'),
+        ("other", '{"key": {"secret": "mine"}, "more": [{"secret": "other"}]}'),
+        ("file:/etc/shadow", '{"key": {"secret": "file:/etc/shadow"}}'),
+    ):
+        what = f"may not name the secret {name}, which is not named there yet"
+        assert wrote(cluster, "module:service@n1", "desired", {"settings": settings}) == (
+            403,
+            f"the token is limited to n1, and {what}",
+        )
+    _, app, token = cluster
+    same = {"settings": '{"key": {"secret": "mine"}, "port": 1}'}
+    path = "/v1/entities/module:service@n1/desired"
+    assert ask(app, "PATCH", path, token=token, body=same).status == 200
