@@ -40,25 +40,25 @@ def test_a_good_site_is_counted(typed, tmp_path):
 
 def test_all_that_is_wrong_is_told_for_people_and_for_programs(typed, tmp_path):
     (tmp_path / "a.yaml").write_text("cluster: quick\nnodes: {n1: {rak: x}}\n")
-    (tmp_path / "b.toml").write_text("[desired.n2]\npower = 'on'\n")
+    (tmp_path / "b.yaml").write_text("desired:\n  n2: {power: 'on'}\n")
     told = (
         "error: a node has no attribute 'rak'\n"
         "  a.yaml:2:19\n"
         "  did you mean rack? there are address, bmc, fault_group, groups, if_lost, jobs,"
         " platform, rack\n"
         "error: no such node: n2\n"
-        "  b.toml:1:10\n"
+        "  b.yaml:2:3\n"
         "  declare it under `nodes`\n"
     )
 
-    assert typed("a.yaml", "b.toml") == (REFUSED, "", told)
-    code, output, errors = typed("a.yaml", "b.toml", "--output", "json")
+    assert typed("a.yaml", "b.yaml") == (REFUSED, "", told)
+    code, output, errors = typed("a.yaml", "b.yaml", "--output", "json")
     assert (code, errors) == (REFUSED, "")
     answer = json.loads(output)
     assert answer["cluster"] is None
     assert [(one["what"], one["where"]) for one in answer["errors"]] == [
         ("a node has no attribute 'rak'", "a.yaml:2:19"),
-        ("no such node: n2", "b.toml:1:10"),
+        ("no such node: n2", "b.yaml:2:3"),
     ]
 
 

@@ -30,9 +30,9 @@ def errors_of(read):
 
 
 def test_a_folder_is_its_site_files_in_the_order_of_their_names(tmp_path):
-    write(tmp_path, b_yaml="", a_toml="", c_yml="", d_txt="", _e_yaml="", f__g_yaml="")
+    write(tmp_path, b_yaml="", a_yml="", c_yml="", d_txt="", _e_yaml="", f__g_yaml="")
 
-    assert names(tmp_path, tmp_path) == ["a.toml", "b.yaml", "c.yml"]
+    assert names(tmp_path, tmp_path) == ["a.yml", "b.yaml", "c.yml"]
 
 
 def test_what_a_file_includes_comes_after_it_and_each_file_is_read_once(tmp_path):
@@ -40,11 +40,11 @@ def test_what_a_file_includes_comes_after_it_and_each_file_is_read_once(tmp_path
         tmp_path,
         top_yaml="include: [parts, last.yaml]",
         last_yaml="include: top.yaml",
-        parts__one_toml='include = "../other.yaml"',
-        parts__two_yaml="include: [one.toml, ../parts]",
+        parts__one_yaml="include: ../other.yaml",
+        parts__two_yaml="include: [one.yaml, ../parts]",
         other_yaml="",
     )
-    files = ["top.yaml", "parts/one.toml", "parts/../other.yaml", "parts/two.yaml", "last.yaml"]
+    files = ["top.yaml", "parts/one.yaml", "parts/../other.yaml", "parts/two.yaml", "last.yaml"]
 
     assert names(tmp_path, tmp_path / "top.yaml", tmp_path / "other.yaml") == files
 
@@ -85,8 +85,8 @@ def test_several_files_say_together_what_one_could(tmp_path):
     write(
         tmp_path,
         a_yaml="cluster: c\nnodes: {'n[1-2]': {platform: x}}\npolicies: [{for: n1, attempts: 1}]\n",
-        b_toml="[nodes.'n[1-2]']\nrack = 'r{1}'\n[services.web]\nport = 80\n"
-        "[[policies]]\nfor = 'n2'\nattempts = 2\n",
+        b_yaml="nodes: {'n[1-2]': {rack: 'r{1}'}}\nservices: {web: {port: 80}}\n"
+        "policies: [{for: n2, attempts: 2}]\n",
         c_yaml="desired: {web@n2: {run: running}}\nbudgets:\n",
     )
     site = parse_site(gather([tmp_path]), {})
@@ -144,3 +144,10 @@ def test_a_file_that_was_sent_without_what_it_includes_is_refused():
         ("a.yaml:2:10", "b.yaml was not sent along")
     ]
     assert parse_site([SiteFile("a.yaml", files[0].text, included=True)], {}).cluster == "c"
+
+
+def test_toml_is_refused_by_its_name(tmp_path):
+    write(tmp_path, a_toml="cluster = 'c'")
+    file = tmp_path / "a.toml"
+
+    assert errors_of(lambda: parse_site(gather([file]), {})) == [(str(file), "TOML is not read")]

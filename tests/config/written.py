@@ -1,4 +1,4 @@
-"""Whole sites as people could write them: as plain data, as YAML, as TOML."""
+"""Whole sites as people could write them: as plain data, as YAML, as JSON."""
 
 import json
 
@@ -100,23 +100,3 @@ def as_yaml(site, name="site.yaml"):
 
 def as_json(site, name="site.yaml"):
     return SiteFile(name, json.dumps(site))
-
-
-def as_toml(site, name="site.toml"):
-    return SiteFile(name, "".join(f"{pair}\n" for pair in _pairs(site)))
-
-
-def _pairs(table):
-    return [f"{json.dumps(key)} = {_inline(one)}" for key, one in table.items()]
-
-
-def _inline(value):
-    match value:
-        case bool():
-            return str(value).lower()
-        case dict():
-            return f"{{{', '.join(_pairs(value))}}}"
-        case list():
-            return f"[{', '.join(map(_inline, value))}]"
-        case _:
-            return json.dumps(value)

@@ -66,7 +66,7 @@ class StatusView(msgspec.Struct, frozen=True):
 
 
 class SiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One file of a site: `name` is what errors call it; ending in .toml, it says that it is TOML.
+    """One file of a site; `name` is what errors call it.
 
     `included` says that what it includes is sent along.
     """

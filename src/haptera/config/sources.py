@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from haptera.api.shapes import SiteFile
-from haptera.config.toml_tree import read_toml
 from haptera.config.tree import Branch, Errors, Leaf, Series, Tree, leaf
 from haptera.config.yaml_tree import read_yaml
 from haptera.model.errors import HapteraError, InputError
@@ -15,7 +14,7 @@ from haptera.model.errors import HapteraError, InputError
 # Of all files of a site together.
 SITE_BYTES_MAX: Final = 4_194_304
 FILES_MAX: Final = 256
-SUFFIXES: Final = (".yaml", ".yml", ".toml")
+SUFFIXES: Final = (".yaml", ".yml")
 STANDARD_INPUT: Final = "standard input"
 INCLUDE: Final = "include"
 
@@ -75,10 +74,10 @@ def from_standard_input() -> SiteFile:
 
 
 def read_tree(source: SiteFile, errors: Errors) -> Tree:
-    """The tree of a file, which is TOML where its name ends so, and else YAML.
+    """The tree of a file.
 
     Raises:
-        HapteraError: the text is neither.
+        HapteraError: the text is no YAML, or cannot be.
     """
     if (unfit := _UNFIT.search(source.text)) is not None:
         line = source.text.count("\n", 0, unfit.start()) + 1
@@ -89,7 +88,7 @@ def read_tree(source: SiteFile, errors: Errors) -> Tree:
             do="take it out",
         )
     if source.name.endswith(".toml"):
-        return read_toml(source.text, source.name)
+        raise HapteraError("TOML is not read", where=source.name, do="write it as YAML")
     return read_yaml(source.text, source.name, errors)
 
 
