@@ -26,10 +26,10 @@ from starlette.applications import Starlette
 
 from haptera.api.app import make_app
 from haptera.api.server import Server, listen
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.site import Sites
 from tests.api.real_backend import real_backend
 
 ROUNDS = 200

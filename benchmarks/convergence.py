@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.api.shapes import SiteBody, SiteFile
-from haptera.cli.lab import AGENT, HELLO_MS, PARENT
+from haptera.cli.commands.lab import AGENT, HELLO_MS, PARENT
 from haptera.client import Client, calls, find
-from haptera.config.site import Site, parse_site
 from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster, parse_bmc
 from haptera.lab.settings import lab_nodes
 from haptera.lab.supervisor import open_lab
 from haptera.lab.tree import descendants
+from haptera.rest.schemas import SiteBody, SiteFile
 from haptera.runtime import clock
+from haptera.site.model.site import Site, parse_site
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 QUICKSTART: Final = ROOT / "examples" / "quickstart"

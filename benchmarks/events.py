@@ -16,11 +16,11 @@ from collections.abc import Callable
 from random import Random
 from time import process_time_ns
 
-from haptera.core.bus import Bus, Listener
+from haptera.core.views.bus import Bus, Listener
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
-from haptera.model.selector import parse_selector
-from haptera.model.wanted import Types, Wanted
+from haptera.selectors.selector import parse_selector
+from haptera.selectors.subscription import Types, Wanted
 
 ROUNDS = 20
 ROUNDS_WARM = 3

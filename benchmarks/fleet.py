@@ -15,15 +15,15 @@ from random import Random
 from time import process_time_ns
 
 from benchmarks.planning import Case, independent, row, services
-from haptera.core.allowance import Allowance
-from haptera.core.factors import factors_of
-from haptera.core.fleet.columns import Columns
-from haptera.core.knowledge import Domain, compile_class
-from haptera.core.planner import next_part, plan
-from haptera.core.rows.states import States
-from haptera.core.scope import Memory
-from haptera.core.search import Route, search
-from haptera.core.word import Move
+from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.domain import Domain, compile_class
+from haptera.planner.domain.task import Memory
+from haptera.planner.fleet.columns import Columns
+from haptera.planner.fleet.states import States
+from haptera.planner.planner import next_part, plan
+from haptera.planner.search.a_star import Route, search
+from haptera.planner.search.factors import factors_of
+from haptera.planner.search.search_budget import Allowance
 
 ROUNDS = 5
 # States that one round asks for the first part from, and that are searched from.

@@ -25,7 +25,7 @@ import msgspec
 from haptera.kinds import KINDS
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Mark, Message
-from haptera.runtime.udp import Udp
+from haptera.runtime.network.udp import Udp
 from haptera.wire.seal import Agreement, Role, Session
 from haptera.wire.updates import Codec
 

@@ -22,8 +22,8 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Event, Exited, Ready
 from haptera.modules import load
 from haptera.runtime import clock
-from haptera.runtime.forking import LoopZygote, exec_zygote
-from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from haptera.wire.ipc import encode_frame
 
 ROUNDS = 200
@@ -33,7 +33,7 @@ NS_PER_MS = 1_000_000
 READY = Ready("service", 1, "1", load("service").manifest())
 SERVE = (
     "import sys\n"
-    "from haptera.runtime.fork_targets import module_process\n"
+    "from haptera.runtime.processes.fork_targets import module_process\n"
     "arguments = {'name': 'service', 'place': sys.argv[2], 'folder': None,"
     " 'memory_bytes_max': 1 << 32}\n"
     "module_process(arguments, [int(sys.argv[1])])\n"

@@ -31,21 +31,21 @@ from benchmarks.planning import (
     row,
     services,
 )
-from haptera.core.allowance import Allowance
-from haptera.core.catalog import Catalog
-from haptera.core.factors import PLAIN, Factor, Method, factors_of
-from haptera.core.fleet.thorough import thorough
-from haptera.core.knowledge import Domain, compile_class
-from haptera.core.planner import plan
-from haptera.core.rows.row import Row
-from haptera.core.scope import Memory
-from haptera.core.tables import NextMoves
-from haptera.core.word import strip
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.row import Row
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain
 from haptera.model.entity import node_id
 from haptera.modules import load
-from tests.core.explicit_graph import ExplicitGraph
+from haptera.planner.domain.bitstate import strip
+from haptera.planner.domain.domain import Domain, compile_class
+from haptera.planner.domain.task import Memory
+from haptera.planner.fleet.thorough import thorough
+from haptera.planner.planner import plan
+from haptera.planner.search.factors import PLAIN, Factor, Method, factors_of
+from haptera.planner.search.policy_cache import NextMoves
+from haptera.planner.search.search_budget import Allowance
+from tests.planner.explicit_graph import ExplicitGraph
 
 ROUNDS = 3
 BUDGET = 200_000

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from haptera.core.knowledge import Domain
-from haptera.core.problem import Problem
-from haptera.core.problem_json import Question, problem_from_json
 from haptera.model.parts import Condition, Look, Step
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.problem import Problem
+from haptera.planner.explain.problem_json import Question, problem_from_json
 
 VALUES = ("a", "b")
 ENTANGLED_VALUES = ("a", "b", "c")

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from time import process_time_ns
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Show

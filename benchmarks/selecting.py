@@ -14,15 +14,15 @@ from collections.abc import Callable
 from time import process_time_ns
 from typing import NamedTuple
 
-from haptera.core.query import view
-from haptera.core.rows.table import Table
-from haptera.core.selecting import meant
+from haptera.core.state.selecting import meant
+from haptera.core.state.table import Table
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
-from haptera.model.nodeset import expand, fold, parse_nodeset
-from haptera.model.selector import parse_selector
+from haptera.selectors.nodeset import expand, fold, parse_nodeset
+from haptera.selectors.selector import parse_selector
 
 try:
     from ClusterShell.NodeSet import NodeSet as ShellSet

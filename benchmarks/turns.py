@@ -22,13 +22,14 @@ from functools import partial
 from random import Random
 from time import process_time
 
-from haptera.core import catalog, checks, taking
+from haptera.core.desired import proposal_validation as checks
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.problem import Problem
-from haptera.core.query import explained
-from haptera.core.side import Side
-from haptera.core.taking import take
+from haptera.core.modules import catalog
+from haptera.core.state import intake as taking
+from haptera.core.state.intake import take
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
+from haptera.core.views.query import explained
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Write
@@ -45,10 +46,11 @@ from haptera.model.events import (
 )
 from haptera.model.parts import Condition, Context, Look, Manifest, Step
 from haptera.model.schema import Attribute
+from haptera.planner.domain.problem import Problem
 from haptera.runtime.garbage import old_objects_frozen
-from tests.core.shapes import drawn, entangled, in_chain, independent, joint, problem, services
-from tests.core.tangle import at_parent, kind_of
 from tests.core.test_engine import ATTRIBUTES, BMC
+from tests.planner.shapes import drawn, entangled, in_chain, independent, joint, problem, services
+from tests.planner.tangle import at_parent, kind_of
 
 ENTITIES = 50
 NODES = 10_000

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from haptera.core.bus import Bus
 from haptera.core.figures import Figures
-from haptera.core.standing import alike
+from haptera.core.views.bus import Bus
+from haptera.core.views.standing import alike
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -26,10 +26,9 @@ from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
-from haptera.model.nodeset import fold
 from haptera.model.past import Changed, Deed, Page
 from haptera.model.plan import Plan, PlanGroup, digest_of
-from haptera.model.scope import Scope
+from haptera.model.token_scope import Scope
 from haptera.model.views import (
     BrakeView,
     Condition,
@@ -39,9 +38,10 @@ from haptera.model.views import (
     Summary,
     detail_of,
 )
-from haptera.runtime import keyed
-from haptera.runtime.schema_sql import KEYED
-from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.store import keyed
+from haptera.runtime.store.schema_sql import KEYED
+from haptera.selectors.nodeset import fold
 from tests.model.view_subject import ViewSubject
 
 TOKENS = {

@@ -5,7 +5,7 @@ import contextlib
 from pathlib import Path
 
 from haptera.core.engine import Engine
-from haptera.core.side import Side
+from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import catalog_of, codec_of
@@ -14,8 +14,8 @@ from haptera.model.effects import Publish, Reply, Show, Write
 from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
-from haptera.runtime.pki import open_authority
-from haptera.runtime.store import STATE_FILE, Store
+from haptera.runtime.identity.pki import open_authority
+from haptera.runtime.store.store import STATE_FILE, Store
 
 AUTHOR = Author("site")
 

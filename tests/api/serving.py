@@ -7,7 +7,7 @@ import threading
 from haptera.api.app import make_app
 from haptera.api.callers import ENTRY
 from haptera.api.server import Server, listen, listen_unix
-from haptera.config import Sites
+from haptera.site import Sites
 from tests.api.fake_backend import FakeBackend
 
 WITHIN_S = 20

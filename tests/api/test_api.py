@@ -12,14 +12,14 @@ from haptera.api.app import endpoints, make_app
 from haptera.api.callers import Entry
 from haptera.api.endpoint import check_scopes
 from haptera.api.stream import StreamRoute
-from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
-from haptera.model.scope import Scope
-from haptera.runtime.peers import UnixPeer
-from haptera.runtime.pki import make_request, new_key
+from haptera.model.token_scope import Scope
+from haptera.runtime.identity.pki import make_request, new_key
+from haptera.runtime.network.peers import UnixPeer
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import TOKENS, FakeBackend
 from tests.cli.drawing.examples import EXAMPLES

@@ -11,10 +11,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from haptera.api.app import make_app
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.site import Sites
 from tests.api.asking import asked
 from tests.api.real_backend import real_backend
 

@@ -1,9 +1,9 @@
 """Freezes over REST: what is frozen and thawed, whose it is, and what is refused."""
 
 from haptera.api.app import make_app
-from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

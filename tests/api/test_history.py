@@ -6,10 +6,10 @@ import msgspec
 
 from haptera.api.app import make_app
 from haptera.api.history import CLOCKS_APART_S_MAX
-from haptera.config import Sites
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

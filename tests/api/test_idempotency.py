@@ -6,11 +6,11 @@ import pytest
 
 from haptera.api.app import endpoints, make_app
 from haptera.api.stream import StreamRoute
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.runtime.keyed import ANSWER_BYTES_MAX
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.store.keyed import ANSWER_BYTES_MAX
+from haptera.site import Sites
 from tests.api.asking import Answer, ask, asked
 from tests.api.fake_backend import FakeBackend
 

@@ -3,10 +3,10 @@
 import pytest
 
 from haptera.api.app import make_app
-from haptera.config import Sites
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

@@ -8,10 +8,10 @@ import pytest
 
 from haptera.api.app import make_app
 from haptera.api.lines import LINES, LINES_AT_ONCE, Lines, document
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.past import Happened, PastView, Sort
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

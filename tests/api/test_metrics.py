@@ -8,9 +8,9 @@ import pytest
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.config import Sites
 from haptera.core.figures import Figures, ModuleFigures
 from haptera.core.sync.peers import Tier
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

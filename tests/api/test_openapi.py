@@ -5,7 +5,7 @@ import json
 import pytest
 
 from haptera.api.app import make_app
-from haptera.config import Sites
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.lab.rig import ROOT

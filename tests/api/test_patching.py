@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from haptera.api.app import make_app
 from haptera.api.bulk import ERRORS_MAX
-from haptera.config import Sites
 from haptera.model.changes import Cause, Declare, Desired, SetDesired
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, node_id
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

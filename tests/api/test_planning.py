@@ -3,10 +3,10 @@
 import pytest
 
 from haptera.api.app import make_app
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.runtime.writing import refused
+from haptera.runtime.store.optimistic_write import refused
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

@@ -1,9 +1,9 @@
 """Site files over HTTP: whose values they change, how they differ, what is in force as one."""
 
 from haptera.api.app import make_app
-from haptera.config import Sites
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import node_id
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

@@ -12,14 +12,14 @@ import pytest
 from haptera.api.app import make_app
 from haptera.api.server import Server, listen
 from haptera.api.stream import ENTITIES_PER_EVENT, StreamRoute
-from haptera.config import Sites
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
-from haptera.model.scope import Scope
+from haptera.model.token_scope import Scope
 from haptera.model.views import Condition
-from haptera.model.wanted import Cursor, Wanted, parse_cursor
-from haptera.runtime.tokens import Bearer
+from haptera.runtime.identity.tokens import Bearer
+from haptera.selectors.subscription import Cursor, Wanted, parse_cursor
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 from tests.api.serving import WITHIN_S, serving

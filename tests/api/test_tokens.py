@@ -4,11 +4,11 @@ import pytest
 
 from haptera.api.app import endpoints, make_app
 from haptera.api.stream import StreamRoute
-from haptera.config import Sites
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
-from haptera.runtime.pki import make_request, new_key
+from haptera.runtime.identity.pki import make_request, new_key
+from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 

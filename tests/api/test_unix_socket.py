@@ -14,12 +14,12 @@ import pytest
 
 from haptera.api.callers import Entry
 from haptera.api.server import listen_unix
-from haptera.api.unix_path import PATH_BYTES_MAX
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
-from haptera.runtime.peers import PeerRules, UnixPeer, unix_peer, user_name
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.rest.unix_path import PATH_BYTES_MAX
+from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.runtime.network.peers import PeerRules, UnixPeer, unix_peer, user_name
 from tests.api.serving import serving
 
 NOBODY = 65_534

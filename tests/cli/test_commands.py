@@ -14,7 +14,7 @@ import pytest
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.desirable import nearest
+from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.model.views import BrakeView, Condition, LinkView, TriedView

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.cli.completion import SHELLS
+from haptera.cli.commands.completion import SHELLS
 from haptera.cli.main import OK, run
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.cli.creating import FILES
+from haptera.cli.commands.module.new import FILES
 from haptera.cli.main import OK, REFUSED, run
 from tests.lab.rig import WAIT_S_MAX
 

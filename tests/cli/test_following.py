@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.cli.following import added
 from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.cli.output.following import added
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.scope import Scope
-from haptera.runtime.tokens import Bearer
+from haptera.model.token_scope import Scope
+from haptera.runtime.identity.tokens import Bearer
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import point_at

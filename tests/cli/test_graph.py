@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from haptera.cli.drawing.dot import dot
-from haptera.cli.drawing.svg import svg
 from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
+from haptera.cli.output.drawing.dot import dot
+from haptera.cli.output.drawing.svg import svg
 from haptera.kinds import KINDS, node
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
@@ -18,7 +18,7 @@ from tests.api.serving import serving
 from tests.cli.drawing.examples import EXAMPLES, OFF
 from tests.cli.rig import OTHER, SITE, client_of, served, told, typed
 from tests.cli.test_commands import point_at
-from tests.core.test_worked_examples import PROBLEM
+from tests.planner.test_worked_examples import PROBLEM
 
 N1 = node_id("n1")
 WRITERS = {"dot": dot, "svg": svg}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from haptera.cli.lint_forms import Located, Location
-from haptera.cli.linting import tell
+from haptera.cli.commands.lint import tell
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.core.catalog import own_manifests
-from haptera.core.lint import lint_kinds
+from haptera.cli.output.lint_forms import Located, Location
+from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
+from haptera.lint.lint import lint_kinds
 from haptera.model.finding import Finding, Level, Rule
 from haptera.modules import BUNDLED, load
 from tests.docs.answer_schemas import FOLDER, LINT

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from haptera.cli.cells import Board, Cell
-from haptera.cli.live import show
-from haptera.cli.words import printable
+from haptera.cli.output.cells import Board, Cell
+from haptera.cli.output.live import show
+from haptera.cli.output.words import printable
 from haptera.client import Access
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.cli.many import AT_ONCE, ask_all
+from haptera.cli.input.many import AT_ONCE, ask_all
 from haptera.client import Access, RefusedError, calls
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id

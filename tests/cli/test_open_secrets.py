@@ -6,10 +6,10 @@ from http import HTTPStatus
 
 import pytest
 
-from haptera.api.shapes import EntityPatch
 from haptera.cli.main import OK, REFUSED
 from haptera.client import Client, RefusedError, calls, find
 from haptera.model.secrets import SECRET_DO
+from haptera.rest.schemas import EntityPatch
 from tests.cli.rig import client_of, command, environment, served, told
 from tests.cli.rig import typed as type_in
 from tests.lab.rig import WAIT_S_MAX

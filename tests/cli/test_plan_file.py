@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.api.shapes import SiteBody, SiteFile
-from haptera.cli.plan_file import PlanFile, parse_plan, read_plan, save_plan
+from haptera.cli.input.plan_file import PlanFile, parse_plan, read_plan, save_plan
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import SiteBody, SiteFile
 from tests.core.test_preview import cluster, previewed
 
 SITE = SiteBody([SiteFile("site.yaml", "cluster: a\n")], {"python": "/usr/bin/python3"})

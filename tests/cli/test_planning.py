@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from haptera.api.shapes import Applied
-from haptera.cli.planning import group_lines, print_plan
+from haptera.cli.output.plans import group_lines, print_plan
 from haptera.model.changes import SetDesired
+from haptera.rest.schemas import Applied
 from tests.core.test_preview import LAB, frozen, lab_node, previewed
 
 OFF = SetDesired(LAB, "power", "off", "site")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE
-from haptera.cli.planning import print_sum
+from haptera.cli.output.plans import print_sum
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.plan import Plan, Rewrite

@@ -7,12 +7,12 @@ import subprocess
 
 import pytest
 
+from haptera.cli.commands.plan_problems import problems
+from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX
 from haptera.cli.main import USAGE, run
-from haptera.cli.problems import problems
-from haptera.core.problem_line import PROBLEM_BYTES_MAX
 from tests.cli.rig import command, environment, told, typed
-from tests.core.test_problem_line import lights, line
-from tests.core.test_worked_examples import PROBLEM
+from tests.planner.test_problem_line import lights, line
+from tests.planner.test_worked_examples import PROBLEM
 
 CHAIN = line()
 NONE = line(steps=[], observed={"power": "on", "agent": "down"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.main import NOTHING_DESIRED
-from haptera.runtime.schema_sql import VERSION
+from haptera.runtime.store.schema_sql import VERSION
 from tests.cli.rig import (
     DESIRED,
     OTHER,

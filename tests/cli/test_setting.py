@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from haptera.api.shapes import PATCHES_MAX
+from haptera.cli.commands.set import check_writable
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.setting import check_writable
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import PATCHES_MAX
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.cli.unwatched import UNWATCHED
+from haptera.cli.output.unwatched import UNWATCHED
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition

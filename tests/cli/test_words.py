@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.cli.words import details, sentence
+from haptera.cli.output.words import details, sentence
 from haptera.model.views import Condition, DoingView, EntityView, ObservedView, ReadingView
 
 OFF = ReadingView("power", "off", "labnode.look_power", 2_000)

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from haptera.api.app import endpoints
-from haptera.api.shapes import CertificateBody, EntityPatch, SiteBody, SiteFile
 from haptera.api.stream import StreamRoute
 from haptera.client import calls
-from haptera.config import Sites
 from haptera.model.news import News
-from haptera.model.scope import Scope
-from haptera.runtime.pki import make_request, new_key
+from haptera.model.token_scope import Scope
+from haptera.rest.schemas import CertificateBody, EntityPatch, SiteBody, SiteFile
+from haptera.runtime.identity.pki import make_request, new_key
+from haptera.site import Sites
 from tests.api.fake_backend import FakeBackend
 
 REQUEST = make_request(new_key()).decode()

@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from haptera.api.shapes import Event
-from haptera.api.unix_path import PATH_BYTES_MAX
 from haptera.client import (
     Access,
     AsyncClient,
@@ -20,6 +18,8 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.views import Condition
+from haptera.rest.schemas import Event
+from haptera.rest.unix_path import PATH_BYTES_MAX
 from tests.api.serving import serving
 
 N1, N2 = node_id("n1"), node_id("n2")

@@ -6,13 +6,13 @@ Never is time measured here: what is counted is so on any machine.
 from collections import deque
 from collections.abc import Iterable
 
-from haptera.core.backlog import PLANNED
-from haptera.core.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.decide.backlog import PLANNED
+from haptera.core.decide.decision_loop import DECIDING
+from haptera.core.desired.proposals import TAKEN_OVER_MAX
 from haptera.core.engine import Engine
-from haptera.core.limits import WOKEN_MAX, S
-from haptera.core.proposals import TAKEN_OVER_MAX
-from haptera.core.rounds import DECIDING
-from haptera.core.taking import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
+from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
+from haptera.core.state.limits import WOKEN_MAX, S
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Publish, Reply, Work, Write

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import BACKOFF_NS, MS, S
-from haptera.core.query import detail, view
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import BACKOFF_NS, MS, S
+from haptera.core.views.query import detail, view
 from haptera.kinds import KINDS
 from haptera.model.changes import CloseIntent, Declare, OpenIntent, SetDesired, Undeclare
 from haptera.model.effects import Call, Cancel, Reply, Work, Write

@@ -5,12 +5,12 @@ from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from haptera.core.bus import Batch, Bus, Shown, Told, told
+from haptera.core.views.bus import Batch, Bus, Shown, Told, told
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
-from haptera.model.selector import parse_selector
 from haptera.model.views import Condition, EntityView
-from haptera.model.wanted import EVERY_TYPE, Cursor, Wanted, parse_wanted
+from haptera.selectors.selector import parse_selector
+from haptera.selectors.subscription import EVERY_TYPE, Cursor, Wanted, parse_wanted
 
 N1, N2, N3 = (node_id(f"n{number}") for number in (1, 2, 3))
 WEB1 = EntityId("service", "web", "n1")

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from haptera.core.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.rounds import DECIDING
+from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.state.limits import MS, S
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity, Undeclare
 from haptera.model.effects import Call, Cancel, Effect, Start, Work, Write

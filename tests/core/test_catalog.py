@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from haptera.core.catalog import MOVES_MAX, Catalog
-from haptera.core.rows.row import Row
+from haptera.core.modules.catalog import MOVES_MAX, Catalog
+from haptera.core.state.row import Row
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError

@@ -1,7 +1,7 @@
 """What happened to entities, told from how they were to how they are."""
 
-from haptera.core.chronicle import Chronicle
-from haptera.core.limits import S
+from haptera.core.state.limits import S
+from haptera.core.views.chronicle import Chronicle
 from haptera.model.changes import Undeclare
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Ended, Proposed, Ready, Written

@@ -1,9 +1,9 @@
 """The engine: events in, all its effects out."""
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import (
     Cause,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import BACKOFF_NS, MS, S
-from haptera.core.rows.row import Row
-from haptera.core.rows.table import Table
-from haptera.core.rules import ASKED_MAX, NOTHING, Rules
-from haptera.core.unblock import unblock
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import BACKOFF_NS, MS, S
+from haptera.core.state.row import Row
+from haptera.core.state.rules import ASKED_MAX, NOTHING, Rules
+from haptera.core.state.table import Table
+from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import (
     Cause,
@@ -38,8 +38,8 @@ from haptera.model.events import (
 from haptera.model.intent import Intent
 from haptera.model.parts import Change as Brings
 from haptera.model.parts import Look, Manifest, Step
-from haptera.model.selector import parse_selector
 from haptera.model.views import Condition
+from haptera.selectors.selector import parse_selector
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, parent, told
 
 FREEZE = EntityId("freeze", "f1", None)

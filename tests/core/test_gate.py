@@ -1,9 +1,9 @@
 """On an agent: when the gates of its node close, what is permitted, and when they open again."""
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.side import PARENT, Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.side import PARENT, Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Start, Tell, Work, Write

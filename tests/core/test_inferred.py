@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.query import view
-from haptera.core.rows.row import Row
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.row import Row
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.effects import Call, Work
 from haptera.model.events import Answered, Failed, Ready, Ticked, Written

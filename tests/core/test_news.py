@@ -4,10 +4,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.news import publish
-from haptera.core.query import view
-from haptera.core.rows.row import Stands
-from haptera.core.rows.table import Table
+from haptera.core.state.row import Stands
+from haptera.core.state.table import Table
+from haptera.core.views.news import publish
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import Power
 from haptera.model.changes import Declare, SetDesired
@@ -16,7 +16,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
 from haptera.model.news import News
 from haptera.model.views import Condition
-from haptera.model.wanted import EVERY_TYPE
+from haptera.selectors.subscription import EVERY_TYPE
 
 N1, WEB = node_id("n1"), EntityId("service", "web", "n1")
 OWNERS = st.sampled_from(["site", "user:eve"])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.core.catalog import Catalog
+from haptera.core.act.oscillation import ADVICE, UNDONE_MAX, Scene, oscillates
 from haptera.core.engine import Engine
-from haptera.core.limits import LASTS_NS, MS, S
-from haptera.core.oscillation import ADVICE, UNDONE_MAX, Scene, oscillates
-from haptera.core.rows.row import Row, Tried
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import LASTS_NS, MS, S
+from haptera.core.state.row import Row, Tried
+from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.kinds.node import agent
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity

@@ -5,17 +5,17 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.catalog import Catalog
-from haptera.core.limits import S
-from haptera.core.outdated import outdated
-from haptera.core.rows.table import Table
+from haptera.core.modules.catalog import Catalog
+from haptera.core.preview.outdated import outdated
+from haptera.core.state.limits import S
+from haptera.core.state.table import Table
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.plan import Plan
 from haptera.modules import load
-from tests.core.strategies import show_each
 from tests.core.test_preview import CATALOG, ON_OFF, RUNS, cluster, frozen, known, previewed, see
+from tests.planner.strategies import show_each
 
 N1, N2, N3 = map(node_id, ("n1", "n2", "n3"))
 OFF = [SetDesired(one, "power", "off", "site") for one in (N1, N2, N3)]

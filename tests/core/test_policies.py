@@ -2,9 +2,9 @@
 
 import pytest
 
+from haptera.core.desired.policies import Terms
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.policies import Terms
+from haptera.core.state.limits import MS, S
 from haptera.model.changes import (
     Cause,
     Change,

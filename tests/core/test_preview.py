@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core import grouping
-from haptera.core.budgets import Budgets, Where
-from haptera.core.catalog import TURN_WORK_MAX, Catalog
-from haptera.core.diff import goal
-from haptera.core.draft import (
+from haptera.core.decide.plan_queue import PLANNED, Searches
+from haptera.core.desired.freezes import Freezes
+from haptera.core.desired.policies import Policies
+from haptera.core.desired.proposals import Proposals
+from haptera.core.engine import Engine
+from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.preview import grouping
+from haptera.core.preview.draft import (
     DRAFTED_A_TURN_MAX,
     LET_GO_AT_ONCE,
     SORTED_A_TURN_MAX,
@@ -20,27 +23,19 @@ from haptera.core.draft import (
     Draft,
     Drafting,
 )
-from haptera.core.engine import Engine
-from haptera.core.freezes import Freezes
-from haptera.core.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
-from haptera.core.knowledge import Domain
-from haptera.core.limits import PREVIEW_WITHIN_NS, S
-from haptera.core.outcomes import outcomes
-from haptera.core.planner import plan as search
-from haptera.core.policies import Policies
-from haptera.core.preview import PREVIEWS_MAX, Previews
-from haptera.core.proposals import Proposals
-from haptera.core.query import link_view
-from haptera.core.rows.row import Row
-from haptera.core.rows.table import Table
-from haptera.core.searches import PLANNED, Searches
-from haptera.core.state import start
-from haptera.core.timers import Timers
-from haptera.core.turn import Turn
-from haptera.core.usual import Usual
-from haptera.core.word import Field
+from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
+from haptera.core.preview.preview import PREVIEWS_MAX, Previews
+from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.state.diff import goal
+from haptera.core.state.limits import PREVIEW_WITHIN_NS, S
+from haptera.core.state.row import Row
+from haptera.core.state.start import start
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.core.state.typical_durations import Usual
+from haptera.core.views.query import link_view
 from haptera.kinds import KINDS
-from haptera.model.budget import Per
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import Search, Show
@@ -55,12 +50,17 @@ from haptera.model.events import (
     Unsearched,
 )
 from haptera.model.facts import Fact, Method
-from haptera.model.names import split
-from haptera.model.nodeset import expand
 from haptera.model.parts import Manifest
 from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst
 from haptera.model.views import Condition
 from haptera.modules import load
+from haptera.planner.contingent import outcomes
+from haptera.planner.domain.bitstate import Field
+from haptera.planner.domain.domain import Domain
+from haptera.planner.planner import plan as search
+from haptera.selectors.budget import Per
+from haptera.selectors.names import split
+from haptera.selectors.nodeset import expand
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told
 
 CATALOG = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])

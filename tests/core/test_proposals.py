@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
 from haptera.kinds import KINDS, module
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Stored
 from haptera.model.effects import Reply, Show, Write

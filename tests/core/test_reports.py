@@ -2,13 +2,13 @@
 
 import msgspec
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.query import view
-from haptera.core.rows.row import Row
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
 from haptera.core.sync.delta import mark_digest
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity, Undeclare
 from haptera.model.entity import EntityId, node_id

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
-from haptera.core.side import Side
-from haptera.core.unblock import unblock
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
+from haptera.core.state.side import Side
+from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import (
     CloseIntent,

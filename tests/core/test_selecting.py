@@ -4,17 +4,17 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from haptera.core.limits import MS
-from haptera.core.query import view
-from haptera.core.rows.table import Table
-from haptera.core.selecting import Declared, attributes_of, groups_of, means, meant
+from haptera.core.state.limits import MS
+from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant
+from haptera.core.state.table import Table
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Fact, Method
-from haptera.model.nodeset import expand
-from haptera.model.selector import parse_selector
 from haptera.model.views import Condition
+from haptera.selectors.nodeset import expand
+from haptera.selectors.selector import parse_selector
 from tests.model.view_subject import ViewSubject
 
 NOW = 10_000_000 * MS

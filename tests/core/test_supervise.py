@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.module_parts import START
-from haptera.core.query import detail
-from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.module_parts import START
+from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING
+from haptera.core.state.limits import MS, S
+from haptera.core.views.query import detail
 from haptera.kinds import KINDS
 from haptera.model.changes import (
     CloseIntent,

@@ -5,20 +5,20 @@ from random import Random
 
 import pytest
 
-from haptera.core.catalog import TURN_WORK_MAX, Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.problem import Problem
+from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.state.limits import S
 from haptera.kinds import KINDS
 from haptera.model.changes import SetDesired, Stored, StoredEntity
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, Proposed, Ready, Ticked, Written
 from haptera.model.parts import Change, Condition, Context, Manifest, Step
-from tests.core.shapes import Parts, in_chain, joint, problem
-from tests.core.tangle import at_parent, kind_of
-from tests.core.test_allowance import steps
+from haptera.planner.domain.problem import Problem
 from tests.core.test_engine import SIDE, told
+from tests.planner.shapes import Parts, in_chain, joint, problem
+from tests.planner.tangle import at_parent, kind_of
+from tests.planner.test_search_budget import steps
 
 ROW = at_parent(problem(in_chain(20)))
 OLD = Manifest("m", "1", Context.PARENT, ROW.looks, ROW.steps)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from haptera.core.selecting import Declared
-from haptera.core.thaw import Thaw, thaw
+from haptera.core.desired.thaw import Thaw, thaw
+from haptera.core.state.selecting import Declared
 from haptera.kinds.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.selector import Selector, parse_selector
+from haptera.selectors.selector import Selector, parse_selector
 
 NODES = [f"r{rack}n{number}" for rack in (1, 2) for number in (1, 2, 3)]
 WEBS = [EntityId("service", "web", node) for node in NODES]

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from haptera.core.backlog import PLANNED
-from haptera.core.catalog import ANSWERING, TURN_WORK_MAX, Catalog
+from haptera.core.decide.backlog import PLANNED
+from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
-from haptera.core.factors import FACTORS_CACHED_MAX
-from haptera.core.knowledge import compile_class
-from haptera.core.limits import S
-from haptera.core.planner import plan
-from haptera.core.rounds import DECIDING
+from haptera.core.modules.catalog import ANSWERING, TURN_WORK_MAX, Catalog
+from haptera.core.state.limits import S
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
 from haptera.model.effects import Call, Show
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Ready, Ticked
-from tests.core.tangle import COUNT, KIND, MANIFEST, TANGLE, goals
+from haptera.planner.domain.domain import compile_class
+from haptera.planner.planner import plan
+from haptera.planner.search.factors import FACTORS_CACHED_MAX
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
+from tests.planner.tangle import COUNT, KIND, MANIFEST, TANGLE, goals
 
 CROWD = 6
 # Each plan of this class tells of all its variables, and no turn tells of more.

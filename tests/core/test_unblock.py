@@ -1,10 +1,10 @@
 """Who or what would let an entity go on: told of each that waits or is stuck, and of no other."""
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.query import view
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Work, Write

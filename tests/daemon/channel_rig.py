@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.side import PARENT, Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
@@ -23,9 +23,9 @@ from haptera.model.events import Event
 from haptera.model.parts import Context
 from haptera.modules import load
 from haptera.runtime import clock
-from haptera.runtime.enrol import Enrolment
-from haptera.runtime.journal import Journal
-from haptera.runtime.pki import (
+from haptera.runtime.enrolment.enrol import Enrolment
+from haptera.runtime.enrolment.journal import Journal
+from haptera.runtime.identity.pki import (
     Authority,
     issue_node,
     issue_parent,
@@ -33,11 +33,11 @@ from haptera.runtime.pki import (
     open_authority,
     parse_request,
 )
-from haptera.runtime.request_server import RequestServer
-from haptera.runtime.secrets import Kept
-from haptera.runtime.sessions import SavedSession
-from haptera.runtime.tls import server_context
-from haptera.runtime.tls_server import TlsServer, listen
+from haptera.runtime.network.request_server import RequestServer
+from haptera.runtime.network.tls import server_context
+from haptera.runtime.network.tls_server import TlsServer, listen
+from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import Agreement
 from haptera.wire.updates import Codec
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from haptera.model.parts import Condition, Context, Step
 from haptera.model.schema import Variable
 from haptera.sdk import Module, Refused, Target
-from tests.core.shapes import drawn
-from tests.core.tangle import KIND, TANGLE
+from tests.planner.shapes import drawn
+from tests.planner.tangle import KIND, TANGLE
 
 # A start and a goal between which a search takes seconds, and gives up.
 _random = Random(1)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from haptera.core.side import PARENT
+from haptera.core.state.side import PARENT
 from haptera.daemon.logs import Logs
 from haptera.model.effects import Urge
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Asked
-from haptera.runtime.asker import Asker, Party
-from haptera.runtime.pki import issue_parent, key_pem, new_key, open_authority
-from haptera.runtime.requests import (
+from haptera.runtime.identity.pki import issue_parent, key_pem, new_key, open_authority
+from haptera.runtime.network.peer_client import Asker, Party
+from haptera.runtime.network.peer_messages import (
     LOG_BYTES_MAX,
     Answer,
     EntityAsked,
@@ -31,7 +31,7 @@ from haptera.runtime.requests import (
     Unable,
     pack,
 )
-from haptera.runtime.tls import client_context, parent_context, server_context
+from haptera.runtime.network.tls import client_context, parent_context, server_context
 from haptera.wire.ipc import FRAME_BYTES_MAX
 from tests.daemon.channel_rig import (
     HOST,

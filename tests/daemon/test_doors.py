@@ -12,10 +12,10 @@ import pytest
 from haptera.daemon.doors import SOCKET, Doors, Known
 from haptera.daemon.settings import Settings, Ways
 from haptera.model.errors import HapteraError
-from haptera.runtime.peers import CertifiedPeer, PeerRules
-from haptera.runtime.pki import Authority, open_authority
-from haptera.runtime.store import Store
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.runtime.identity.pki import Authority, open_authority
+from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.runtime.network.peers import CertifiedPeer, PeerRules
+from haptera.runtime.store.store import Store
 
 pytestmark = pytest.mark.net
 

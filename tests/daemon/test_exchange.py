@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from haptera.core.engine import Engine
-from haptera.core.limits import MS
-from haptera.core.side import PARENT
+from haptera.core.state.limits import MS
+from haptera.core.state.side import PARENT
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired
 from haptera.model.effects import FetchList, FetchSchema, Recall, Tell

@@ -9,8 +9,8 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.secrets import parse_reference
-from haptera.runtime.requests import SecretTold
-from haptera.runtime.secrets import Kept
+from haptera.runtime.network.peer_messages import SecretTold
+from haptera.runtime.processes.secrets import Kept
 from tests.daemon.channel_rig import rig
 
 pytestmark = pytest.mark.net

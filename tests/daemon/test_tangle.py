@@ -17,10 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from haptera.core.fleet.thorough import thorough
-from haptera.core.knowledge import compile_class
-from haptera.core.searches import PLANNED
-from haptera.core.sought import answer, search_for, sought
+from haptera.core.decide.plan_queue import PLANNED
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.daemon.agent import parse_invitation
 from haptera.daemon.parts import HELLO_PORT
@@ -35,16 +32,19 @@ from haptera.model.messages import Message
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context
 from haptera.modules import load
+from haptera.planner.domain.domain import compile_class
+from haptera.planner.fleet.thorough import thorough
+from haptera.planner.plan_query import answer, search_for, sought
 from haptera.runtime import clock
-from haptera.runtime.places import ModulePlace
-from haptera.runtime.store import STATE_FILE, Store
+from haptera.runtime.processes.places import ModulePlace
+from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.wire.updates import Codec
 from tests.cli.rig import client_of
-from tests.core.tangle import KIND, TANGLE
 from tests.daemon.tangle_module import GOAL, START, module
 from tests.faults.rig import NODE_HOST, PARENT_HOST, Bmc, Child, Parent, join
 from tests.kills.processes import Process, descendants, kill
 from tests.lab.rig import ROOT, wait_for
+from tests.planner.tangle import KIND, TANGLE
 
 pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -137,7 +137,7 @@ def packaged(home: Path) -> Path:
     about = folder / "tangle-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tangle\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(f"[{KINDS_GROUP}]\nk = tests.core.tangle:KIND\n")
+    (about / "entry_points.txt").write_text(f"[{KINDS_GROUP}]\nk = tests.planner.tangle:KIND\n")
     return folder
 
 

@@ -11,7 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.api.shapes import (
+from haptera.cli.commands.import_ import Imported
+from haptera.cli.commands.module.check import CheckForm
+from haptera.cli.commands.secret import SecretView
+from haptera.cli.commands.site import Checked
+from haptera.cli.commands.watch import NotThere
+from haptera.cli.commands.why import ChainForm
+from haptera.cli.output.lint_forms import LintForm
+from haptera.kinds.brought import Brought
+from haptera.model.graph import DrawingView
+from haptera.model.past import Happened, Page, PastView
+from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.rest.schemas import (
     Applied,
     Audit,
     Bulk,
@@ -25,17 +36,6 @@ from haptera.api.shapes import (
     TokenMade,
     TokenView,
 )
-from haptera.cli.checking import CheckForm
-from haptera.cli.explaining import ChainForm
-from haptera.cli.importing import Imported
-from haptera.cli.lint_forms import LintForm
-from haptera.cli.secret import SecretView
-from haptera.cli.site import Checked
-from haptera.cli.watch import NotThere
-from haptera.kinds.brought import Brought
-from haptera.model.graph import DrawingView
-from haptera.model.past import Happened, Page, PastView
-from haptera.model.views import BrakeView, EntityDetail, EntityView
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 DO: Final = "write it anew: python -m tests.docs.answer_schemas"

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from haptera.core import problem_json as forms
+from haptera.planner.explain import problem_json as forms
 
 FILE = Path(__file__).resolve().parents[2] / "docs/reference/problem.schema.json"
 ANSWERS = ("ChainAnswer", "NoChainAnswer", "ErrorAnswer")

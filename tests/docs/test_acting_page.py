@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from haptera.cli.words import SLOW_FACTOR, SLOW_MS
-from haptera.core.contest import NEWER_NS, SOON_MAX, SOON_NS
-from haptera.core.limits import LASTS_NS, MS, S
-from haptera.core.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
+from haptera.cli.output.words import SLOW_FACTOR, SLOW_MS
+from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS
+from haptera.core.act.oscillation import ADVICE, STEADY_NS, UNDONE_MAX
+from haptera.core.state.limits import LASTS_NS, MS, S
+from haptera.core.state.typical_durations import LAST_MAX, NODES_MAX, NOTABLE_NS
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING
-from haptera.core.usual import LAST_MAX, NODES_MAX, NOTABLE_NS
 from haptera.model.policy import LOOKING
 from haptera.model.walltime import span
 

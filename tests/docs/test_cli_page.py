@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from haptera.cli import job, main
+from haptera.cli import main
+from haptera.cli.commands import job
 from haptera.cli.main import cli
-from haptera.cli.unwatched import UNWATCHED
+from haptera.cli.output.unwatched import UNWATCHED
 from tests.cli.test_help import EVERY
 
 FILE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"

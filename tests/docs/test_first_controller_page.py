@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from examples.keep_on import test_keep_on
-from haptera.config import load_site
 from haptera.sdk import Cluster
+from haptera.site import load_site
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/tutorial/first-controller.md").read_text(encoding="utf-8")

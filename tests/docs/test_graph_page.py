@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from haptera.cli.main import OK, run
-from haptera.core import graph
+from haptera.planner.explain import graph
 from tests.cli.drawing.examples import EXAMPLES
 from tests.docs.answer_schemas import FOLDER, GRAPH
 from tests.docs.problem_schema import valid_by

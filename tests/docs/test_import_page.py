@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from haptera.cli.importing import import_from
-from haptera.config.imports.found import GROUPS_MAX, NODES_MAX
-from haptera.config.imports.remarks import Sort
-from haptera.config.imports.source import IMPORT_BYTES_MAX
+from haptera.cli.commands.import_ import import_from
+from haptera.site.imports.found import GROUPS_MAX, NODES_MAX
+from haptera.site.imports.remarks import Sort
+from haptera.site.imports.source import IMPORT_BYTES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/import.md").read_text("utf-8")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.main import run
-from haptera.core.classes import CLASSES_MAX
-from haptera.core.prospects import CHOICES_CLASS_MAX
-from haptera.core.witness import CHOICES_MAX
+from haptera.lint.reachability import CHOICES_CLASS_MAX
 from haptera.model.finding import REFUSED, RULES, Level, Rule
+from haptera.planner.domain.classes import CLASSES_MAX
+from haptera.planner.domain.witness import CHOICES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/lint.md").read_text(encoding="utf-8")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from haptera.cli.checking import check
+from haptera.cli.commands.module.check import check
+from haptera.conformance import CHECKS, OF_PARTS
 from haptera.model.parts import Change, Condition, Look, Manifest, Setting, Step
 from haptera.model.policy import Policy
-from haptera.testing.conformance import CHECKS, OF_PARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/module-check.md").read_text(encoding="utf-8")

@@ -4,17 +4,17 @@ import json
 import re
 from pathlib import Path
 
-from haptera.api.shapes import SiteFile
-from haptera.cli.authored import authored
-from haptera.config import parse_site
-from haptera.core.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
+from haptera.cli.commands.module.authored import authored
+from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
 from haptera.kinds.module import Run
 from haptera.model.entity import EntityId
 from haptera.model.secrets import references
-from haptera.runtime.output import LOG_BYTES_MAX
-from haptera.runtime.process import LIMITS
-from haptera.runtime.secrets import SECRET_BYTES_MAX
+from haptera.rest.schemas import SiteFile
+from haptera.runtime.processes.output import LOG_BYTES_MAX
+from haptera.runtime.processes.process import LIMITS
+from haptera.runtime.processes.secrets import SECRET_BYTES_MAX
+from haptera.site import parse_site
 from haptera.wire.ipc import FRAME_BYTES_MAX
 from tests.kinds import test_brought
 

@@ -5,9 +5,9 @@ from http import HTTPStatus
 from pathlib import Path
 
 from haptera.api.planning import UNPLANNED
-from haptera.cli.plan_file import PLAN_BYTES_MAX
-from haptera.core.outcomes import FOLLOWED_MAX
+from haptera.cli.input.plan_file import PLAN_BYTES_MAX
 from haptera.model.plan import RADIUS_PERCENT, UNASKED_MAX
+from haptera.planner.contingent import FOLLOWED_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/plans.md").read_text("utf-8")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from haptera.core import problem_json, problem_line
-from haptera.core.problem_line import answer_line, explained_line
+from haptera.cli.input import problem_line
+from haptera.cli.input.problem_line import answer_line, explained_line
+from haptera.planner.explain import problem_json
 from tests.docs.problem_schema import FILE, text, valid
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/problem.md").read_text(

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from haptera.core.limits import (
+from haptera.core.decide.plan_queue import ANSWERS_MAX, DEATHS_MAX, QUESTIONS_MAX, RESTARTING
+from haptera.core.preview.preview import PREVIEWS_MAX
+from haptera.core.state.limits import (
     MS,
     PREVIEW_WITHIN_NS,
     SEARCH_AGAIN_NS,
@@ -10,13 +12,11 @@ from haptera.core.limits import (
     SEARCH_WITHIN_NS,
     S,
 )
-from haptera.core.preview import PREVIEWS_MAX
-from haptera.core.reason import gave_up
-from haptera.core.searches import ANSWERS_MAX, DEATHS_MAX, QUESTIONS_MAX, RESTARTING
-from haptera.core.sought import EXPANSIONS_APART_MAX, TRIES_APART_MAX
 from haptera.daemon.backend import PREVIEW_WITHIN_S
-from haptera.runtime.search_process import NICENESS
-from haptera.runtime.searcher import MEMORY_BYTES_MAX
+from haptera.planner.plan_query import EXPANSIONS_APART_MAX, TRIES_APART_MAX
+from haptera.planner.reasons.reason import gave_up
+from haptera.runtime.search.search_process import NICENESS
+from haptera.runtime.search.searcher import MEMORY_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/explain/searching.md").read_text(encoding="utf-8")

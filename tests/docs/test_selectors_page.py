@@ -7,10 +7,10 @@ import pytest
 
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rule import OF_BYTES_MAX
-from haptera.model import nodeset, selector
-from haptera.model.choice import OLDER, Layer
 from haptera.model.errors import HapteraError
 from haptera.model.views import Condition
+from haptera.selectors import nodeset, selector
+from haptera.selectors.selector_ast import OLDER, Layer
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/selectors.md").read_text("utf-8")
 

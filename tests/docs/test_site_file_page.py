@@ -5,16 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.api.shapes import SiteFile
 from haptera.cli.main import REFUSED, run
-from haptera.config import SiteEntity, load_site, parse_site
-from haptera.config.changes import CONFLICTS_MAX
-from haptera.config.modules import MODULES
-from haptera.config.nodes import EXPANDED_MAX
-from haptera.config.rules import BUDGETS, POLICIES, Form
-from haptera.config.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
-from haptera.config.template import fill
-from haptera.config.tree import DEPTH_MAX, ERRORS_MAX
 from haptera.core.sync.presence import HEAR
 from haptera.kinds import KINDS
 from haptera.kinds.policy import DURATION_MS_MAX
@@ -24,10 +15,19 @@ from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie
 from haptera.lab.settings import Settings, lab_nodes
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
-from haptera.model.nodeset import NODES_MAX
 from haptera.model.schema import Applied, Kind
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED, load
+from haptera.rest.schemas import SiteFile
+from haptera.selectors.nodeset import NODES_MAX
+from haptera.site import SiteEntity, load_site, parse_site
+from haptera.site.apply.changes import CONFLICTS_MAX
+from haptera.site.model.modules import MODULES
+from haptera.site.model.nodes import EXPANDED_MAX
+from haptera.site.model.rules import BUDGETS, POLICIES, Form
+from haptera.site.syntax.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
+from haptera.site.syntax.template import fill
+from haptera.site.syntax.tree import DEPTH_MAX, ERRORS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/site-file.md").read_text(encoding="utf-8")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from haptera.core.query import TRIED_SHOWN_MAX
-from haptera.core.unblock import NO_WAY
+from haptera.core.views.query import TRIED_SHOWN_MAX
+from haptera.core.views.unblock import NO_WAY
 from haptera.daemon.backend import AGENT_WITHIN_S
-from haptera.runtime.requests import LOG_BYTES_MAX
+from haptera.runtime.network.peer_messages import LOG_BYTES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/why.md").read_text(encoding="utf-8")
 

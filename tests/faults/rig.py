@@ -23,8 +23,8 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.runtime import clock
-from haptera.runtime.enrol import Enrolment, Invitation, enrol
-from haptera.runtime.pki import new_key
+from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
+from haptera.runtime.identity.pki import new_key
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType
 from haptera.wire.seal import SECRET_BYTES, Greet, Opened, Role, Session
 from haptera.wire.sync import decode, encode

@@ -1,6 +1,6 @@
 """What the simulated faults share: a cluster at rest, and what was done to its machines."""
 
-from haptera.core.rows.row import Row
+from haptera.core.state.row import Row
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId
 from haptera.testing.world import Process, World

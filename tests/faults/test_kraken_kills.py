@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.core.limits import MS, S
+from haptera.core.state.limits import MS, S
 from haptera.daemon.parts import HELLO_PORT
 from haptera.model.changes import CloseIntent, Declare, SetDesired, Undeclare
 from haptera.model.effects import Cancel, Work, Write

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from haptera.core.knowledge import compile_class
-from haptera.core.limits import MS, S
-from haptera.core.planner import plan
-from haptera.core.problem_json import answer_to_json, problem_from_json
-from haptera.core.rows.row import TRIED_MAX
+from haptera.core.state.limits import MS, S
+from haptera.core.state.row import TRIED_MAX
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Call, Work
@@ -20,6 +17,9 @@ from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue
 from haptera.model.schema import Kind, Plain, Variable
 from haptera.model.views import Condition
+from haptera.planner.domain.domain import compile_class
+from haptera.planner.explain.problem_json import answer_to_json, problem_from_json
+from haptera.planner.planner import plan
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
 from tests.core.test_engine import parent, stored, told

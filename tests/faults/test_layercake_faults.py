@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haptera.core.limits import S
+from haptera.core.state.limits import S
 from haptera.kinds import service
 from haptera.kinds.service import Run
 from haptera.model.changes import Declare, SetDesired, UnsetDesired

@@ -6,7 +6,7 @@ from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rule import parse_rule
 from haptera.model.errors import HapteraError
-from haptera.model.selector import parse_selector
+from haptera.selectors.selector import parse_selector
 
 ATTRIBUTES = "address, bmc, fault_group, groups, if_lost, jobs, platform, rack"
 

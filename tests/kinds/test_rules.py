@@ -2,14 +2,14 @@
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.query import summary, view
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
+from haptera.core.views.query import summary, view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, Stored
-from haptera.model.desirable import check_desired
+from haptera.model.desired_check import check_desired
 from haptera.model.effects import Publish, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
@@ -17,7 +17,7 @@ from haptera.model.events import Proposed, Written
 from haptera.model.news import News
 from haptera.model.parts import Context
 from haptera.model.views import Condition, DesiredView
-from haptera.model.wanted import EVERY_TYPE
+from haptera.selectors.subscription import EVERY_TYPE
 
 RULES = ("budget", "freeze", "policy")
 

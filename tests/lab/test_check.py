@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from haptera.config.site import load_site
 from haptera.lab.layout import LabNode
 from haptera.lab.settings import lab_nodes
+from haptera.site.model.site import load_site
 from tests.lab.rig import ROOT, WAIT_S_MAX
 from tests.network import draw_cluster
 
@@ -20,7 +20,7 @@ QUICKSTART = ROOT / "examples" / "quickstart"
 START = """
 import asyncio, sys
 from pathlib import Path
-from haptera.config.site import load_site
+from haptera.site.model.site import load_site
 from haptera.lab.layout import LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_nodes
 from haptera.lab.supervisor import run_lab

@@ -42,7 +42,7 @@ ENDS_WITHIN_S = 150
 HONEST_WITHIN_S = 20
 HONEST = ("honest1", "honest2")
 # What the site's policy allows in a row, and what may be done again in ten minutes of what works
-# but does not last (`core/limits.py`).
+# but does not last (`core/state/limits.py`).
 ATTEMPTS, AGAIN = 3, 4
 GIVEN_UP = "; given up after 3 attempts, for 10 min"
 

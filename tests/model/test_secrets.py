@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.kinds import module
-from haptera.model.desirable import check_plain
+from haptera.model.desired_check import check_plain
 from haptera.model.errors import HapteraError
 from haptera.model.secrets import Keeper, Reference, parse_reference, references, resolved
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from haptera.kinds import KINDS
-from haptera.model.choice import NEVER_MS
 from haptera.model.entity import EntityId
+from haptera.selectors.selector_ast import NEVER_MS
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from haptera.modules.service.module import (
     watch_run,
 )
 from haptera.runtime import clock
-from haptera.runtime.forking import exec_zygote
-from haptera.runtime.process import LIMITS, PRELOAD
+from haptera.runtime.processes.forking import exec_zygote
+from haptera.runtime.processes.process import LIMITS, PRELOAD
 from haptera.sdk import Refused, Target
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -399,7 +399,9 @@ class Ask:
         }
         with theirs:
             child = zygote.fork(
-                "haptera.runtime.fork_targets:module_process", arguments, (theirs.fileno(),)
+                "haptera.runtime.processes.fork_targets:module_process",
+                arguments,
+                (theirs.fileno(),),
             )
         os.close(child.pidfd)
         self.pid = child.pid

@@ -19,7 +19,7 @@ from haptera.model.effects import Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
-from haptera.runtime.store import Store
+from haptera.runtime.store.store import Store
 
 OUTSTANDING_MAX = 20
 COUNTER = node_id("counter")

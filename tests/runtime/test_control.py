@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from haptera.core.limits import MS
+from haptera.core.state.limits import MS
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.runtime.control import (
+from haptera.runtime.processes.control import (
     REQUESTS_MAX,
     REST_PER_WORK,
     VIEWS_PER_FRAME,

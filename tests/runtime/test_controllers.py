@@ -12,12 +12,12 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Start
 from haptera.model.entity import node_id
 from haptera.model.events import Event, Exited, Ready
-from haptera.model.wanted import Wanted
-from haptera.runtime.control import VIEWS_PER_FRAME
-from haptera.runtime.controllers import ControllerPlace, Controllers
-from haptera.runtime.forking import LoopZygote, exec_zygote
-from haptera.runtime.ipc import FrameLink
-from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.control import VIEWS_PER_FRAME
+from haptera.runtime.processes.controllers import ControllerPlace, Controllers
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.ipc import FrameLink
+from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.selectors.subscription import Wanted
 from haptera.wire.ipc import encode_frame
 from tests.api.fake_backend import FakeBackend
 

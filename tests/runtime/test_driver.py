@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Iterable
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.side import Side
-from haptera.core.taking import TAKEN_WORK_MAX, TAKING
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect

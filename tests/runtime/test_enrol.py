@@ -13,19 +13,18 @@ from uuid import UUID
 import pytest
 from cryptography import x509
 
-from haptera.core.side import PARENT
+from haptera.core.state.side import PARENT
 from haptera.model.changes import Declare, OpenIntent
 from haptera.model.effects import Write
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
-from haptera.runtime import tls
-from haptera.runtime.claims import SAID_BYTES_MAX
 from haptera.runtime.clock import wall_s
-from haptera.runtime.enrol import Enrolment, Invitation, enrol
-from haptera.runtime.enrol_server import EnrolServer, Offer
-from haptera.runtime.pki import (
+from haptera.runtime.enrolment.claims import SAID_BYTES_MAX
+from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
+from haptera.runtime.enrolment.enrol_server import EnrolServer, Offer
+from haptera.runtime.identity.pki import (
     Authority,
     Key,
     boot_uri,
@@ -38,10 +37,11 @@ from haptera.runtime.pki import (
     open_authority,
     parse_request,
 )
-from haptera.runtime.sessions import SavedSession
-from haptera.runtime.store import Store
-from haptera.runtime.tls_server import listen
-from haptera.runtime.tokens import TOKEN_TTL_S
+from haptera.runtime.identity.tokens import TOKEN_TTL_S
+from haptera.runtime.network import tls
+from haptera.runtime.network.tls_server import listen
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.store import Store
 
 pytestmark = pytest.mark.net
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.core.revert import revert
+from haptera.core.desired.revert import revert
 from haptera.model.changes import (
     Author,
     Change,
@@ -21,9 +21,9 @@ from haptera.model.changes import (
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Page
-from haptera.runtime.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
-from haptera.runtime.history_sql import DEEDS, OF_WRITE
-from haptera.runtime.store import Store
+from haptera.runtime.store.changes_sql import FORGOTTEN_AT_ONCE, HISTORY_KEPT_S
+from haptera.runtime.store.history_sql import DEEDS, OF_WRITE
+from haptera.runtime.store.store import Store
 from tests.api.fake_backend import FakeBackend
 from tests.runtime.test_store import Opened, opened
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from haptera.core.side import PARENT
+from haptera.core.state.side import PARENT
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -26,9 +26,9 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
-from haptera.runtime.enrol import Enrolment
-from haptera.runtime.journal import Journal
-from haptera.runtime.sessions import SavedSession
+from haptera.runtime.enrolment.enrol import Enrolment
+from haptera.runtime.enrolment.journal import Journal
+from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import Agreement
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +153,7 @@ def test_a_damaged_file_is_told_and_not_taken_for_nothing(tmp_path: Path, name: 
 
 HOLD = """
 import os, pathlib, sys
-from haptera.runtime.journal import Journal
+from haptera.runtime.enrolment.journal import Journal
 journal = Journal(pathlib.Path(sys.argv[1]), print)
 if os.fork() == 0:
     os.write(1, b"forked")

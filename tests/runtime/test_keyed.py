@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.runtime import keyed
-from haptera.runtime.keyed import Held, KeptAnswer, KeyLimits, RequestKey
-from haptera.runtime.schema_sql import KEYED
-from haptera.runtime.store import Store
+from haptera.runtime.store import keyed
+from haptera.runtime.store.keyed import Held, KeptAnswer, KeyLimits, RequestKey
+from haptera.runtime.store.schema_sql import KEYED
+from haptera.runtime.store.store import Store
 
 DONE = KeptAnswer(200, {"etag": '"7.1"'}, b"{}")
 KEY = RequestKey("user:bob", "k1")

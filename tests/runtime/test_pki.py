@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.errors import HapteraError
-from haptera.runtime.pki import (
+from haptera.runtime.identity.pki import (
     BACKDATED,
     Authority,
     cluster_of,
@@ -32,7 +32,7 @@ from haptera.runtime.pki import (
     parse_request,
     public_key_bytes,
 )
-from haptera.runtime.tls import client_of
+from haptera.runtime.network.tls import client_of
 
 NOW_S = 1_800_000_000.0
 NOW = datetime.fromtimestamp(NOW_S, UTC)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.past import Happened, Sort
-from haptera.runtime.recorded import Known, known_at, last_happenings
-from haptera.runtime.recorder import QUEUED_MAX, Recorder, days
+from haptera.runtime.store.event_log_reader import Known, known_at, last_happenings
+from haptera.runtime.store.event_log_writer import QUEUED_MAX, Recorder, days
 from tests.api.fake_backend import everything
 from tests.lab.rig import wait_for
 

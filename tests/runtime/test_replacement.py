@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, SetDesired, Stored
 from haptera.model.effects import Call, Cancel, Effect, Start, Stop, Write
@@ -20,8 +20,8 @@ from haptera.model.parts import Context
 from haptera.model.views import Condition
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
-from haptera.runtime.forking import LoopZygote, exec_zygote
-from haptera.runtime.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from tests.runtime.stepper import module
 from tests.runtime.test_process import ROOT, descendants, named
 

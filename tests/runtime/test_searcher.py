@@ -10,21 +10,21 @@ from random import Random
 import msgspec
 import pytest
 
-from haptera.core.allowance import Allowance
-from haptera.core.fleet.thorough import PLAIN_STATES_MAX
-from haptera.core.knowledge import compile_class
-from haptera.core.planner import plan
-from haptera.core.sought import Sought, search_for, sought, understood, unhurried
 from haptera.daemon.parent import THOROUGH
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.effects import Search
 from haptera.model.events import Searched, Unsearched
+from haptera.planner.domain.domain import compile_class
+from haptera.planner.fleet.thorough import PLAIN_STATES_MAX
+from haptera.planner.plan_query import Sought, search_for, sought, understood, unhurried
+from haptera.planner.planner import plan
+from haptera.planner.search.search_budget import Allowance
 from haptera.runtime import clock
-from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote
-from haptera.runtime.process import PRELOAD
-from haptera.runtime.search_process import NICENESS
-from haptera.runtime.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
-from tests.core.shapes import drawn, entangled, in_chain, problem
+from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote
+from haptera.runtime.processes.process import PRELOAD
+from haptera.runtime.search.search_process import NICENESS
+from haptera.runtime.search.searcher import MEMORY_BYTES_MAX, TARGET, Searcher
+from tests.planner.shapes import drawn, entangled, in_chain, problem
 from tests.runtime.test_process import HOUR_NS, Heard, descendants, named
 
 pytestmark = pytest.mark.net

@@ -10,7 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited
 from haptera.model.secrets import Keeper, parse_reference
-from haptera.runtime.secrets import SECRET_BYTES_MAX, Kept, Starter
+from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept, Starter
 
 
 class Processes:

@@ -38,11 +38,11 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
-from haptera.runtime.sessions import SavedSession
-from haptera.runtime.sessions_sql import TOKENS_MAX, Claimed, Refused
-from haptera.runtime.store import Store, kept
-from haptera.runtime.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
-from haptera.runtime.writer import WRITES_QUEUED_MAX
+from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sessions_sql import TOKENS_MAX, Claimed, Refused
+from haptera.runtime.store.sqlite_writer import WRITES_QUEUED_MAX
+from haptera.runtime.store.store import Store, kept
 from tests.runtime.plain_store import PlainStore
 from tests.runtime.store_child import write_number
 

@@ -14,7 +14,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import DesiredUpdate, Mark, Message
-from haptera.runtime.udp import DRAIN_DATAGRAMS_MAX, Address, Udp
+from haptera.runtime.network.udp import DRAIN_DATAGRAMS_MAX, Address, Udp
 from haptera.wire.frame import Reason
 from haptera.wire.seal import Agreement, Role, Session
 from haptera.wire.sync import encode

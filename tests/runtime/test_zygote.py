@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from haptera.runtime.forking import Child, LoopZygote, ZygoteClient, exec_zygote
+from haptera.runtime.processes.forking import Child, LoopZygote, ZygoteClient, exec_zygote
 
 pytestmark = pytest.mark.net
 
@@ -93,7 +93,7 @@ def test_processes_end_with_their_zygote_unless_they_are_to_survive() -> None:
 def test_a_zygote_ends_with_its_starter(tmp_path: Path) -> None:
     starter = (
         "import signal\n"
-        "from haptera.runtime.forking import exec_zygote\n"
+        "from haptera.runtime.processes.forking import exec_zygote\n"
         "zygote = exec_zygote([])\n"
         f"child = zygote.fork('{HERE}:wait', {{}})\n"
         "print(zygote._pid, child.pid, flush=True)\n"
@@ -111,7 +111,7 @@ def test_a_zygote_ends_with_its_starter(tmp_path: Path) -> None:
 
 def test_a_zygote_can_be_a_copy_of_its_starter() -> None:
     program = (
-        "from haptera.runtime.forking import fork_zygote\n"
+        "from haptera.runtime.processes.forking import fork_zygote\n"
         "zygote = fork_zygote([])\n"
         f"child = zygote.fork('{HERE}:end_with', {{'status': 3}})\n"
         "import select\n"

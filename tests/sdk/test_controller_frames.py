@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from haptera.core.bus import Bus
+from haptera.core.views.bus import Bus
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
-from haptera.runtime.control import Control
+from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster, Conflict, Controller
 from haptera.sdk.controlling import serve_controller
 from haptera.wire import control

@@ -12,8 +12,8 @@ from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.effects import Start
 from haptera.model.errors import HapteraError
-from haptera.runtime.ipc import Frame
-from haptera.runtime.module_frames import begin_frame, event_of
+from haptera.runtime.processes.ipc import Frame
+from haptera.runtime.processes.module_frames import begin_frame, event_of
 from haptera.sdk import API, Module, Secret, Setting, SettingType, Target
 from haptera.sdk.host import serve
 from haptera.wire.ipc import Frames, encode_frame

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
+from haptera.conformance import CHECKS, Report, Subject, Verdict, check_module
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
-from haptera.runtime.places import ModulePlace
-from haptera.testing.conformance import CHECKS, Report, Subject, Verdict, check_module
+from haptera.runtime.processes.places import ModulePlace
 from tests.docs.answer_schemas import FOLDER, MODULE_CHECK
 from tests.docs.problem_schema import valid_by
 from tests.liars.modules import WAYS

@@ -14,7 +14,7 @@ from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition, ObservedView
 from haptera.runtime import clock
-from haptera.runtime.tokens import ApiToken, Bearer, Scope
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
 from tests.api.serving import serving
 from tests.cli.rig import client_of, served, typed
 from tests.web.chromium import FOUND, browsing

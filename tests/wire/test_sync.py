@@ -22,8 +22,8 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
+from haptera.model.remote_schema import ToldSchema, told_schema
 from haptera.model.schema import Attribute, Kind, Plain, Variable
-from haptera.model.told_schema import ToldSchema, told_schema
 from haptera.model.views import Condition
 from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
 from haptera.wire.measures import USUAL_MS_MAX

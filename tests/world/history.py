@@ -1,6 +1,6 @@
 """A small cluster's history, drawn from a seed: what was asked, and what broke."""
 
-from haptera.core.limits import S
+from haptera.core.state.limits import S
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load

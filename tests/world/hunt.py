@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from haptera.core.query import view
+from haptera.core.views.query import view
 from tests.world.history import web
 from tests.world.storm import Storm, check
 

@@ -2,12 +2,12 @@
 
 from random import Random
 
-from haptera.core.allowance import WORK_MAX
-from haptera.core.limits import S
-from haptera.core.query import view
+from haptera.core.state.limits import S
+from haptera.core.views.query import view
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
+from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.machine import Machine, Trouble
 from haptera.testing.network import Faults
 from haptera.testing.world import Process, World

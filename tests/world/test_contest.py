@@ -1,6 +1,6 @@
 """Clusters whose BMCs and agents contradict each other."""
 
-from haptera.core.query import view
+from haptera.core.views.query import view
 from haptera.model.entity import node_id
 from haptera.model.views import Condition
 from haptera.testing.world import World

@@ -1,7 +1,7 @@
 """Freezes in simulated clusters: both sides obey them, over restarts, cuts and their ends."""
 
-from haptera.core.limits import S
-from haptera.core.rows.row import Row
+from haptera.core.state.limits import S
+from haptera.core.state.row import Row
 from haptera.model.changes import Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition

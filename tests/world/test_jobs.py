@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.core.limits import S
+from haptera.core.state.limits import S
 from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import node_id
 from haptera.modules import load

@@ -1,6 +1,6 @@
 """What parts take on nodes is known to their parent, whatever the network loses."""
 
-from haptera.core.limits import MS
+from haptera.core.state.limits import MS
 from haptera.model.changes import SetDesired
 from haptera.model.effects import Show
 from haptera.model.events import Considered

@@ -1,6 +1,6 @@
 """A person asks the parent for another try, and the agent whose module it is tries at once."""
 
-from haptera.core.supervise import Supervisor
+from haptera.core.modules.supervise import Supervisor
 from haptera.model.entity import EntityId
 from haptera.model.events import Asked
 from haptera.testing.world import World

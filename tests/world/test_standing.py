@@ -1,7 +1,7 @@
 """What an agent says of its own is what its parent answers, a second later at the most."""
 
-from haptera.core.limits import S
-from haptera.core.query import view
+from haptera.core.state.limits import S
+from haptera.core.views.query import view
 from haptera.testing.world import Process
 from tests.world.history import CALM, cluster, web
 

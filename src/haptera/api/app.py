@@ -26,11 +26,11 @@ from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
 from haptera.api.planning import Planning
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
-from haptera.api.shapes import Health
 from haptera.api.sites import SiteRoutes, Sites
 from haptera.api.stream import StreamRoute
 from haptera.api.tokens import TokenRoutes
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import Health
 from haptera.runtime import clock
 
 

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from cryptography.x509 import CertificateSigningRequest
 
-from haptera.core.bus import Bus
 from haptera.core.figures import Figures
+from haptera.core.views.bus import Bus
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
@@ -14,10 +14,10 @@ from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import Plan
-from haptera.model.selector import Selector
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
-from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
-from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
+from haptera.selectors.selector import Selector
 
 
 class Backend(Protocol):

@@ -11,7 +11,7 @@ from haptera.api.body import as_json
 from haptera.api.endpoint import Caller, Contract, Endpoint, author
 from haptera.api.query import WHY
 from haptera.model.views import BrakeView
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
 
 
 @dataclass(frozen=True, slots=True)

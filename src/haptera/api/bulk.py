@@ -16,12 +16,12 @@ from haptera.api.patching import Patcher
 from haptera.api.planning import UNPLANNED, Make, Planning, digest_in
 from haptera.api.problems import ProblemError, problem, problem_view, status_of
 from haptera.api.query import DIGEST, DRY_RUN, TAKE, WHY
-from haptera.api.shapes import Bulk, BulkBody, EntityPatch, Patched
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.errors import HapteraError, InputError
 from haptera.model.plan import Plan
-from haptera.runtime.tokens import Scope
-from haptera.runtime.writing import WriteError, write
+from haptera.rest.schemas import Bulk, BulkBody, EntityPatch, Patched
+from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.store.optimistic_write import WriteError, write
 
 # As many patches as there may be, with room for what each changes.
 BULK_BODY_BYTES_MAX: Final = 8 << 20

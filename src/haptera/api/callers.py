@@ -8,8 +8,8 @@ from typing import Final
 from starlette.requests import Request
 
 from haptera.api.problems import ProblemError
-from haptera.runtime.peers import Peer, UnixPeer
-from haptera.runtime.tokens import Bearer
+from haptera.runtime.identity.tokens import Bearer
+from haptera.runtime.network.peers import Peer, UnixPeer
 
 # Where the server keeps with each request who is at the other end of its connection.
 PEER: Final = "peer"

@@ -15,12 +15,12 @@ from haptera.api.callers import Callers
 from haptera.api.meters import Meters
 from haptera.api.problems import ProblemError
 from haptera.api.query import WHY_CHARS_MAX, Query
-from haptera.core.owned import Claim
+from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
-from haptera.model.selector import Selector, parse_selector
 from haptera.runtime.clock import now_ns
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
+from haptera.selectors.selector import Selector, parse_selector
 
 KEY_HEADER: Final = "Idempotency-Key"
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND

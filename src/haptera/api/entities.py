@@ -26,18 +26,18 @@ from haptera.api.lines import Lines, document, wants_lines
 from haptera.api.patching import Patcher, missing, tag_of
 from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
-from haptera.api.shapes import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
-from haptera.model.desirable import nearest
+from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
-from haptera.model.scope import Scope
-from haptera.model.selector import Selector, parse_selector
+from haptera.model.token_scope import Scope
 from haptera.model.views import EntityDetail, EntityView
-from haptera.runtime.writing import write
+from haptera.rest.schemas import Entities, EntityPatch, LogView, Retried, StatusView, SummaryView
+from haptera.runtime.store.optimistic_write import write
+from haptera.selectors.selector import Selector, parse_selector
 
 # A module has a log whether or not it is an entity here.
 MODULE: Final = "module"

@@ -14,9 +14,8 @@ from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
 from haptera.api.problems import ProblemError
 from haptera.api.query import THAWED, WHY
-from haptera.api.shapes import FreezeBody, FreezeView, Frozen, Thawed, ThawView
-from haptera.core.selecting import Declared
-from haptera.core.thaw import Thaw, thaw
+from haptera.core.desired.thaw import Thaw, thaw
+from haptera.core.state.selecting import Declared
 from haptera.kinds import KINDS, freeze
 from haptera.kinds.meaning import check_selector
 from haptera.kinds.rule import parse_rule
@@ -29,14 +28,15 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.choice import Pattern, parts_of
-from haptera.model.desirable import check_plain
+from haptera.model.desired_check import check_plain
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.reader import place
-from haptera.model.selector import Selector, parse_selector
-from haptera.runtime.tokens import Scope
-from haptera.runtime.writing import write
+from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView
+from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.store.optimistic_write import write
+from haptera.selectors.selector import Selector, parse_selector
+from haptera.selectors.selector_ast import Pattern, parts_of
+from haptera.selectors.text_cursor import place
 
 _KIND: Final = freeze.kind.name
 _NAME_BYTES: Final = 4

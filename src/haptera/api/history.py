@@ -35,16 +35,16 @@ from haptera.api.query import (
     SELECT,
     WHY,
 )
-from haptera.api.shapes import Applied, Audit, Happenings, Past
-from haptera.core.revert import revert
+from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
-from haptera.model.selector import ALL, parse_selector
 from haptera.model.walltime import WALL_S_MAX, utc_text_s
-from haptera.runtime.tokens import Scope
+from haptera.rest.schemas import Applied, Audit, Happenings, Past
+from haptera.runtime.identity.tokens import Scope
+from haptera.selectors.selector import ALL, parse_selector
 
 # By so much the clock of whoever asks how it was just now may go before the parent's.
 CLOCKS_APART_S_MAX: Final = 60

@@ -23,8 +23,8 @@ from haptera.api.endpoint import KEY_HEADER, Caller, Endpoint, dry_run
 from haptera.api.problems import ProblemError, status_of
 from haptera.api.sites import SITE_BODY_BYTES_MAX
 from haptera.model.errors import HapteraError
-from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 
 KEY_CHARS_MAX: Final = 128
 # A string of structured fields (RFC 8941), or its characters alone.

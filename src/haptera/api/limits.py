@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import EntityPatch
-from haptera.core.owned import Claim
+from haptera.core.desired.ownership import Claim
 from haptera.kinds import KINDS, module
 from haptera.model.changes import StoredEntity
 from haptera.model.errors import HapteraError
 from haptera.model.secrets import Reference, references
-from haptera.model.selector import Selector
+from haptera.rest.schemas import EntityPatch
+from haptera.selectors.selector import Selector
 
 _MODULE: Final = module.kind.name
 

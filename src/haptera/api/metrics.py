@@ -15,7 +15,7 @@ import haptera
 from haptera.api.endpoint import Caller, Contract, Endpoint
 from haptera.api.meters import Meters
 from haptera.core.figures import Figures
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
 
 _NS_PER_S: Final = 1e9
 

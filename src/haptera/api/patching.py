@@ -7,13 +7,13 @@ from http import HTTPStatus
 from haptera.api.backend import Backend
 from haptera.api.limits import check_reach
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import EntityPatch
-from haptera.core.owned import Claim, declare, desire
+from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError
-from haptera.model.selector import Selector
+from haptera.rest.schemas import EntityPatch
+from haptera.selectors.selector import Selector
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from haptera.api.backend import Backend
 from haptera.api.endpoint import dry_run
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import Applied, change_view
 from haptera.model.changes import Author, Change
 from haptera.model.plan import DIGEST_DIGITS, Plan
-from haptera.runtime.writing import write
+from haptera.rest.schemas import Applied, change_view
+from haptera.runtime.store.optimistic_write import write
 
 _DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
 Make = Callable[[], Awaitable[tuple[Change, ...]]]

@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.api.shapes import ProblemView, Told
 from haptera.model.changes import Cause
 from haptera.model.errors import ConflictError, HapteraError, InputError
-from haptera.runtime.writing import WriteError
+from haptera.rest.schemas import ProblemView, Told
+from haptera.runtime.store.optimistic_write import WriteError
 
 _UNWRITTEN: Final = {
     Cause.INVALID: HTTPStatus.CONFLICT,

@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from haptera.api.callers import PEER
-from haptera.api.unix_path import short
 from haptera.model.errors import HapteraError
-from haptera.runtime.peers import CertifiedPeer, Peer, unix_peer
-from haptera.runtime.tls import client_of
+from haptera.rest.unix_path import short
+from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
+from haptera.runtime.network.tls import client_of
 
 BACKLOG: Final = 256
 CONNECTIONS_MAX: Final = 512

@@ -13,7 +13,9 @@ from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of
 from haptera.api.planning import UNPLANNED, Planning
 from haptera.api.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
-from haptera.api.shapes import (
+from haptera.core.desired.ownership import Claim
+from haptera.model.changes import Change, StoredEntity
+from haptera.rest.schemas import (
     Applied,
     Difference,
     DifferenceView,
@@ -21,9 +23,7 @@ from haptera.api.shapes import (
     SiteBody,
     SiteFile,
 )
-from haptera.core.owned import Claim
-from haptera.model.changes import Change, StoredEntity
-from haptera.runtime.tokens import Scope
+from haptera.runtime.identity.tokens import Scope
 
 # A site as large as it may be, with room for what JSON escapes.
 SITE_BODY_BYTES_MAX: Final = 8 << 20
@@ -32,7 +32,7 @@ _Stored = Sequence[StoredEntity]
 
 
 class Sites(Protocol):
-    """Who reads site files: haptera.config.Sites. All of it may take seconds."""
+    """Who reads site files: haptera.site.Sites. All of it may take seconds."""
 
     def changes(
         self,

@@ -20,15 +20,15 @@ from haptera.api.backend import Backend
 from haptera.api.endpoint import Caller, Contract, Endpoint, narrowed
 from haptera.api.problems import ProblemError
 from haptera.api.query import KINDS_WANTED, SELECT, TYPES
-from haptera.api.shapes import Event
-from haptera.core.bus import Batch, Listener, Shown, told
+from haptera.core.views.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
-from haptera.model import scope as scopes
-from haptera.model.desirable import nearest
+from haptera.model import token_scope as scopes
+from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.wanted import Cursor, Wanted, parse_cursor, parse_wanted
+from haptera.rest.schemas import Event
+from haptera.selectors.subscription import Cursor, Wanted, parse_cursor, parse_wanted
 
 STREAMS_MAX: Final = 256
 ENTITIES_PER_EVENT: Final = 200

@@ -13,7 +13,10 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.api.problems import ProblemError
-from haptera.api.shapes import (
+from haptera.kinds.meaning import check_selector
+from haptera.model.errors import HapteraError
+from haptera.model.token_scope import Scope
+from haptera.rest.schemas import (
     CertificateBody,
     CertificateMade,
     TokenBody,
@@ -21,12 +24,9 @@ from haptera.api.shapes import (
     Tokens,
     TokenView,
 )
-from haptera.kinds.meaning import check_selector
-from haptera.model.errors import HapteraError
-from haptera.model.scope import Scope
-from haptera.model.selector import parse_selector
-from haptera.runtime.pki import parse_request
-from haptera.runtime.tokens import ApiToken, Bearer
+from haptera.runtime.identity.pki import parse_request
+from haptera.runtime.identity.tokens import ApiToken, Bearer
+from haptera.selectors.selector import parse_selector
 
 # As in an owner, `user:NAME`.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

@@ -11,7 +11,7 @@ import click
 
 import haptera
 from haptera.cli.lazy import Lazy
-from haptera.cli.printing import colours, print_error
+from haptera.cli.output.printing import colours, print_error
 from haptera.client import Access, Client, UnreachableError, find
 from haptera.client.protocol import ANSWER_WITHIN_S
 from haptera.model.errors import HapteraError
@@ -28,36 +28,36 @@ INTERRUPTED: Final = 130
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 _COMMANDS: Final = {
-    "apply": "haptera.cli.apply:apply",
-    "plan": "haptera.cli.apply:plan",
-    "diff": "haptera.cli.in_force:diff",
-    "export": "haptera.cli.in_force:export",
-    "import": "haptera.cli.importing:import_from",
-    "site": "haptera.cli.site:site",
-    "status": "haptera.cli.status:status",
-    "why": "haptera.cli.explaining:why",
-    "chain": "haptera.cli.explaining:chain",
-    "graph": "haptera.cli.graph:graph",
-    "logs": "haptera.cli.explaining:logs",
-    "get": "haptera.cli.asking:get",
-    "set": "haptera.cli.setting:set_values",
-    "unset": "haptera.cli.setting:unset_values",
-    "retry": "haptera.cli.asking:retry",
-    "history": "haptera.cli.past:history",
-    "revert": "haptera.cli.past:revert",
-    "secret": "haptera.cli.secret:secret",
-    "token": "haptera.cli.token:token",
-    "brake": "haptera.cli.brake:brake",
-    "freeze": "haptera.cli.freezing:freeze",
-    "thaw": "haptera.cli.freezing:thaw",
-    "job": "haptera.cli.job:job",
-    "watch": "haptera.cli.watch:watch",
-    "lint": "haptera.cli.linting:lint_files",
-    "module": "haptera.cli.module:module",
-    "completion": "haptera.cli.completion:completion",
-    "lab": "haptera.cli.running:lab",
-    "serve": "haptera.cli.running:serve",
-    "agent": "haptera.cli.running:agent",
+    "apply": "haptera.cli.commands.apply:apply",
+    "plan": "haptera.cli.commands.apply:plan",
+    "diff": "haptera.cli.commands.diff:diff",
+    "export": "haptera.cli.commands.diff:export",
+    "import": "haptera.cli.commands.import_:import_from",
+    "site": "haptera.cli.commands.site:site",
+    "status": "haptera.cli.commands.status:status",
+    "why": "haptera.cli.commands.why:why",
+    "chain": "haptera.cli.commands.why:chain",
+    "graph": "haptera.cli.commands.graph:graph",
+    "logs": "haptera.cli.commands.why:logs",
+    "get": "haptera.cli.commands.get:get",
+    "set": "haptera.cli.commands.set:set_values",
+    "unset": "haptera.cli.commands.set:unset_values",
+    "retry": "haptera.cli.commands.get:retry",
+    "history": "haptera.cli.commands.history:history",
+    "revert": "haptera.cli.commands.history:revert",
+    "secret": "haptera.cli.commands.secret:secret",
+    "token": "haptera.cli.commands.token:token",
+    "brake": "haptera.cli.commands.brake:brake",
+    "freeze": "haptera.cli.commands.freeze:freeze",
+    "thaw": "haptera.cli.commands.freeze:thaw",
+    "job": "haptera.cli.commands.job:job",
+    "watch": "haptera.cli.commands.watch:watch",
+    "lint": "haptera.cli.commands.lint:lint_files",
+    "module": "haptera.cli.commands.module.group:module",
+    "completion": "haptera.cli.commands.completion:completion",
+    "lab": "haptera.cli.commands.serve:lab",
+    "serve": "haptera.cli.commands.serve:serve",
+    "agent": "haptera.cli.commands.serve:agent",
 }
 
 
@@ -110,13 +110,13 @@ def client_of(ctx: click.Context, access: Access) -> Client:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     if "_HAPTERA_COMPLETE" in os.environ:
-        from haptera.cli.completion import take_over_bash
+        from haptera.cli.commands.completion import take_over_bash
 
         take_over_bash()
     try:
         code = cli.main(arguments, "haptera", standalone_mode=False, color=colours())
     except click.NoSuchOption as error:
-        from haptera.cli.unwatched import told
+        from haptera.cli.output.unwatched import told
 
         told(error).show()
         return USAGE

@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
-from haptera.api.shapes import Event
-from haptera.api.unix_path import short
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import Call, Given
@@ -26,6 +24,8 @@ from haptera.client.protocol import (
     following,
 )
 from haptera.client.trust import context_of
+from haptera.rest.schemas import Event
+from haptera.rest.unix_path import short
 
 _RECEIVED_BYTES_MAX: Final = 1 << 18
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Final, Self, TypeVar, assert_never
 
-from haptera.api.shapes import Event
-from haptera.api.unix_path import short
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
 from haptera.client.call import Call, Given
@@ -27,6 +25,8 @@ from haptera.client.protocol import (
     following,
 )
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import Event
+from haptera.rest.unix_path import short
 
 _RECEIVED_BYTES_MAX: Final = 1 << 18
 

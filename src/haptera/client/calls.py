@@ -7,7 +7,13 @@ done only if that is the plan's.
 
 from collections.abc import Iterable, Mapping
 
-from haptera.api.shapes import (
+from haptera.client.call import Call, path
+from haptera.model.graph import DrawingView
+from haptera.model.news import News
+from haptera.model.past import Page
+from haptera.model.token_scope import Scope
+from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.rest.schemas import (
     Applied,
     Audit,
     Bulk,
@@ -36,12 +42,6 @@ from haptera.api.shapes import (
     Tokens,
     TokenView,
 )
-from haptera.client.call import Call, path
-from haptera.model.graph import DrawingView
-from haptera.model.news import News
-from haptera.model.past import Page
-from haptera.model.scope import Scope
-from haptera.model.views import BrakeView, EntityDetail, EntityView
 
 
 def health() -> Call[Health]:

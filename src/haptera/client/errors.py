@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from haptera.api.shapes import ProblemView
 from haptera.model.errors import HapteraError, InputError
+from haptera.rest.schemas import ProblemView
 
 
 class UnreachableError(HapteraError):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
-from haptera.api.shapes import Event
 from haptera.client.access import Access
 from haptera.client.address import parse_address
 from haptera.client.call import Call, Given
 from haptera.client.errors import refused, unreachable
 from haptera.client.sse import Events
 from haptera.model.errors import HapteraError
+from haptera.rest.schemas import Event
 
 if TYPE_CHECKING:
     from haptera.client.http1 import Exchange

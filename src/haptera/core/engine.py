@@ -4,38 +4,38 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import assert_never
 
-from haptera.core.act import Acts
-from haptera.core.agents import Agents
-from haptera.core.answers import Answers
-from haptera.core.calls import Calls
-from haptera.core.catalog import Catalog
-from haptera.core.contest import Contests
-from haptera.core.decide import Decisions, Hands, Lacking
-from haptera.core.freezes import Freezes
-from haptera.core.gate import Gate
-from haptera.core.grouping import Grounds
-from haptera.core.limits import WOKEN_MAX
-from haptera.core.look import Looks
-from haptera.core.neighbours import Neighbours
-from haptera.core.news import publish
-from haptera.core.permits import Permits
-from haptera.core.policies import Policies
-from haptera.core.preview import Previews
-from haptera.core.proposals import Proposals
-from haptera.core.rounds import Rounds
-from haptera.core.rows.row import Row
-from haptera.core.rows.table import Table
-from haptera.core.safety import Safety
-from haptera.core.searches import Searches
-from haptera.core.side import PARENT, Side
-from haptera.core.supervise import Supervisor
+from haptera.core.act.act import Acts
+from haptera.core.act.contradiction import Contests
+from haptera.core.act.look import Looks
+from haptera.core.decide.agents import Agents
+from haptera.core.decide.call_results import Answers
+from haptera.core.decide.decide import Decisions, Hands, Lacking
+from haptera.core.decide.decision_loop import Rounds
+from haptera.core.decide.plan_queue import Searches
+from haptera.core.desired.freezes import Freezes
+from haptera.core.desired.policies import Policies
+from haptera.core.desired.proposals import Proposals
+from haptera.core.modules.calls import Calls
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.modules.takeover import Takeover
+from haptera.core.preview.grouping import Grounds
+from haptera.core.preview.preview import Previews
+from haptera.core.safety.gate import Gate
+from haptera.core.safety.permits import Permits
+from haptera.core.safety.safety import Safety
+from haptera.core.state.intake import taking
+from haptera.core.state.limits import WOKEN_MAX
+from haptera.core.state.row import Row
+from haptera.core.state.side import PARENT, Side
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Key, Timers
+from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
+from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
 from haptera.core.sync.presence import HEAR
-from haptera.core.takeover import Takeover
-from haptera.core.taking import taking
-from haptera.core.timers import Key, Timers
-from haptera.core.turn import Turn
+from haptera.core.views.news import publish
 from haptera.kinds import budget
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect, Urge

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from haptera.core.engine import Engine
-from haptera.core.query import summary
 from haptera.core.sync.peers import Tier
+from haptera.core.views.query import summary
 
 
 @dataclass(frozen=True, slots=True)

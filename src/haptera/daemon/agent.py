@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS
-from haptera.core.side import PARENT, Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS
+from haptera.core.state.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
@@ -40,15 +40,15 @@ from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
-from haptera.runtime.enrol import Enrolment, Invitation, enrol
-from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
-from haptera.runtime.journal import Journal
+from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
+from haptera.runtime.enrolment.journal import Journal
 from haptera.runtime.log import log_to_stderr
-from haptera.runtime.process import PRELOAD, ModuleProcesses
-from haptera.runtime.searcher import Searcher
-from haptera.runtime.secrets import Starter
-from haptera.runtime.tls_server import listen
-from haptera.runtime.udp import Udp
+from haptera.runtime.network.tls_server import listen
+from haptera.runtime.network.udp import Udp
+from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.secrets import Starter
+from haptera.runtime.search.searcher import Searcher
 from haptera.wire.seal import Role, Session
 from haptera.wire.updates import Codec
 

@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.engine import Engine
-from haptera.core.query import detail
-from haptera.core.side import PARENT
+from haptera.core.state.side import PARENT
+from haptera.core.views.query import detail
 from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event
 from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
-from haptera.runtime.asker import Asker, Party
-from haptera.runtime.journal import Journal
-from haptera.runtime.pki import half_life_s, make_request
-from haptera.runtime.request_server import CONVERSE_WITHIN_S, RequestServer
-from haptera.runtime.requests import (
+from haptera.runtime.enrolment.journal import Journal
+from haptera.runtime.identity.pki import half_life_s, make_request
+from haptera.runtime.network.peer_client import Asker, Party
+from haptera.runtime.network.peer_messages import (
     Answer,
     EntityAsked,
     EntityTold,
@@ -35,9 +34,10 @@ from haptera.runtime.requests import (
     SecretTold,
     Unable,
 )
-from haptera.runtime.secrets import find_here
-from haptera.runtime.tls import Certificate, client_context, is_parent, server_context
-from haptera.runtime.tls_server import TlsServer
+from haptera.runtime.network.request_server import CONVERSE_WITHIN_S, RequestServer
+from haptera.runtime.network.tls import Certificate, client_context, is_parent, server_context
+from haptera.runtime.network.tls_server import TlsServer
+from haptera.runtime.processes.secrets import find_here
 from haptera.wire.updates import Codec
 
 # How often it is seen whether the certificate is past its half life, and tried anew if so.

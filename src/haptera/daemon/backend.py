@@ -10,15 +10,13 @@ from typing import Final
 
 from cryptography.x509 import CertificateSigningRequest
 
-from haptera.core.bus import Bus
-from haptera.core.drawing import course_of, drawing
+from haptera.core.desired.desired_at import desired_before
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
-from haptera.core.graph import graphs_of
-from haptera.core.past import desired_before
-from haptera.core.query import detail, explained, summary, view
-from haptera.core.selecting import means, meant
-from haptera.core.standing import alike
+from haptera.core.state.selecting import means, meant
+from haptera.core.views.bus import Bus
+from haptera.core.views.query import detail, explained, summary, view
+from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
 from haptera.model.changes import Author, Cause, Change, StoredEntity
@@ -30,13 +28,13 @@ from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import RADIUS_PERCENT, Plan
-from haptera.model.selector import Selector
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
+from haptera.planner.explain.drawing import course_of, drawing
+from haptera.planner.explain.graph import graphs_of
 from haptera.runtime.clock import now_ns
-from haptera.runtime.keyed import Held, KeptAnswer, RequestKey
-from haptera.runtime.pki import Authority, issue_client
-from haptera.runtime.recorded import Chosen, Known, known_at, last_happenings
-from haptera.runtime.requests import (
+from haptera.runtime.identity.pki import Authority, issue_client
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.network.peer_messages import (
     Answer,
     EntityAsked,
     EntityTold,
@@ -45,10 +43,12 @@ from haptera.runtime.requests import (
     Request,
     Unable,
 )
-from haptera.runtime.store import Store, kept
-from haptera.runtime.tokens import ApiToken, Bearer, Certified, MintedToken
-from haptera.runtime.writer import Failure
-from haptera.runtime.writing import WriteError, refused
+from haptera.runtime.store.event_log_reader import Chosen, Known, known_at, last_happenings
+from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
+from haptera.runtime.store.optimistic_write import WriteError, refused
+from haptera.runtime.store.sqlite_writer import Failure
+from haptera.runtime.store.store import Store, kept
+from haptera.selectors.selector import Selector
 
 # How long a proposal waits for the disk before its asker is told so.
 PROPOSAL_WITHIN_S: Final = 30.0

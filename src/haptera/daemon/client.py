@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from haptera.daemon.doors import Doors
-from haptera.runtime.private import write_private
-from haptera.runtime.store import Store
-from haptera.runtime.tokens import Bearer, Scope
+from haptera.runtime.identity.private import write_private
+from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.runtime.store.store import Store
 
 CLIENT_TTL_S: Final = 90 * 86_400
 PAGE_TTL_S: Final = 86_400

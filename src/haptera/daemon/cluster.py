@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 
 from haptera.model.errors import ConflictError, HapteraError
-from haptera.runtime.controllers import ControllerPlace
-from haptera.runtime.own_modules import OwnModule
-from haptera.runtime.places import ModulePlace
-from haptera.runtime.private import write_durable
+from haptera.runtime.identity.private import write_durable
+from haptera.runtime.processes.controllers import ControllerPlace
+from haptera.runtime.processes.own_modules import OwnModule
+from haptera.runtime.processes.places import ModulePlace
 
 FILE: Final = "cluster.json"
 

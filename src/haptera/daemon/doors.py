@@ -15,11 +15,11 @@ from haptera.api.server import Server, listen, listen_unix
 from haptera.daemon.settings import Settings
 from haptera.model.errors import HapteraError
 from haptera.runtime.clock import wall_s
-from haptera.runtime.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
-from haptera.runtime.pki import Authority, issue_api
-from haptera.runtime.store import Store
-from haptera.runtime.tls import server_context
-from haptera.runtime.tokens import Bearer
+from haptera.runtime.identity.pki import Authority, issue_api
+from haptera.runtime.identity.tokens import Bearer
+from haptera.runtime.network.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
+from haptera.runtime.network.tls import server_context
+from haptera.runtime.store.store import Store
 
 SOCKET: Final = "api.sock"
 # Where rules let others in, they must be able to open the socket; who they are is asked then.

@@ -7,8 +7,8 @@ from typing import Final, assert_never
 from haptera.core.engine import Engine
 from haptera.model.effects import FetchList, FetchSchema, Recall, Urge
 from haptera.model.events import Event, Learnt, Listed, Recalled
-from haptera.model.told_schema import told_schema
-from haptera.runtime.requests import (
+from haptera.model.remote_schema import told_schema
+from haptera.runtime.network.peer_messages import (
     Answer,
     ListAsked,
     ListTold,

@@ -8,8 +8,8 @@ from pathlib import Path
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.modules.service.home import home_of
-from haptera.runtime.process import log_of
-from haptera.runtime.requests import Answer, LogAsked, LogTold, Unable
+from haptera.runtime.network.peer_messages import Answer, LogAsked, LogTold, Unable
+from haptera.runtime.processes.process import log_of
 
 
 @dataclass(frozen=True, slots=True)

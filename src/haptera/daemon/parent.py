@@ -17,13 +17,10 @@ import msgspec
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.config.site import load_site
-from haptera.config.sites import Sites
-from haptera.config.sources import constants_of, gather
+from haptera.core.desired.ownership import Claim
 from haptera.core.engine import Engine
-from haptera.core.limits import MS
-from haptera.core.owned import Claim
-from haptera.core.side import Side
+from haptera.core.state.limits import MS
+from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
@@ -58,26 +55,29 @@ from haptera.model.parts import Context
 from haptera.model.plan import RADIUS_PERCENT
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
-from haptera.runtime.controllers import Controllers
 from haptera.runtime.driver import Driver
-from haptera.runtime.enrol_server import EnrolServer, Offer
-from haptera.runtime.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.enrolment.enrol_server import EnrolServer, Offer
 from haptera.runtime.garbage import old_objects_frozen
+from haptera.runtime.identity.pki import open_authority
+from haptera.runtime.identity.private import private_directory
 from haptera.runtime.log import log_to_stderr
-from haptera.runtime.own_modules import describe
-from haptera.runtime.pki import open_authority
-from haptera.runtime.private import private_directory
-from haptera.runtime.process import PRELOAD, ModuleProcesses
-from haptera.runtime.recorder import Recorder
-from haptera.runtime.request_server import RequestServer
-from haptera.runtime.searcher import Searcher
-from haptera.runtime.secrets import Kept, Starter
-from haptera.runtime.sessions import SavedSession
-from haptera.runtime.store import STATE_FILE, Store
-from haptera.runtime.tls_server import listen as listen_for_tls
-from haptera.runtime.udp import Udp
-from haptera.runtime.writing import write
+from haptera.runtime.network.request_server import RequestServer
+from haptera.runtime.network.tls_server import listen as listen_for_tls
+from haptera.runtime.network.udp import Udp
+from haptera.runtime.processes.controllers import Controllers
+from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
+from haptera.runtime.processes.own_modules import describe
+from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
+from haptera.runtime.processes.secrets import Kept, Starter
+from haptera.runtime.search.searcher import Searcher
+from haptera.runtime.store.event_log_writer import Recorder
+from haptera.runtime.store.optimistic_write import write
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.sdk import Boot
+from haptera.site.apply.sites import Sites
+from haptera.site.model.site import load_site
+from haptera.site.syntax.sources import constants_of, gather
 from haptera.wire.seal import Role, Session
 
 HISTORY_FOLDER: Final = "history"

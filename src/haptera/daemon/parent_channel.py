@@ -13,9 +13,9 @@ from haptera.kinds import module
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.secrets import Keeper, Reference, references
-from haptera.runtime.asker import ASK_WITHIN_S, Asker, Party
-from haptera.runtime.pki import Authority, issue_node, parse_request
-from haptera.runtime.requests import (
+from haptera.runtime.identity.pki import Authority, issue_node, parse_request
+from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
+from haptera.runtime.network.peer_messages import (
     Answer,
     RenewAsked,
     Renewed,
@@ -24,9 +24,9 @@ from haptera.runtime.requests import (
     SecretTold,
     Unable,
 )
-from haptera.runtime.secrets import Kept
-from haptera.runtime.sessions import SavedSession
-from haptera.runtime.tls import Certificate, is_node, node_of, parent_context
+from haptera.runtime.network.tls import Certificate, is_node, node_of, parent_context
+from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.updates import Codec
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from haptera.core.catalog import Catalog
+from haptera.core.modules.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
 from haptera.model.errors import HapteraError

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from haptera.core.chronicle import Chronicle
-from haptera.core.rows.table import Table
+from haptera.core.state.table import Table
+from haptera.core.views.chronicle import Chronicle
 from haptera.model.entity import EntityId
 from haptera.runtime import clock
-from haptera.runtime.recorder import Recorder
+from haptera.runtime.store.event_log_writer import Recorder
 
 
 class Record:

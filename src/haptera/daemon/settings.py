@@ -7,8 +7,8 @@ import msgspec
 
 from haptera.model.errors import HapteraError
 from haptera.model.plan import RADIUS_PERCENT
-from haptera.runtime.controllers import ControllerPlace
-from haptera.runtime.places import ModulePlace
+from haptera.runtime.processes.controllers import ControllerPlace
+from haptera.runtime.processes.places import ModulePlace
 
 API_PORT: Final = 4270
 HELLO_MS: Final = 5_000

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-from haptera.core.fleet.thorough import thorough
-from haptera.runtime.search_process import search_process
+from haptera.planner.fleet.thorough import thorough
+from haptera.runtime.search.search_process import search_process
 
 
 def thorough_process(arguments: dict[str, Any], descriptors: list[int]) -> None:

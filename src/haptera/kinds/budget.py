@@ -1,10 +1,10 @@
 """How many of some entities may be disrupted at once, and how often, on one side of a tree."""
 
 from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.budget import Per
-from haptera.model.desirable import between
+from haptera.model.desired_check import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
+from haptera.selectors.budget import Per
 
 COUNT_MAX = 1_000_000
 

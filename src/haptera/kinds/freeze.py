@@ -2,7 +2,7 @@
 
 from haptera.kinds import module
 from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.desirable import between
+from haptera.model.desired_check import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import WALL_S_MAX, utc_text

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from haptera.kinds import KINDS, node
-from haptera.model.choice import (
+from haptera.model.desired_check import nearest
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Kind
+from haptera.model.views import Condition
+from haptera.selectors.names import Group
+from haptera.selectors.selector import Selector
+from haptera.selectors.selector_ast import (
     CONDITION,
     NODE,
     Age,
@@ -17,13 +23,7 @@ from haptera.model.choice import (
     Not,
     Pattern,
 )
-from haptera.model.desirable import nearest
-from haptera.model.errors import HapteraError
-from haptera.model.names import Group
-from haptera.model.reader import place
-from haptera.model.schema import Kind
-from haptera.model.selector import Selector
-from haptera.model.views import Condition
+from haptera.selectors.text_cursor import place
 
 _ANY_TEXT: Final[Sequence[str]] = ()
 _UNSET: Final = ""

@@ -1,7 +1,7 @@
 """How often parts are tried on some entities, and how long they may take, other than declared."""
 
 from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
-from haptera.model.desirable import between
+from haptera.model.desired_check import between
 from haptera.model.entity import NAME_BYTES_MAX, check_name
 from haptera.model.schema import Kind, Plain
 

@@ -3,11 +3,11 @@
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.choice import CONDITION, NODE, Age, Comparison, Datum, Layer, parts_of
-from haptera.model.desirable import nearest
+from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
-from haptera.model.reader import place
-from haptera.model.selector import Selector, parse_selector
+from haptera.selectors.selector import Selector, parse_selector
+from haptera.selectors.selector_ast import CONDITION, NODE, Age, Comparison, Datum, Layer, parts_of
+from haptera.selectors.text_cursor import place
 
 # An agent is told of each rule, in a datagram.
 OF_BYTES_MAX: Final = 512

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from haptera.lab.orders import GivenFaults
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
-from haptera.runtime.private import private_directory, write_private
+from haptera.runtime.identity.private import private_directory, write_private
 
 OCTET_MAX: Final = 254
 BMC_PORT: Final = 4280

@@ -8,7 +8,7 @@ import msgspec
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabNode
 from haptera.lab.orders import GivenFaults
 from haptera.model.errors import HapteraError
-from haptera.model.nodeset import members
+from haptera.selectors.nodeset import members
 
 PLATFORM: Final = "labnode"
 Given = TypeVar("Given")

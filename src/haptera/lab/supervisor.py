@@ -20,9 +20,9 @@ from haptera.lab.orders import Faults
 from haptera.lab.record import begin_anew
 from haptera.model.errors import HapteraError
 from haptera.modules import BUNDLED
-from haptera.runtime.forking import Child, ZygoteClient, exec_zygote
-from haptera.runtime.lock import take
-from haptera.runtime.private import private_directory
+from haptera.runtime.identity.lock import take
+from haptera.runtime.identity.private import private_directory
+from haptera.runtime.processes.forking import Child, ZygoteClient, exec_zygote
 
 # How long a process of the lab's own stays down once it has died.
 RESTART_S: Final = 0.2

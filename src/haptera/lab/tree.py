@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
-from haptera.runtime.zygote import close_others, die_with
+from haptera.runtime.processes.zygote import close_others, die_with
 
 PR_SET_NAME: Final = 15
 PR_SET_CHILD_SUBREAPER: Final = 36

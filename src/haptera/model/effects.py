@@ -9,7 +9,7 @@ from haptera.model.entity import EntityId
 from haptera.model.messages import Message
 from haptera.model.parts import Look, Step
 from haptera.model.plan import Plan
-from haptera.model.wanted import Types
+from haptera.selectors.subscription import Types
 
 
 class Work(StrEnum):

@@ -7,7 +7,7 @@ from haptera.model.changes import Author, Cause, Change
 from haptera.model.entity import EntityId
 from haptera.model.messages import Mark, Message
 from haptera.model.parts import Manifest
-from haptera.model.told_schema import ToldSchema
+from haptera.model.remote_schema import ToldSchema
 
 
 class Proposed(msgspec.Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from haptera.core.engine import Engine
-from haptera.core.taking import take
+from haptera.core.state.intake import take
 from haptera.model.effects import Effect
 from haptera.model.events import Clocked, Event, Ticked
 from haptera.runtime.clock import now_ns, wall_offset_ns

@@ -11,8 +11,8 @@ import msgspec
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.selector import ALL
 from haptera.model.views import EntityView
+from haptera.selectors.selector import ALL
 from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_answer
 from haptera.wire.frame import Reject

@@ -7,7 +7,7 @@ from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hi
 
 import msgspec
 
-from haptera.model.desirable import nearest
+from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Setting, SettingType
 

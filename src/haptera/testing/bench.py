@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, assert_never
 
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.query import view
-from haptera.core.side import Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.side import Side
+from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import JOBS_NONE, Power, jobs, power
 from haptera.model.changes import Desired, Stored, StoredEntity

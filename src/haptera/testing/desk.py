@@ -5,19 +5,19 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from haptera.core.bus import Bus
 from haptera.core.engine import Engine
-from haptera.core.limits import S
-from haptera.core.query import detail
-from haptera.core.selecting import means
+from haptera.core.state.limits import S
+from haptera.core.state.selecting import means
+from haptera.core.views.bus import Bus
+from haptera.core.views.query import detail
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId
-from haptera.model.selector import Selector
 from haptera.model.views import EntityView
 from haptera.modules import load
-from haptera.runtime.control import Control
+from haptera.runtime.processes.control import Control
 from haptera.sdk import Cluster, Controller
+from haptera.selectors.selector import Selector
 from haptera.testing.loop import SimulatedLoop
 from haptera.testing.machine import Machine
 from haptera.testing.network import Faults

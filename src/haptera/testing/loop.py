@@ -4,7 +4,7 @@ import asyncio
 import math
 import selectors
 
-from haptera.core.limits import S
+from haptera.core.state.limits import S
 from haptera.testing.clock import Clock
 
 

@@ -1,10 +1,15 @@
 """A worker without a process: what it is asked and answers passes as bytes, as in life."""
 
-from haptera.core.sought import answer
 from haptera.model.effects import Search
 from haptera.model.events import Searched
-from haptera.runtime.ipc import Frame
-from haptera.runtime.search_frames import search_frame, search_of, searched_frame, searched_of
+from haptera.planner.plan_query import answer
+from haptera.runtime.processes.ipc import Frame
+from haptera.runtime.search.search_frames import (
+    search_frame,
+    search_of,
+    searched_frame,
+    searched_of,
+)
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 

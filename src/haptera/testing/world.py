@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from itertools import count
 
-from haptera.core.allowance import WORK_MAX
-from haptera.core.bus import Bus
-from haptera.core.catalog import Catalog
 from haptera.core.engine import Engine
-from haptera.core.limits import MS, S
-from haptera.core.side import PARENT, Side
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS, S
+from haptera.core.state.side import PARENT, Side
+from haptera.core.views.bus import Bus
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
 from haptera.model.effects import (
@@ -44,6 +43,7 @@ from haptera.model.events import (
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
 from haptera.model.views import Condition
+from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine

@@ -10,8 +10,8 @@ from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
 from haptera.model.packing import Held, Layout, layout_of, layout_of_numbers, pack, unpack
+from haptera.model.remote_schema import ToldSchema
 from haptera.model.schema import WORDS_MAX, Applied, Kind
-from haptera.model.told_schema import ToldSchema
 from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
 

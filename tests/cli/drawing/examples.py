@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from haptera.core.problem_line import draw_line
+from haptera.cli.input.problem_line import draw_line
 from haptera.model.graph import DrawingView
-from tests.core.test_original_tables import KRAKEN, LAYERCAKE
-from tests.core.test_worked_examples import PROBLEM
+from tests.planner.test_original_tables import KRAKEN, LAYERCAKE
+from tests.planner.test_worked_examples import PROBLEM
 
 OFF: dict[str, Any] = {
     "observed": {"power": "off"},

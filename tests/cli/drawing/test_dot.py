@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from haptera.cli.drawing.dot import dot
+from haptera.cli.output.drawing.dot import dot
 from tests.cli.drawing.examples import EXAMPLES
 
 DOT = shutil.which("dot")

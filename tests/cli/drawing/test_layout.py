@@ -5,9 +5,9 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.cli.drawing.layout import Layout, lay_out
-from haptera.cli.drawing.place import spread
-from haptera.cli.drawing.shapes import Arrow, Point, Size
+from haptera.cli.output.drawing.layout import Layout, lay_out
+from haptera.cli.output.drawing.place import spread
+from haptera.cli.output.drawing.shapes import Arrow, Point, Size
 
 # Two edges that meet are not apart by less than the arithmetic is exact.
 SLACK = 1e-6

@@ -5,14 +5,14 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from haptera.cli.drawing import words
-from haptera.cli.drawing.svg import svg
-from haptera.cli.drawing.text import PLAIN, line
+from haptera.cli.output.drawing import words
+from haptera.cli.output.drawing.svg import svg
+from haptera.cli.output.drawing.text import PLAIN, line
 from haptera.model.graph import DrawingView
 from tests.cli.drawing.examples import EXAMPLES, OFF, drawn
-from tests.core.strategies import Question, questions
-from tests.core.test_graph import drawn as drawn_of
-from tests.core.test_worked_examples import PROBLEM
+from tests.planner.strategies import Question, questions
+from tests.planner.test_graph import drawn as drawn_of
+from tests.planner.test_worked_examples import PROBLEM
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

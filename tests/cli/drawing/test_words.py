@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from haptera.cli.drawing import words
+from haptera.cli.output.drawing import words
 from haptera.model.graph import GraphView
 from tests.cli.drawing.examples import EXAMPLES, drawn
-from tests.core.test_original_tables import LAYERCAKE
+from tests.planner.test_original_tables import LAYERCAKE
 
 SWITCH = ["unknown", "off", "on"]
 

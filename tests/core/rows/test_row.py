@@ -1,6 +1,6 @@
 """What a row makes of its facts, as the planner is told of them."""
 
-from haptera.core.rows.row import Row
+from haptera.core.state.row import Row
 from haptera.kinds import KINDS
 from haptera.model.entity import node_id
 from haptera.model.facts import Fact, Method

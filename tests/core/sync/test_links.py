@@ -5,16 +5,16 @@ from random import Random
 
 import pytest
 
-from haptera.core.limits import GONE_MAX, MS, S
-from haptera.core.rows.table import Table
-from haptera.core.side import PARENT, Side
+from haptera.core.state.limits import GONE_MAX, MS, S
+from haptera.core.state.side import PARENT, Side
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.core.state.typical_durations import LAST_MAX, Usual
 from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
-from haptera.core.timers import Timers
-from haptera.core.turn import Turn
-from haptera.core.usual import LAST_MAX, Usual
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
 from haptera.model.effects import FetchList, Recall, Tell

@@ -2,9 +2,9 @@
 
 import pytest
 
-from haptera.core.limits import LISTS_MAX, RECALLED_MAX, S
+from haptera.core.state.limits import LISTS_MAX, RECALLED_MAX, S
+from haptera.core.state.turn import Turn
 from haptera.core.sync.merge import ObservedIn
-from haptera.core.turn import Turn
 from haptera.model.changes import Declare, Desired
 from haptera.model.effects import FetchSchema
 from haptera.model.entity import EntityId

@@ -4,11 +4,11 @@ from collections.abc import Collection
 from hashlib import blake2b
 from typing import Protocol
 
-from haptera.core.limits import GONE_MAX, MS
-from haptera.core.rows.row import Row
-from haptera.core.rows.table import Table
-from haptera.core.side import Side
-from haptera.core.usual import Usual, is_notable
+from haptera.core.state.limits import GONE_MAX, MS
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
+from haptera.core.state.table import Table
+from haptera.core.state.typical_durations import Usual, is_notable
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
 from haptera.model.messages import (

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import assert_never
 
-from haptera.core.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
-from haptera.core.side import PARENT, Side
+from haptera.core.state.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
+from haptera.core.state.side import PARENT, Side
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
 from haptera.core.sync.delta import Outgoing
 from haptera.core.sync.lists import Lists
 from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phase_ns
-from haptera.core.timers import Timers
-from haptera.core.turn import Turn
 from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
-from haptera.model.told_schema import ModuleSum, ToldSchema, differences
+from haptera.model.remote_schema import ModuleSum, ToldSchema, differences
 
 # What a side has to say of asks and permits, on the link about a node.
 Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]

@@ -1,16 +1,16 @@
 """What is done where a digest differs though the latest version is held: the list is asked for."""
 
-from haptera.core.limits import (
+from haptera.core.state.limits import (
     LIST_AFTER_NS,
     LIST_AGAIN_NS,
     LIST_WITHIN_NS,
     LISTS_MAX,
     RECALLED_MAX,
 )
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
 from haptera.core.sync.merge import Incoming
 from haptera.core.sync.peers import Peer, Tier
-from haptera.core.timers import Timers
-from haptera.core.turn import Turn
 from haptera.model.effects import FetchList, Recall
 from haptera.model.entity import EntityId
 from haptera.model.events import Listed

@@ -2,12 +2,12 @@
 
 from typing import Protocol
 
-from haptera.core.limits import MS
-from haptera.core.rows.row import Stands
-from haptera.core.rows.table import Table
-from haptera.core.side import PARENT
+from haptera.core.state.limits import MS
+from haptera.core.state.row import Stands
+from haptera.core.state.side import PARENT
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
 from haptera.core.sync.delta import mark_digest
-from haptera.core.turn import Turn
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
 from haptera.model.events import Heard

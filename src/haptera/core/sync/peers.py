@@ -6,7 +6,7 @@ from zlib import crc32
 
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Mark, Message, Permit
-from haptera.model.told_schema import ToldSchema
+from haptera.model.remote_schema import ToldSchema
 
 
 class Tier(StrEnum):

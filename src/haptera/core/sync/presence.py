@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from haptera.core.rows.row import Row
+from haptera.core.state.row import Row
+from haptera.core.state.turn import Turn
+from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer
-from haptera.core.turn import Turn
-from haptera.core.usual import Usual
 from haptera.kinds.node import Agent, Power, agent, power
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Condition, Context, Look, Manifest

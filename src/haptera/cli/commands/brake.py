@@ -1,0 +1,34 @@
+"""`haptera brake`: whether many nodes have vanished at once, and letting go on all the same."""
+
+import click
+
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.client import calls
+from haptera.model.walltime import duration
+
+
+@click.command()
+@click.option("--release", is_flag=True, help="Let disruptive steps go on: the cause is known.")
+@output_option
+@click.pass_context
+def brake(ctx: click.Context, release: bool, output: str) -> None:
+    r"""Show whether the brake is on, which stops all that may harm what runs.
+
+    It goes on by itself where many nodes fall silent at once, and off when that is over.
+
+    \b
+    Examples:
+      haptera brake
+      haptera brake --release
+    """
+    client = the_client(ctx)
+    view = client.ask(calls.release_brake() if release else calls.brake())
+    if Format(output) is not Format.TABLE:
+        print_data(view, output)
+    elif view.why is None:
+        click.echo("the brake is off")
+    elif release:
+        click.echo(f"the brake is released: {view.why}")
+    else:
+        click.secho(f"the brake is on for {duration(view.left_ms)} more: {view.why}", fg="red")

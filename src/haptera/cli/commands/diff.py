@@ -1,0 +1,201 @@
+"""`haptera diff` and `export`: what is in force, beside a site's files and as one."""
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from haptera.cli.commands.get import past
+from haptera.cli.input import completing
+from haptera.cli.input.sites import site_body
+from haptera.cli.main import REFUSED, client_of, the_access, the_client
+from haptera.cli.output.printing import (
+    Format,
+    entities_option,
+    output_option,
+    print_data,
+    print_entities,
+    print_error,
+)
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.words import printable
+from haptera.client import Client, UnreachableError, calls
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.news import News
+from haptera.model.past import PastView
+from haptera.model.walltime import utc_text_s
+from haptera.rest.schemas import DifferenceView, SiteBody
+from haptera.selectors.nodeset import fold, natural
+
+# As of diff(1): 1 is said of files that differ, so that what goes wrong is 2.
+DIFFERS = REFUSED
+TROUBLE = 2
+_COLOURS = {"-": "red", "+": "green"}
+
+
+@click.command()
+@click.argument("files", metavar="[FILE]...", nargs=-1, shell_complete=completing.files)
+@click.option("--at", "times", multiple=True, help="A time, once or twice, instead of files.")
+@click.option(
+    "--select",
+    metavar="SELECTOR",
+    shell_complete=completing.selectors,
+    help="With --at: only of these.",
+)
+@watch_option
+@entities_option
+@click.pass_context
+def diff(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    times: tuple[str, ...],
+    select: str | None,
+    watch: bool,
+    output: str,
+) -> int:
+    r"""Show where a site's files and what is in force differ, or how it was at two times.
+
+    FILE is a path, a folder of files, or - for standard input; several are one site. A line with
+    - is in force, one with + is what the files say; who else a value belongs to stands behind it.
+
+    With --at, a line with - was so at the first time, one with + at the second, or now. TIME is
+    how long ago (10m, 2h), or a date and time (2026-11-21 18:00, in UTC).
+
+    Exit codes: 0 they are the same, 1 they differ, 2 a file is wrong.
+
+    \b
+    Examples:
+      haptera diff site.yaml
+      haptera export | haptera diff -
+      haptera diff --at 2h --at 1h --select rack1n[1-4]
+    """
+    if bool(files) == bool(times) or len(times) > 2 or (select is not None and not times):
+        raise click.UsageError("name the files of a site, or a time or two with --at")
+    if times:
+        if watch:
+            raise click.UsageError("what was does not change: leave out --watch or --at")
+        return _diff_times(the_client(ctx), times, select, output)
+    try:
+        access = the_access(ctx)
+        body = site_body(files, access.constants)
+        client, title = client_of(ctx, access), " ".join(files)
+        if watch:
+            _keep_showing(client, body, title, output)
+            return 0
+        return DIFFERS if _show(client, body, title, output) else 0
+    except UnreachableError:
+        raise
+    except HapteraError as error:
+        print_error(error)
+        return TROUBLE
+
+
+def _keep_showing(client: Client, body: SiteBody, title: str, output: str) -> None:
+    def show() -> None:
+        if not _show(client, body, title, output):
+            click.echo("nothing differs")
+
+    keep_showing(client, calls.events(types=[News.DESIRED, News.GONE]), show, output)
+
+
+def _show(client: Client, body: SiteBody, title: str, output: str) -> bool:
+    """Print in what they differ; whether they do."""
+    answer = client.ask(calls.diff(body))
+    found = answer.differences
+    if Format(output) is not Format.TABLE:
+        print_entities([one.entity for one in found], answer, output)
+    elif found:
+        _print_lines(found, f"in force, revision {answer.revision}", title)
+    return bool(found)
+
+
+def _diff_times(client: Client, times: tuple[str, ...], select: str | None, output: str) -> int:
+    then, later = (past(client, select, time) for time in (*times, "0s")[:2])
+    found = changed_between(then.entities, later.entities)
+    if Format(output) is not Format.TABLE:
+        print_entities([one.entity for one in found], found, output)
+    elif found:
+        _print_lines(found, *(utc_text_s(int(one.at_s)) for one in (then, later)))
+    return DIFFERS if found else 0
+
+
+def _print_lines(found: Iterable[DifferenceView], before: str, after: str) -> None:
+    click.echo(f"--- {before}\n+++ {after}")
+    for line in lines(found):
+        click.secho(line, fg=_COLOURS[line[0]])
+
+
+def changed_between(then: Iterable[PastView], later: Iterable[PastView]) -> list[DifferenceView]:
+    """Each value that was another at the later time; `want` is before those that are desired."""
+    before = {one.entity: _values(one) for one in then}
+    after = {one.entity: _values(one) for one in later}
+    pairs = {
+        (entity, name): (before.get(entity, {}).get(name), after.get(entity, {}).get(name))
+        for values in (before, after)
+        for entity, some in values.items()
+        for name in some
+    }
+    return [
+        DifferenceView(entity, name, was, now)
+        for (entity, name), (was, now) in sorted(pairs.items(), key=lambda one: str(one[0]))
+        if was != now
+    ]
+
+
+def _values(view: PastView) -> dict[str | None, str | int]:
+    values: dict[str | None, str | int] = {None: "declared"}
+    values.update((f"want {name}", value) for name, value in view.desired.items())
+    values.update(view.observed.items())
+    if view.condition is not None:
+        values["stands"] = view.condition
+    return values
+
+
+@click.command()
+@click.option("--owner", metavar="OWNER", help="Only what this one has: site, user:NAME…")
+@output_option
+@click.pass_context
+def export(ctx: click.Context, owner: str | None, output: str) -> None:
+    r"""Write what is in force as a site file, which applies to nothing.
+
+    The same state is written the same way each time, so that it can be kept in git.
+
+    \b
+    Examples:
+      haptera export > site.yaml
+      haptera export --owner site
+    """
+    answer = the_client(ctx).ask(calls.export(owner))
+    if Format(output) is Format.TABLE:
+        click.echo(answer.text, nl=False)
+    else:
+        print_data(answer, output)
+
+
+def lines(differences: Iterable[DifferenceView]) -> Iterator[str]:
+    """Each difference in one line or two, those that are alike on many nodes together."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for one in differences:
+        entity = parse_entity(one.entity)
+        at = "" if entity.node is None or entity.kind == "node" else f"{entity.name}@"
+        alike.setdefault((f"{entity.kind}:{at}", _minus(one), _plus(one)), []).append(
+            entity.node or entity.name
+        )
+    told = [(f"{title}{fold(nodes)}", *signs) for (title, *signs), nodes in alike.items()]
+    for title, *signs in sorted(told, key=lambda one: (natural(one[0]), one[1:])):
+        yield from (f"{sign[0]}{title}{sign[1:]}" for sign in signs if sign)
+
+
+def _minus(one: DifferenceView) -> str:
+    if one.before is None:
+        return ""
+    owner = "" if one.owner is None else f"  ({one.owner})"
+    return f"-{_value(one.name, one.before)}{owner}"
+
+
+def _plus(one: DifferenceView) -> str:
+    return "" if one.after is None else f"+{_value(one.name, one.after)}"
+
+
+def _value(name: str | None, value: str | int) -> str:
+    return "" if name is None else f" {name}={printable(str(value))}"

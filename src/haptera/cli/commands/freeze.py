@@ -1,0 +1,143 @@
+"""`haptera freeze` and `haptera thaw`: automation stopped for a while, and let go on."""
+
+from collections.abc import Sequence
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import (
+    Format,
+    entities_option,
+    print_entities,
+    print_names,
+    print_table,
+)
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.words import printable
+from haptera.client import Client, calls
+from haptera.kinds import freeze as haptera_freeze
+from haptera.model.errors import HapteraError
+from haptera.model.walltime import parse_duration_ms, utc_text
+from haptera.rest.schemas import FreezeView
+
+EVER = "ever"
+
+
+@click.command()
+@click.argument("selector", required=False, shell_complete=completing.selectors)
+@click.option("--reason", help="Why, for whoever finds it frozen.")
+@click.option(
+    "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
+)
+@watch_option
+@entities_option
+@click.pass_context
+def freeze(
+    ctx: click.Context,
+    selector: str | None,
+    reason: str | None,
+    duration: str,
+    watch: bool,
+    output: str,
+) -> None:
+    r"""Begin no step on what SELECTOR names, or show what is frozen.
+
+    It is looked at as before, and a step that has begun is followed to its end. SELECTOR goes by
+    names, groups and attributes: rack1n[1-4] (the nodes and all on them), service:web@@gpu, ….
+
+    \b
+    Examples:
+      haptera freeze rack1n[1-4] --reason "new fans" --for 2h
+      haptera freeze --watch
+    """
+    client = the_client(ctx)
+    if selector is None:
+        if reason is not None:
+            raise click.UsageError("a reason, but no SELECTOR: name what to freeze")
+        if watch:
+            events = calls.events(kinds=[haptera_freeze.kind.name])
+            keep_showing(client, events, lambda: _show(client, output), output)
+        else:
+            _show(client, output)
+        return
+    if watch:
+        raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
+    if reason is None:
+        raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
+    for_s = None if duration == EVER else _seconds(duration)
+    view = client.ask(calls.freeze(selector, reason, for_s=for_s))
+    if Format(output) is Format.TABLE:
+        click.echo(f"frozen: {_sentence(view)}")
+    else:
+        _print_for_programs([view], view, output)
+    if view.entities == 0:
+        click.secho(f"warning: {selector} selects nothing that is declared", err=True, fg="yellow")
+
+
+@click.command()
+@click.argument("selector", shell_complete=completing.selectors)
+@entities_option
+@click.pass_context
+def thaw(ctx: click.Context, selector: str, output: str) -> None:
+    r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
+
+    \b
+    Examples:
+      haptera thaw rack1n[1-4]
+      haptera thaw service:web@rack1n1
+    """
+    answer = the_client(ctx).ask(calls.thaw(selector))
+    if Format(output) is not Format.TABLE:
+        print_entities(answer.free, answer, output)
+        return
+    for one in answer.thawed:
+        rest = "" if one.rest is None else f"; {one.rest} stays frozen"
+        click.echo(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
+    click.echo(f"{_counted(len(answer.free))} free again")
+    for view in answer.freezes:
+        click.echo(f"still frozen: {_sentence(view)}")
+
+
+def _show(client: Client, output: str) -> None:
+    views = client.ask(calls.freezes()).freezes
+    if Format(output) is Format.TABLE:
+        _print_freezes(views)
+    else:
+        _print_for_programs(views, views, output)
+
+
+def _print_for_programs(views: Sequence[FreezeView], data: object, output: str) -> None:
+    """As `haptera thaw` takes them, or all that is told."""
+    together = " or ".join(sorted({one.selector for one in views}))
+    print_names([together] if together else [], data, output)
+
+
+def _print_freezes(views: list[FreezeView]) -> None:
+    if not views:
+        click.echo("nothing is frozen")
+        return
+    print_table(
+        [
+            (one.selector, _until(one), one.owner, _counted(one.entities), printable(one.reason))
+            for one in views
+        ]
+    )
+
+
+def _sentence(view: FreezeView) -> str:
+    reason = printable(view.reason)
+    return f"{view.selector} ({_counted(view.entities)}) {_until(view)}, by {view.owner}: {reason}"
+
+
+def _until(view: FreezeView) -> str:
+    return "until thawed" if view.until_s is None else f"until {utc_text(view.until_s)}"
+
+
+def _counted(entities: int) -> str:
+    return f"{entities} entit{'y' if entities == 1 else 'ies'}"
+
+
+def _seconds(duration: str) -> int:
+    """A part of a second counts as one."""
+    return -(-parse_duration_ms(duration) // 1000)

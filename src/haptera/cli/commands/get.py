@@ -1,0 +1,188 @@
+"""`haptera get` and `retry`: how entities are, and trying again."""
+
+import re
+from collections.abc import Collection, Sequence
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.alike import Told, print_alike
+from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.words import printable, values
+from haptera.client import Client, calls
+from haptera.kinds import KINDS
+from haptera.model.desired_check import nearest
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.past import PastView
+from haptera.model.views import Condition, EntityView
+from haptera.model.walltime import parse_when, utc_text_s
+from haptera.rest.schemas import Entities, Past
+from haptera.runtime import clock
+from haptera.selectors.nodeset import fold
+from haptera.selectors.selector import fold_entities, parse_selector
+from haptera.selectors.selector_ast import NODE, Pattern
+
+# One word, and one entity, on whatever node it is: neither can mean many.
+_WORD = re.compile(r"[A-Za-z0-9._-]+")
+_ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_WORD.pattern}")
+_HELD_UP = (Condition.WAITING, Condition.STUCK)
+
+
+@click.command()
+@click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
+@entities_option
+@click.pass_context
+def retry(ctx: click.Context, selection: str, output: str) -> None:
+    r"""Try ENTITY again at once, whatever its back-off or cool-down.
+
+    Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
+
+    \b
+    Examples:
+      haptera retry node:rack1n1
+      haptera retry -o name 'condition=stuck'
+    """
+    client = the_client(ctx)
+    found = selected(client, selection).entities
+    tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
+    if len(tried) > 1:
+        from haptera.cli.input.many import ask_all  # only here: it brings asyncio
+
+        ask_all(client.access, map(calls.retry, tried))
+    elif tried:
+        client.ask(calls.retry(tried[0]))
+    if Format(output) is not Format.TABLE:
+        print_entities(tried, tried, output)
+    elif tried:
+        verb = "is" if len(tried) == 1 else "are"
+        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
+    else:
+        click.echo("nothing of it waits or is stuck")
+
+
+@click.command()
+@click.argument(
+    "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
+)
+@click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
+@watch_option
+@entities_option
+@click.pass_context
+def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str) -> None:
+    r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
+
+    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
+    What is alike is told in one line.
+
+    \b
+    Examples:
+      haptera get node:rack1n1
+      haptera get -o name 'node:* and power=off'
+      haptera get service --at 10m
+      haptera get --watch 'rack1* and power=off'
+    """
+    client = the_client(ctx)
+    if at is not None:
+        if watch:
+            raise click.UsageError("what was does not change: leave out --watch or --at")
+        _print_past(past(client, _selector(what), at), what, output)
+    elif watch:
+        events = calls.events(_selector(what))
+        keep_showing(client, events, lambda: _show(client, what, output), output)
+    else:
+        _show(client, what, output)
+
+
+def _selector(what: str) -> str:
+    return f"{what}:*" if what in KINDS else what
+
+
+def _show(client: Client, what: str, output: str) -> None:
+    if what in KINDS:
+        found = client.ask(calls.entities(kind=what)).entities
+        _print_views(found, found, output)
+    elif _ENTITY.fullmatch(what) is not None:
+        view = client.ask(calls.entity(what))
+        _print_views([view], view, output)
+    elif _WORD.fullmatch(what) is not None:
+        found = client.ask(calls.entities(what)).entities
+        if not found:
+            raise HapteraError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))
+        _print_views(found, found, output)
+    else:
+        found = selected(client, what).entities
+        one = found[0] if [view.entity for view in found] == [what] else None
+        _print_views(found, found if one is None else one, output)
+
+
+def selected(client: Client, selector: str | None) -> Entities:
+    """All entities, or those that a selector means; nodes named one by one must all be there.
+
+    Raises:
+        HapteraError: one is not, or nothing is meant: a check of what is not there must not pass.
+    """
+    if selector is None:
+        return client.ask(calls.entities())
+    answer = client.ask(calls.entities(selector))
+    check_there(selector, {view.node for view in answer.entities})
+    return answer
+
+
+def check_there(selector: str, on: Collection[str | None]) -> None:
+    """See that what a selector means is there, where its entities are `on` these nodes.
+
+    Raises:
+        HapteraError: nothing is, or not each node that it names.
+    """
+    named = parse_selector(selector).choice
+    nodes = named.on if isinstance(named, Pattern) and named.kind in (None, NODE) else None
+    members = nodes.members() if nodes is not None and nodes.plain else ()
+    if missing := [one.name for one in members if one.name not in on]:
+        what = f"no such node: {fold(missing)}"
+        raise HapteraError(what, do="see which there are: haptera status")
+    if not on:
+        what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
+        raise HapteraError(what, do="see how things are: haptera status")
+
+
+def past(client: Client, selector: str | None, at: str) -> Past:
+    """How what a selector means, or all, was at a time."""
+    return client.ask(calls.past(parse_when(at, clock.wall_s()), selector))
+
+
+def _print_past(answer: Past, what: str, output: str) -> None:
+    views = answer.entities
+    if Format(output) is not Format.TABLE:
+        print_entities([view.entity for view in views], views, output)
+        return
+    at = utc_text_s(int(answer.at_s))
+    if not views:
+        raise HapteraError(f"there was no {what} at {at}", do="see what changed: haptera history")
+    click.echo(f"as it was at {at}")
+    print_alike(map(_told, views))
+
+
+def _told(view: PastView) -> Told:
+    """One entity as it was: where it stood, what was known and wanted, and why it stood so."""
+    names = [name for name in view.desired if name in view.observed] or list(view.observed)
+    known = " ".join(_then(view, name) for name in names)
+    more = printable(known or "-"), printable(view.why or "")
+    return Told(view.entity, view.condition or "-", None, more)
+
+
+def _then(view: PastView, name: str) -> str:
+    observed, wanted = view.observed[name], view.desired.get(name)
+    wish = "" if wanted is None or str(wanted) == observed else f"→{wanted}"
+    return f"{name}={observed}{wish}"
+
+
+def _print_views(views: Sequence[EntityView], data: object, output: str) -> None:
+    if Format(output) is not Format.TABLE:
+        print_entities([view.entity for view in views], data, output)
+        return
+    print_alike(
+        Told(one.entity, one.condition.value, one.since_ms, (values(one),)) for one in views
+    )

@@ -1,0 +1,178 @@
+"""`haptera graph`: all that can be known of a class and what leads where, drawn."""
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+import click
+import msgspec
+
+from haptera.cli.commands.module.authored import brought_manifests
+from haptera.cli.commands.plan_problems import opened, problems
+from haptera.cli.input import completing
+from haptera.cli.input.problem_line import draw_line
+from haptera.cli.main import the_client
+from haptera.cli.output.drawing.dot import dot
+from haptera.cli.output.drawing.svg import svg
+from haptera.client import calls
+from haptera.daemon.parts import catalog_of
+from haptera.kinds import KINDS
+from haptera.model.desired_check import nearest
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.graph import DrawingView
+from haptera.model.parts import Part
+from haptera.modules import BUNDLED
+from haptera.planner.domain.domain import compile_class
+from haptera.planner.domain.problem import problem_of
+from haptera.planner.explain.drawing import drawing
+from haptera.planner.explain.graph import graphs_of
+
+PLACE: Final = "--class"
+
+
+class Form(StrEnum):
+    DOT = "dot"
+    JSON = "json"
+    SVG = "svg"
+
+
+@click.command()
+@click.argument("kind", required=False)
+@click.option(
+    "--class",
+    "classes",
+    metavar="ATTR=VALUE,…",
+    multiple=True,
+    help="The attributes that select the parts; else the only ones that parts ask for.",
+)
+@click.option(
+    "--entity",
+    metavar="ENTITY",
+    shell_complete=completing.entities,
+    help="An entity, its goal and its chain marked.",
+)
+@click.option("--problem", metavar="FILE", help="A problem as JSON, or - for standard input.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([one.value for one in Form]),
+    default=Form.DOT.value,
+    show_default=True,
+    help="As DOT (for Graphviz), as JSON, or as a picture.",
+)
+@click.pass_context
+def graph(
+    ctx: click.Context,
+    kind: str | None,
+    classes: tuple[str, ...],
+    entity: str | None,
+    problem: str | None,
+    output: str,
+) -> None:
+    r"""Draw all that can be known of KIND, and the looks and steps between.
+
+    KIND is drawn as haptera's own modules serve it, without asking a parent; with --entity, as
+    the parent plans for that entity. What is large is drawn in several graphs
+    (docs/reference/graph.md).
+
+    \b
+    Examples:
+      haptera graph service | dot -Tsvg > service.svg
+      haptera graph --entity node:rack1n1 -o svg > n1.svg
+    """
+    if entity is not None and problem is None and not classes:
+        told = _of_entity(ctx, entity, kind)
+    elif problem is not None and entity is None and kind is None and not classes:
+        told = _of_problem(problem)
+    elif kind is not None and entity is None and problem is None:
+        told = _of_kind(kind, classes)
+    else:
+        text = "name a kind (and its --class), or an entity (--entity), or a problem (--problem)"
+        raise click.UsageError(text)
+    match Form(output):
+        case Form.DOT:
+            click.echo(dot(told).encode(), nl=False)
+        case Form.SVG:
+            click.echo(svg(told).encode(), nl=False)
+        case Form.JSON:
+            # All of it ASCII: no terminal can fail on it, and no name.
+            click.echo(json.dumps(msgspec.to_builtins(told), indent=2))
+
+
+def _of_entity(ctx: click.Context, entity: str, kind: str | None) -> DrawingView:
+    if kind is not None and parse_entity(entity).kind != kind:
+        raise click.UsageError(f"{entity} is no {kind}")
+    return the_client(ctx).ask(calls.graph(entity))
+
+
+def _of_problem(file: str) -> DrawingView:
+    where = "standard input" if file == "-" else file
+    with opened(file) as stream:
+        found = list(islice(problems(stream), 2))
+    if len(found) != 1:
+        raise HapteraError(
+            f"holds {'more than one problem' if found else 'no problem'}",
+            where=where,
+            do="draw one at a time",
+        )
+    return draw_line(found[0])
+
+
+def _of_kind(kind: str, classes: Iterable[str]) -> DrawingView:
+    if kind not in KINDS:
+        raise HapteraError(f"there is no kind {kind!r}", do=nearest(kind, KINDS))
+    # A kind that a package brings is served by what packages bring.
+    others = [] if kind in KINDS.bundled else brought_manifests()
+    parts = catalog_of(BUNDLED, others).parts()
+    mine = [part for part in parts if part.kind == kind]
+    if not mine:
+        served = {part.kind for part in parts}
+        raise HapteraError(
+            f"nothing is known or done of a {kind}: no part serves it",
+            do=f"draw one of {', '.join(sorted(served))}",
+        )
+    attributes = _completed(kind, mine, _given(kind, classes))
+    domain = compile_class(problem_of(KINDS[kind], mine, attributes))
+    return drawing(domain, graphs_of(domain), kind)
+
+
+def _given(kind: str, classes: Iterable[str]) -> dict[str, str]:
+    """The attributes of a class as they were typed."""
+    names = problem_of(KINDS[kind], (), {}).attributes
+    given: dict[str, str] = {}
+    for item in (item for text in classes for item in text.split(",")):
+        name, _, value = item.partition("=")
+        if not value:
+            advice = "write ATTR=VALUE, as platform=labnode"
+            raise HapteraError(f"{item!r} gives no value", where=PLACE, do=advice)
+        if name not in names:
+            what = f"a {kind} has no attribute {name!r}"
+            raise HapteraError(what, where=PLACE, do=nearest(name, names))
+        if given.setdefault(name, value) != value:
+            raise HapteraError(f"gives {name} twice", where=PLACE, do="draw one class at a time")
+    return given
+
+
+def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> dict[str, str]:
+    """The class, with the attributes that parts ask for where they ask for one value only."""
+    asked: dict[str, set[str]] = {}
+    for one in (one for part in parts for one in part.requires):
+        asked.setdefault(one.name, set()).update(one.values)
+    found = dict(given)
+    for name in problem_of(KINDS[kind], (), {}).attributes:
+        values = sorted(asked.get(name, ()))
+        if values and name in given and given[name] not in values:
+            text = f"no part asks for {name}={given[name]}: {nearest(given[name], values)}"
+            click.secho(f"warning: {text}", err=True, fg="yellow")
+        if name not in given and len(values) > 1:
+            raise HapteraError(
+                f"which parts a {kind} has depends on its {name}",
+                where=PLACE,
+                do=f"name one, as {name}={values[0]}; there are {', '.join(values)}",
+            )
+        if name not in given and values:
+            found[name] = values[0]
+    return found

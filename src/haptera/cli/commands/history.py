@@ -1,0 +1,244 @@
+"""`haptera history` and `revert`: who changed what, when and why, and undoing it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, assert_never
+
+import click
+
+from haptera.cli.commands.apply import counted, show_planned
+from haptera.cli.input import completing
+from haptera.cli.input.confirming import agreed, type_digest
+from haptera.cli.input.plan_file import PlanFile, save_plan
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.words import printable
+from haptera.client import Client, calls
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.news import News
+from haptera.model.past import Changed, Deed, Happened, Sort
+from haptera.model.walltime import utc_text, utc_text_s
+from haptera.rest.schemas import Applied
+from haptera.selectors.nodeset import fold
+
+_SHOWN: Final = 100
+# The news that tell of what is desired.
+_CHANGES: Final = (News.DESIRED, News.GONE)
+_PATH: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument(
+    "selector",
+    metavar="[ENTITY|SELECTOR]",
+    required=False,
+    shell_complete=completing.selectors,
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=_SHOWN,
+    show_default=True,
+    help="So many changes at most.",
+)
+@click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
+@click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
+@watch_option
+@entities_option
+@click.pass_context
+def history(
+    ctx: click.Context,
+    selector: str | None,
+    limit: int,
+    everything: bool,
+    audit: bool,
+    watch: bool,
+    output: str,
+) -> None:
+    r"""Show what was changed of what is desired, the latest last: who, when, why, and what.
+
+    Of ENTITY, of what SELECTOR means, or of everything. Changes that are alike are told in one
+    line; the number at its beginning is what `haptera revert` takes. With --all also what was
+    seen, where it stood and why, and what was tried.
+
+    \b
+    Examples:
+      haptera history -n 20
+      haptera history --all rack1n1
+      haptera history --watch rack1*
+    """
+    client = the_client(ctx)
+    if watch:
+        if audit or everything:
+            # What happened is written down a little after it is told.
+            text = "leave out --audit and --all; haptera watch tells what happens"
+            raise click.UsageError(f"--watch is of what is desired: {text}")
+        events = calls.events(selector, types=_CHANGES)
+        keep_showing(client, events, lambda: _show(client, selector, limit, output), output)
+    elif audit:
+        _check_audit(selector, output)
+        _show_audit(client, limit, output)
+    elif everything:
+        _show_all(client, selector, limit, output)
+    else:
+        _show(client, selector, limit, output)
+
+
+def _check_audit(selector: str | None, output: str) -> None:
+    if selector is not None:
+        raise click.UsageError("--audit is about everything: leave SELECTOR out")
+    if Format(output) is Format.NAME:
+        raise click.UsageError("what was asked for has no names: leave out --audit or -o name")
+
+
+def _show_audit(client: Client, limit: int, output: str) -> None:
+    audit = client.ask(calls.audit(limit=limit))
+    _print_rows([], audit, [_deed(one) for one in reversed(audit.deeds)], output)
+
+
+def _show(client: Client, selector: str | None, limit: int, output: str) -> None:
+    page = client.ask(calls.history(selector, limit=limit))
+    names = [one.entity for one in page.changes]
+    _print_rows(names, page, _lines(reversed(page.changes)), output)
+    if page.before is not None and Format(output) is Format.TABLE:
+        click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
+
+
+def _show_all(client: Client, selector: str | None, limit: int, output: str) -> None:
+    page = client.ask(calls.history(selector, limit=limit))
+    happened = client.ask(calls.happenings(selector, limit=limit)).happened
+    names = [one.entity for one in page.changes]
+    # What happened to the parent itself is of no entity.
+    names += [one.entity for one in happened if one.entity]
+    _print_rows(names, [page, happened], _all_lines(page.changes, happened)[-limit:], output)
+
+
+@click.command()
+@click.argument("revision", type=click.IntRange(1))
+@click.option("--dry-run", is_flag=True, help="Only show what would be changed and would run.")
+@click.option("--save", metavar="FILE", type=_PATH, help="Only save it, for `apply --plan FILE`.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-m", "--why", help="Why, for whoever reads the history.")
+@entities_option
+@click.pass_context
+def revert(
+    ctx: click.Context,
+    revision: int,
+    dry_run: bool,
+    save: Path | None,
+    yes: bool,
+    why: str | None,
+    output: str,
+) -> None:
+    r"""Undo the write that made REVISION, where nothing of it was changed since.
+
+    Each value becomes what it was before, and belongs to whom it did. What would run is shown
+    first, and only that is done. What may disrupt more than a tenth of the nodes is not done by
+    --yes: type the digest of its plan, or save the plan and apply that.
+
+    \b
+    Examples:
+      haptera revert 168 --dry-run
+      haptera revert 168 --save back.plan; haptera apply --plan back.plan
+    """
+    client = the_client(ctx)
+    planned = client.ask(calls.revert(revision, dry_run=True))
+    if save is not None:
+        save_plan(save, PlanFile(planned.plan, 1, revert=revision))
+    only_shown = dry_run or save is not None
+    if only_shown or Format(output) is Format.TABLE:
+        show_planned(planned, output)
+    if only_shown:
+        return
+    _agree(planned, unasked=yes)
+    answer = client.ask(calls.revert(revision, digest=planned.plan.digest, why=why))
+    if Format(output) is Format.TABLE:
+        click.echo(f"{counted(answer)} written (revision {answer.revision})")
+    else:
+        print_entities([one.entity for one in answer.changes], answer, output)
+
+
+def _agree(planned: Applied, *, unasked: bool) -> None:
+    """Have a person agree to it, unless it may go `unasked`."""
+    if planned.wide and unasked:
+        do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"
+        raise HapteraError("it may disrupt too many nodes to be done unseen", do=do)
+    if planned.wide:
+        type_digest(planned.plan)
+    elif not unasked and not agreed("revert it?"):
+        raise HapteraError("nobody agreed: nothing was written", do="answer y, or say --yes")
+
+
+def _print_rows(names: list[str], data: object, rows: list[tuple[str, ...]], output: str) -> None:
+    if Format(output) is not Format.TABLE:
+        print_entities(names, data, output)
+    elif rows:
+        print_table(rows)
+    else:
+        click.echo("nothing was changed")
+
+
+def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:
+    """One for all changes of a write that differ only in the node."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in changes:
+        entity = parse_entity(one.entity)
+        title = one.entity.partition("@")[0] if entity.kind != "node" else "node"
+        key = (
+            str(one.revision),
+            utc_text(int(one.at_s)),
+            one.who or f"for {one.owner}",
+            title,
+            _change(one),
+            "" if one.why is None else printable(one.why),
+        )
+        alike.setdefault(key, []).append(entity.node or "")
+    return [(*key[:4], fold(filter(None, nodes)), *key[4:]) for key, nodes in alike.items()]
+
+
+def _all_lines(changes: Iterable[Changed], happened: Iterable[Happened]) -> list[tuple[str, ...]]:
+    """Each change and happening, in order of time."""
+    lines = [(one.at_s, one.who or one.owner, one.entity, _change(one)) for one in changes]
+    lines += [(one.at_s, *_happening(one)) for one in happened]
+    lines.reverse()  # They come latest first, and those of one moment stay in their order.
+    lines.sort(key=lambda one: one[0])
+    return [(utc_text_s(int(at_s)), *rest) for at_s, *rest in lines]
+
+
+def _happening(one: Happened) -> tuple[str, str, str]:
+    """Who saw it, of what, and what it was."""
+    note = "" if one.note is None else f": {one.note}"
+    match one.sort:
+        case Sort.SEEN:
+            text = f"{one.name} is {one.value or 'not known'}"
+            return one.note or "-", one.entity, printable(text)
+        case Sort.STANDS:
+            return "-", one.entity, printable(f"{one.value}{note}")
+        case Sort.TRIED:
+            return "-", one.entity, printable(f"{one.name} {one.value}{note}")
+        case Sort.GONE:
+            return "-", one.entity, "is no longer there"
+        case Sort.BEGUN:
+            return "-", "parent", "began, with nothing known"
+        case Sort.LOST:
+            return "-", "history", f"{one.value} happenings could not be written down"
+        case _:
+            assert_never(one.sort)
+
+
+def _change(one: Changed) -> str:
+    if one.name is None:
+        attributes = "" if one.after in (None, "{}") else f" {one.after}"
+        does = "undeclared" if one.after is None else "declared"
+        return printable(does + attributes)
+    before = "nothing" if one.before is None else str(one.before)
+    after = "nothing" if one.after is None else str(one.after)
+    return printable(f"{one.name}: {before} -> {after}")
+
+
+def _deed(one: Deed) -> tuple[str, ...]:
+    revision = "-" if one.revision is None else str(one.revision)
+    return revision, utc_text(int(one.at_s)), one.who, printable(one.what), printable(one.why or "")

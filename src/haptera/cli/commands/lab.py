@@ -1,0 +1,177 @@
+"""`haptera lab`: a virtual cluster on this machine, brought to a site file, and shown."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from haptera.cli.main import INTERRUPTED, OK
+from haptera.cli.output import live
+from haptera.cli.output.words import printable
+from haptera.client import Access, Client, calls, find
+from haptera.daemon.cluster import check_cluster
+from haptera.lab.layout import LabConfig, Places, octet, open_cluster
+from haptera.lab.settings import lab_nodes
+from haptera.lab.supervisor import open_lab
+from haptera.model.errors import HapteraError
+from haptera.rest.schemas import SiteBody
+from haptera.site.model.site import Site, load_site
+from haptera.site.syntax.sources import constants_of, folder_of, gather
+from haptera.site.syntax.template import LAB_OCTET
+
+PARENT: Final = "haptera.daemon.parent:serve_process"
+AGENT: Final = "haptera.daemon.agent:agent_process"
+# H of a lab (DESIGN section 5).
+HELLO_MS: Final = 1_000
+# How long the parent may take until it serves, and how often it is asked.
+READY_WITHIN_S: Final = 30.0
+ASK_EVERY_S: Final = 0.05
+# A parent that ended this often before it served will not come up.
+STARTS_MAX: Final = 3
+CHECK: Final = "check.sh"
+
+
+def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
+    """Run the lab until interrupted; with `once`, until its check has passed or failed.
+
+    Raises:
+        HapteraError: the site file is wrong, another lab runs here…; nothing was started.
+    """
+    gather([site])  # A name mistyped must leave nothing behind.
+    places = Places(directory.resolve())
+    cluster = open_cluster(places)
+    constants = {LAB_OCTET: str(octet(cluster)), **constants_of(site)}
+    wanted = load_site(site, constants)
+    check_cluster(places.parent, wanted.cluster)
+    attributes = {
+        one.entity.name: one.attributes for one in wanted.entities if one.entity.kind == "node"
+    }
+    config = LabConfig(
+        places.directory,
+        cluster,
+        lab_nodes(attributes, wanted.lab),
+        parent=PARENT,
+        agent=AGENT,
+        parent_arguments={**_parent(wanted, constants), "radius_percent": radius_percent},
+    )
+    return asyncio.run(_run(config, site, once=once))
+
+
+def _parent(site: Site, constants: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": site.cluster,
+        "modules": list(site.modules),
+        "controllers": [msgspec.structs.asdict(one) for one in site.controllers],
+        "own": [msgspec.to_builtins(one) for one in site.own],
+        "hello_ms": HELLO_MS,
+        "constants": constants,
+    }
+
+
+async def _run(config: LabConfig, site: Path, *, once: bool) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    before = _content(config.places.client)
+    async with open_lab(config):
+        outcome = await _until(stopped, _work(config, site, before, once=once))
+    # The lab has ended first, and orderly.
+    if isinstance(outcome, HapteraError):
+        raise outcome
+    # Only a check can be cut short; a lab to look at ends by Ctrl-C.
+    if outcome is None:
+        return INTERRUPTED if once else OK
+    return outcome
+
+
+async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bool) -> int:
+    access = await _ready(config, before)
+    await asyncio.to_thread(_apply, access, site)
+    click.echo(f"status page: {access.page}")
+    return await (_check(config, site) if once else _show(access))
+
+
+async def _until(
+    stopped: asyncio.Event, work: Coroutine[Any, Any, int]
+) -> int | HapteraError | None:
+    """The work's result, or what is wrong; None where it was interrupted."""
+    working = asyncio.create_task(work)
+    waiting = asyncio.create_task(stopped.wait())
+    await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    interrupted = not working.done()
+    waiting.cancel()
+    working.cancel()
+    try:
+        return await working
+    except HapteraError as error:
+        return error
+    except asyncio.CancelledError:
+        if interrupted:
+            return None
+        raise
+
+
+async def _ready(config: LabConfig, before: bytes | None) -> Access:
+    """How to ask the lab's own parent, once that has made the file for it.
+
+    The file from `before` names a parent that is gone.
+
+    Raises:
+        HapteraError: it has not within its time, or it dies again and again; its log says why.
+    """
+    places = config.places
+    started: set[bytes | None] = set()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(READY_WITHIN_S):
+            while len(started) <= STARTS_MAX:
+                if _content(places.client) != before:
+                    return find(places.client).access
+                started.add(_content(places.parent / "parent.pid"))
+                await asyncio.sleep(ASK_EVERY_S)
+    log = places.parent / "serve.log"
+    last = (_content(log) or b"").decode(errors="replace").splitlines()[-1:]
+    raise HapteraError(
+        f"the parent does not come up: {printable(last[0]) if last else 'it says nothing'}",
+        where=str(log),
+        do="mend what it says, then start the lab again",
+    )
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _apply(access: Access, site: Path) -> None:
+    body = SiteBody([*gather([site])], access.constants)
+    with Client(access) as client:
+        client.ask(calls.apply(body))
+
+
+async def _show(access: Access) -> int:
+    await live.show(access)
+    return 0
+
+
+async def _check(config: LabConfig, site: Path) -> int:
+    """Run the check that lies beside the site file, on this lab."""
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        str(folder_of(site) / CHECK),
+        str(config.directory),
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise

@@ -1,0 +1,200 @@
+"""`haptera module check`: whether an executable speaks the frames as a module must."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from haptera.cli.main import OK, REFUSED
+from haptera.cli.output.words import printable
+from haptera.conformance import (
+    CHECKS,
+    OF_PARTS,
+    Checked,
+    Report,
+    Subject,
+    Verdict,
+    check_module,
+)
+from haptera.kinds.brought import MODULES_GROUP, brought, the_one
+from haptera.model.desired_check import nearest
+from haptera.model.entity import check_name, parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Context
+from haptera.modules import BUNDLED
+from haptera.runtime.processes.places import ModulePlace
+from haptera.site.model.modules import PLACE
+
+COLOURS: Final = {Verdict.PASSED: "green", Verdict.FAILED: "red", Verdict.SKIPPED: "yellow"}
+
+
+class CheckForm(msgspec.Struct, frozen=True):
+    """What `-o json` prints; `module` is null where it did not begin."""
+
+    module: str | None
+    passed: int
+    failed: int
+    skipped: int
+    checks: tuple[Checked, ...]
+
+
+@click.command("check", context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="CMD...", nargs=-1, required=True)
+@click.option("--act", is_flag=True, help="Take its steps too; its looks must find something.")
+@click.option("--setting", "settings", metavar="NAME=VALUE", multiple=True, help="One of settings.")
+@click.option("--secret", "secrets", metavar="NAME", multiple=True, help="A setting, made up.")
+@click.option("--entity", metavar="ENTITY", help="What it is asked of, in place of node:n01.")
+@click.option("--attribute", "attributes", metavar="NAME=VALUE", multiple=True, help="One of its.")
+@click.option("--value", "values", metavar="NAME=VALUE", multiple=True, help="Of its plain data.")
+@click.option("--only", metavar="CHECK", multiple=True, help="This check, and those it builds on.")
+@click.option("--strict", is_flag=True, help="Exit with 1 where a check was skipped, too.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def check(
+    words: tuple[str, ...],
+    act: bool,
+    only: tuple[str, ...],
+    strict: bool,
+    output: str,
+    **given: Any,
+) -> int:
+    r"""Check that a module speaks the frames (docs/reference/frames.md), by talking to it.
+
+    CMD is any command, with its words, started as a daemon starts it; or, in one word, a Python
+    module: FILE.py[:ATTRIBUTE], PLACE:ATTRIBUTE, or the name of one that is installed. Without
+    --act only what changes nothing is asked: looks, and what must be refused.
+
+    \b
+    Examples:
+      haptera module check --act perl lamp.pl
+      haptera module check --attribute bmc=127.0.0.1:4280 outlet.py
+
+    Exit codes: 0 all passed, 1 one failed (with --strict, was skipped), 2 wrong usage.
+    """
+    subject = _subject(words, acts=act, **given)
+    _check_names(only)
+    report = check_module(subject, _tell if output == "text" else lambda _: None, only=only)
+    if output == "json":
+        text = msgspec.json.format(msgspec.json.encode(_form(report)), indent=2)
+        click.echo(text)
+    else:
+        click.echo(_counted(report))
+    grave = (Verdict.FAILED, Verdict.SKIPPED) if strict else (Verdict.FAILED,)
+    return REFUSED if any(report.count(one) for one in grave) else OK
+
+
+def _subject(
+    words: Sequence[str],
+    *,
+    acts: bool,
+    settings: Iterable[str],
+    secrets: tuple[str, ...],
+    entity: str | None,
+    attributes: Iterable[str],
+    values: Iterable[str],
+) -> Subject:
+    return Subject(
+        place_of(words),
+        settings=_pairs(settings, _value),
+        secrets=secrets,
+        entity=None if entity is None else parse_entity(entity),
+        attributes=_pairs(attributes, str),
+        values=_pairs(values, lambda text: int(text) if text.isdecimal() else text),
+        acts=acts,
+    )
+
+
+def _check_names(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in CHECKS and name.partition(" ")[0] not in OF_PARTS:
+            do = f"{nearest(name, CHECKS)}, or 'look NAME'"
+            raise click.BadParameter(f"there is no check {name!r}: {do}")
+
+
+def place_of(words: Sequence[str]) -> ModulePlace:
+    """Where the module is that these words name: Python's, or a command.
+
+    Raises:
+        BadParameter: they name a file or a program that is not there.
+    """
+    folder = str(Path.cwd())
+    if len(words) > 1 or not _is_python(words[0]):
+        _check_program(words[0])
+        name = _name(Path(words[0]).stem)
+        return ModulePlace(name, Context.SELF, folder, command=tuple(words))
+    if words[0] in BUNDLED:
+        return ModulePlace(words[0], Context.SELF, folder, place=BUNDLED[words[0]])
+    if words[0] in (there := brought(MODULES_GROUP)):
+        place = the_one(there[words[0]]).place
+        return ModulePlace(words[0], Context.SELF, folder, place=place)
+    file, _, attribute = words[0].partition(":")
+    if not file.endswith(".py"):
+        return ModulePlace(_name(attribute), Context.SELF, folder, place=words[0])
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise click.BadParameter(f"there is no file {file}")
+    place = f"{path.stem}:{attribute or 'module'}"
+    if PLACE.fullmatch(place) is None:
+        raise click.BadParameter(f"{path.name} cannot be imported: {path.stem!r} is no name")
+    return ModulePlace(_name(path.stem), Context.SELF, str(path.parent), place=place)
+
+
+def _check_program(word: str) -> None:
+    if shutil.which(word) is not None:
+        return
+    if Path(word).is_file():
+        raise click.BadParameter(f"{word} may not be run: chmod +x it, or name what runs it first")
+    raise click.BadParameter(f"there is no program {word}: name one in PATH, or write its path")
+
+
+def _is_python(word: str) -> bool:
+    """Python's to import; a file that may be run is a command."""
+    if word.partition(":")[0].endswith(".py"):
+        return not os.access(word, os.X_OK)
+    return word in {*BUNDLED, *brought(MODULES_GROUP)} or PLACE.fullmatch(word) is not None
+
+
+def _name(text: str) -> str:
+    """What it is called until it has said its name."""
+    try:
+        return check_name(text)
+    except HapteraError:
+        return "checked"
+
+
+def _pairs(given: Iterable[str], meant: Callable[[str], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{one!r} gives nothing a value: write NAME=VALUE")
+        found[name] = meant(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """A setting: what JSON makes of it, or else the text."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return text
+
+
+def _tell(one: Checked) -> None:
+    click.secho(printable(f"{one.verdict}  {one.name}: {one.seen}"), fg=COLOURS[one.verdict])
+    if one.do is not None:
+        click.echo(f"  do: {printable(one.do)}")
+
+
+def _counted(report: Report) -> str:
+    counts = ((one, report.count(one)) for one in Verdict)
+    told = [f"{count} {one}" for one, count in counts if count]
+    return f"{report.module or 'no module'}: {', '.join(told)}"
+
+
+def _form(report: Report) -> CheckForm:
+    passed, failed, skipped = (report.count(one) for one in Verdict)
+    return CheckForm(report.module, passed, failed, skipped, report.checks)

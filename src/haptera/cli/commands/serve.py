@@ -1,0 +1,149 @@
+"""`haptera serve`, `agent` and `lab`: the long-running processes; what they do is elsewhere."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import click
+
+from haptera.model.plan import RADIUS_PERCENT
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# In a lab there is nothing to be afraid for.
+EVERYTHING_PERCENT: Final = 100
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_SITE = click.Path(path_type=Path)
+_dir_option = click.option(
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    default=Path(),
+    show_default="here",
+    help="Where .haptera/ with all state is.",
+)
+
+
+def _radius_option(default: int) -> Callable[[Command], Command]:
+    """The setting of how much may be disrupted unasked."""
+    return click.option(
+        "--blast-radius",
+        "radius_percent",
+        metavar="PERCENT",
+        type=click.IntRange(0, 100),
+        default=default,
+        show_default=True,
+        help="More than this share of the nodes is not disrupted without the plan's digest.",
+    )
+
+
+@click.command()
+@_dir_option
+@click.option(
+    "--site",
+    type=_SITE,
+    help="A site file or a folder of them to apply; the first start needs one.",
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address at which nodes reach it, and the API is served.",
+)
+@click.option(
+    "--api",
+    metavar="ADDRESS",
+    help="Where to serve the API instead; all but 127.x.y.z is served with TLS.",
+)
+@click.option(
+    "--host", "hosts", multiple=True, metavar="NAME", help="A name under which the API is asked."
+)
+@click.option(
+    "--socket",
+    metavar="PATH",
+    show_default=".haptera/api.sock",
+    help="Where to serve on a Unix socket too, for root, the own user, and whom --let-in names.",
+)
+@click.option(
+    "--let-in",
+    multiple=True,
+    metavar="RULE",
+    help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
+)
+@_radius_option(RADIUS_PERCENT)
+def serve(  # noqa: PLR0913 (an argument for each option)
+    directory: Path,
+    site: Path | None,
+    listen: str,
+    *,
+    api: str | None,
+    hosts: tuple[str, ...],
+    socket: str | None,
+    let_in: tuple[str, ...],
+    radius_percent: int,
+) -> int:
+    r"""Run a parent: the engine, its store and its API.
+
+    \b
+    Examples:
+      haptera serve --dir /srv/cluster --site site.yaml
+      haptera serve --dir /srv/cluster --listen 127.0.0.2
+    """
+    from haptera.daemon import parent
+    from haptera.daemon.settings import Ways
+
+    ways = Ways(api, hosts, socket, let_in)
+    parent.serve(directory, site, listen, ways, radius_percent)
+    return 0
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    default=Path("/run/haptera"),
+    show_default=True,
+    help="Its run directory.",
+)
+@click.option("--address", required=True, help="The node's own address.")
+@click.option(
+    "--invitation",
+    type=click.File("rb"),
+    help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
+)
+def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
+    r"""Run a node's agent.
+
+    \b
+    Examples:
+      haptera agent --address 10.0.0.7 --invitation - < invitation.json
+      haptera agent --dir /run/haptera --address 10.0.0.7
+    """
+    from haptera.daemon import agent as daemon
+
+    given = None if invitation is None else daemon.parse_invitation(invitation.read())
+    daemon.run(daemon.Settings(os.fspath(directory), address), given)
+    return 0
+
+
+@click.command()
+@_dir_option
+@click.option("--site", type=_SITE, required=True, help="The site file, or folder of them.")
+@click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
+@_radius_option(EVERYTHING_PERCENT)
+def lab(directory: Path, site: Path, once: bool, radius_percent: int) -> int:
+    r"""Run a virtual cluster on this machine.
+
+    A parent, and a process tree for each node; until Ctrl-C.
+
+    \b
+    Examples:
+      haptera lab --site examples/quickstart/site.yaml
+      haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
+    """
+    from haptera.cli.commands import lab as cluster
+
+    return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)

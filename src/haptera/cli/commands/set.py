@@ -1,0 +1,180 @@
+"""`haptera set` and `unset`: what an entity, or many, should be, in one's own name."""
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from haptera.cli.commands.get import selected
+from haptera.cli.input import completing
+from haptera.cli.input.terms import Terms, terms_options
+from haptera.cli.main import the_client
+from haptera.cli.output.plans import print_groups, print_sum
+from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.words import details, sentence
+from haptera.client import Client, calls
+from haptera.model.entity import parse_entity
+from haptera.model.errors import HapteraError
+from haptera.model.views import EntityView
+from haptera.rest.schemas import PATCHES_MAX, Bulk, EntityPatch
+from haptera.selectors.selector import fold_entities
+
+_entity_argument = click.argument(
+    "entity", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors
+)
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would run.")
+
+
+@click.command("set")
+@_entity_argument
+@click.argument(
+    "values",
+    metavar="NAME=VALUE...",
+    nargs=-1,
+    required=True,
+    shell_complete=completing.values,
+)
+@_dry_run_option
+@terms_options
+@entities_option
+@click.pass_context
+def set_values(
+    ctx: click.Context,
+    entity: str,
+    values: tuple[str, ...],
+    dry_run: bool,
+    terms: Terms,
+    output: str,
+) -> None:
+    r"""Desire values of ENTITY; they belong to you, and no site file changes them.
+
+    Or of all that SELECTOR means, in one write: all or none. A value that belongs to another owner
+    (the site, a controller) is left as it is, unless you --take it.
+
+    \b
+    Examples:
+      haptera set node:n1 power=off -m "new fans"
+      haptera set service:web@n1 port=8081 run=running --take
+      haptera set node:rack1n[1-4] power=off --take --dry-run
+    """
+    _write(ctx, entity, dict(map(_pair, values)), terms, dry_run=dry_run, output=output)
+
+
+@click.command("unset")
+@_entity_argument
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.variables
+)
+@_dry_run_option
+@terms_options
+@entities_option
+@click.pass_context
+def unset_values(
+    ctx: click.Context,
+    entity: str,
+    names: tuple[str, ...],
+    dry_run: bool,
+    terms: Terms,
+    output: str,
+) -> None:
+    r"""Desire nothing any more of these variables of ENTITY.
+
+    Or of all that SELECTOR means, in one write. What a site file says of them holds again once it
+    is applied.
+
+    \b
+    Examples:
+      haptera unset node:n1 power
+      haptera unset service:web@n1 port run -m "as all others"
+      haptera unset 'node:rack1* and power=off' power
+    """
+    _write(ctx, entity, dict.fromkeys(names), terms, dry_run=dry_run, output=output)
+
+
+def _write(
+    ctx: click.Context,
+    meant: str,
+    values: Mapping[str, str | None],
+    terms: Terms,
+    *,
+    dry_run: bool,
+    output: str,
+) -> None:
+    client, one = the_client(ctx), _is_one(meant)
+    if one and not dry_run and terms.digest is None:
+        _tell_one(client.ask(calls.desire(meant, values, take=terms.take, why=terms.why)), output)
+        return
+    names = [meant] if one else _meant(client, meant)
+    call = calls.patch(
+        [EntityPatch(name, {**values}) for name in names],
+        all_or_nothing=True,
+        dry_run=dry_run,
+        take=terms.take,
+        digest=terms.digest,
+        why=terms.why,
+    )
+    bulk = client.ask(call)
+    if Format(output) is not Format.TABLE:
+        print_entities(names, bulk, output)
+    elif dry_run:
+        _tell_would(bulk, names)
+    else:
+        click.echo(f"{_folded(names)} written (revision {bulk.revision})")
+        for plan in bulk.plans:
+            print_groups(plan)
+
+
+def _is_one(text: str) -> bool:
+    """Whether it names an entity, not many: a selector has more in it than a name may have."""
+    try:
+        parse_entity(text)
+    except HapteraError:
+        return False
+    return True
+
+
+def _meant(client: Client, selector: str) -> list[str]:
+    names = [view.entity for view in selected(client, selector).entities]
+    check_writable(selector, names)
+    return names
+
+
+def check_writable(selector: str, names: Sequence[str]) -> None:
+    """See that these, which a selector means, can be given values in one write.
+
+    Raises:
+        HapteraError: they are of several kinds, or too many.
+    """
+    kinds = sorted({parse_entity(name).kind for name in names})
+    if len(kinds) > 1:
+        what = f"{selector!r} means entities of the kinds {', '.join(kinds)}"
+        raise HapteraError(what, do="name those of one kind, as node:rack1n1 or service:web@rack1*")
+    if len(names) > PATCHES_MAX:
+        what = f"{selector!r} means {len(names)} entities, over {PATCHES_MAX}"
+        raise HapteraError(what, do="name fewer at once, or say it in a site file")
+
+
+def _tell_one(view: EntityView, output: str) -> None:
+    if Format(output) is not Format.TABLE:
+        print_entities([view.entity], view, output)
+        return
+    click.echo(sentence(view))
+    for line in details(view):
+        click.echo(f"  {line}")
+
+
+def _tell_would(bulk: Bulk, names: list[str]) -> None:
+    click.echo(f"{_folded(names)} would be written, at revision {bulk.revision}")
+    for plan in bulk.plans:
+        print_groups(plan)
+        print_sum(plan)
+
+
+def _folded(names: list[str]) -> str:
+    return fold_entities(map(parse_entity, names))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise HapteraError(f"{text!r} is no value", do="write NAME=VALUE")
+    return name, value

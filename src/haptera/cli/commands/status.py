@@ -1,0 +1,82 @@
+"""`haptera status`: how the cluster stands, typed most of all and so importing least."""
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
+from haptera.cli.output.printing import (
+    Format,
+    entities_option,
+    print_entities,
+    print_error,
+    print_table,
+)
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.words import COLOURS, in_front, printable
+from haptera.client import Client, calls
+from haptera.model.errors import HapteraError
+from haptera.model.views import SETTLED, AlikeView
+
+
+@click.command()
+@click.argument("selector", required=False, shell_complete=completing.selectors)
+@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired, see below.")
+@watch_option
+@entities_option
+@click.pass_context
+def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, output: str) -> None:
+    r"""Show how the cluster stands, or only what SELECTOR means.
+
+    It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
+
+    Modules are shown where something is wrong with them; `haptera get module` shows them all.
+
+    With --check it exits with 4 where not all of it is as desired; with 5 before a site is applied,
+    for what nobody desired anything of is not as desired; with 1 where SELECTOR means nothing.
+
+    \b
+    Examples:
+      haptera status
+      haptera status --check 'rack1* and power=on'
+      haptera status --watch rack1n[1-4]
+    """
+    client = the_client(ctx)
+    if watch:
+        if check:
+            raise click.UsageError("--watch never ends: leave out --check")
+        keep_showing(client, calls.events(selector), lambda: _show(client, selector), output)
+        return
+    if check and client.ask(calls.summary()).revision == 0:
+        print_error(HapteraError("nothing is desired yet", do="apply a site: haptera apply FILE"))
+        ctx.exit(NOTHING_DESIRED)
+    if Format(output) is Format.TABLE:
+        settled = _show(client, selector)
+    else:
+        from haptera.cli.commands.get import selected  # only here: it parses
+
+        answer = selected(client, selector)
+        print_entities([view.entity for view in answer.entities], answer, output)
+        settled = all(view.condition in SETTLED for view in answer.entities)
+    if check and not settled:
+        ctx.exit(NOT_CONVERGED)
+
+
+def _show(client: Client, selector: str | None) -> bool:
+    """Print what stands alike together; whether all is settled."""
+    alike = client.ask(calls.status(selector)).alike
+    if selector is not None:
+        from haptera.cli.commands.get import check_there
+        from haptera.selectors.nodeset import expand
+
+        check_there(selector, {name for one in alike for name in expand(one.on)})
+    shown = [one for one in alike if in_front(one.kind, one.condition)]
+    if shown:
+        print_table([_row(one) for one in shown], [COLOURS[one.condition] for one in shown])
+    if not alike:
+        click.echo("there are no entities")
+    return all(one.condition in SETTLED for one in alike)
+
+
+def _row(one: AlikeView) -> tuple[str, ...]:
+    title = one.kind if one.name is None else f"{one.kind} {one.name}"
+    return title, one.condition.value, str(one.count), one.on, printable(one.why or "")

@@ -1,0 +1,197 @@
+"""`haptera token`: tokens of the API, made, listed and taken back."""
+
+from pathlib import Path
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, names_option, print_data, print_names, print_table
+from haptera.client import Access, calls
+from haptera.model.errors import HapteraError
+from haptera.model.token_scope import Scope
+from haptera.model.walltime import parse_duration_ms, utc_text
+from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, TokenView
+
+_MS_PER_S = 1_000
+_S_PER_DAY = 86_400
+
+
+_scope_option = click.option(
+    "--scope",
+    type=click.Choice([one.value for one in Scope]),
+    default=Scope.READ.value,
+    show_default=True,
+    help="What it allows; each includes the one before.",
+)
+_for_option = click.option(
+    "--for", "duration", default="30d", show_default=True, help="30m, 12h, 90d."
+)
+_within_option = click.option(
+    "--within",
+    metavar="SELECTOR",
+    shell_complete=completing.selectors,
+    help="Only what this names, as rack1n*.",
+)
+
+
+@click.group()
+def token() -> None:
+    """Make, list and take back tokens of the API."""
+
+
+@token.command()
+@click.argument("name")
+@_scope_option
+@_for_option
+@_within_option
+@click.option("--client-file", is_flag=True, help="Write a client file instead of the token.")
+@names_option
+@click.pass_context
+def make(
+    ctx: click.Context,
+    name: str,
+    scope: str,
+    duration: str,
+    within: str | None,
+    client_file: bool,
+    output: str,
+) -> None:
+    r"""Make a token for NAME, and write it: it is shown this once.
+
+    What NAME writes with it belongs to user:NAME.
+
+    \b
+    Examples:
+      haptera token make grafana --for 365d
+      haptera token make eve --scope write --within "rack1n*" --client-file > eve.json
+    """
+    client = the_client(ctx)
+    for_s = _seconds(duration)
+    made = client.ask(calls.make_token(name, Scope(scope), for_s=for_s, within=within))
+    if client_file:
+        told = client.access
+        print_data(Access(told.url, made.text, authority=told.authority), Format.JSON)
+    elif Format(output) is Format.TABLE:
+        click.echo(made.text)
+        click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
+    else:
+        print_names([made.token.id], made, output)
+
+
+@token.command()
+@click.argument("name")
+@click.argument("place", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@_scope_option
+@_for_option
+@_within_option
+@click.option("--client-file", is_flag=True, help="Write a client file that names it.")
+@names_option
+@click.pass_context
+def certify(  # noqa: PLR0913 (an argument for each option)
+    ctx: click.Context,
+    name: str,
+    place: Path,
+    scope: str,
+    duration: str,
+    within: str | None,
+    client_file: bool,
+    output: str,
+) -> None:
+    r"""Make a key for NAME, and a certificate that lets it in over TLS without a token.
+
+    Both are put into FILE; the key is made here, and sent nowhere.
+
+    \b
+    Examples:
+      haptera token certify grafana grafana.pem --for 365d
+      haptera token certify eve eve.pem --scope write --client-file > eve.json
+    """
+    from haptera.runtime.identity.pki import key_pem, make_request, new_key
+    from haptera.runtime.identity.private import write_private
+
+    client, key = the_client(ctx), new_key()
+    for_s = _seconds(duration)
+    body = CertificateBody(name, Scope(scope), for_s, make_request(key).decode(), within)
+    made = client.ask(calls.certify(body))
+    try:
+        write_private(place, key_pem(key) + made.certificate.encode())
+    except OSError as error:
+        raise HapteraError(
+            f"cannot be written: {error.strerror}",
+            where=str(place),
+            do=f"give another file, and revoke what was made: haptera token revoke {made.token.id}",
+        ) from None
+    if client_file:
+        identity = str(place.absolute())
+        found = Access(client.access.url, authority=made.authority, identity=identity)
+        print_data(found, Format.JSON)
+    elif Format(output) is not Format.TABLE:
+        print_names([made.token.id], made.token, output)
+    click.echo(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
+
+
+@token.command("list")
+@names_option
+@click.pass_context
+def list_(ctx: click.Context, output: str) -> None:
+    r"""Show all tokens that hold, without their secrets.
+
+    \b
+    Examples:
+      haptera token list
+      haptera token list -o json
+    """
+    answer = the_client(ctx).ask(calls.tokens())
+    if Format(output) is not Format.TABLE:
+        print_names([one.id for one in answer.tokens], answer.tokens, output)
+        return
+    rows = [
+        (one.id, one.name, one.scope.value, one.within or "everywhere", _until(one))
+        for one in answer.tokens
+    ]
+    print_table(rows)
+
+
+@token.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.tokens)
+@names_option
+@click.pass_context
+def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
+    r"""Take tokens back: whoever holds one is refused from now on.
+
+    \b
+    Examples:
+      haptera token revoke 6f1d0c2b9a3e4f55
+      haptera token revoke -o json 6f1d0c2b9a3e4f55 08a7c4d3e2f19b60
+    """
+    client = the_client(ctx)
+    views = list[TokenView]()
+    for one in ids:
+        views.append(client.ask(calls.revoke_token(one)))
+        if Format(output) is Format.TABLE:
+            click.echo(f"{views[-1].id} of {views[-1].name} is revoked")
+    if Format(output) is not Format.TABLE:
+        print_names([one.id for one in views], views, output)
+
+
+def _seconds(duration: str) -> int:
+    """How long a token is to hold.
+
+    Raises:
+        HapteraError: that is no duration, or not one that a token may have.
+    """
+    for_s = parse_duration_ms(duration) // _MS_PER_S
+    if not 1 <= for_s <= TOKEN_FOR_S_MAX:
+        do = f"give it from 1s to {TOKEN_FOR_S_MAX // _S_PER_DAY}d"
+        raise HapteraError(f"no token holds for {duration}", do=do)
+    return for_s
+
+
+def _sentence(view: TokenView) -> str:
+    where = "everywhere" if view.within is None else f"within {view.within}"
+    return f"{view.name} may {view.scope.value} {where}, {_until(view)}"
+
+
+def _until(view: TokenView) -> str:
+    return f"until {utc_text(view.expires_s)}"

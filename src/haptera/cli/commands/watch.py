@@ -1,0 +1,104 @@
+"""`haptera watch`: each change as it comes, until Ctrl-C."""
+
+import asyncio
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_access
+from haptera.cli.output.printing import Format, entities_option, print_data, print_error
+from haptera.cli.output.words import COLOURS, printable, values
+from haptera.client import Access, AsyncClient, Broken, Call, calls
+from haptera.model.news import News
+from haptera.model.views import EntityView
+from haptera.rest.schemas import Event
+from haptera.selectors.selector import parse_selector
+
+
+class NotThere(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `-o json` prints of an entity that is gone, or has left what was selected."""
+
+    entity: str
+    gone: bool = False
+    left: bool = False
+
+
+@click.command()
+@entities_option
+@click.option(
+    "--type",
+    "types",
+    type=click.Choice([one.value for one in News]),
+    multiple=True,
+    help="Only changes of this type; may be given again.",
+)
+@click.argument("selector", required=False, shell_complete=completing.selectors)
+@click.pass_context
+def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
+    r"""Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
+
+    A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
+    What comes to be selected is told, and what no longer is has left. Programs read a document for
+    each change: with -o json one a line.
+
+    \b
+    Examples:
+      haptera watch rack1n[1-4]
+      haptera watch --type condition -o json
+    """
+    access = the_access(ctx)
+    select = None if selector is None else parse_selector(selector).text
+    call = calls.events(select, types=[News(one) for one in types] or None)
+    try:
+        asyncio.run(_watch(access, call, Format(output)))
+    except KeyboardInterrupt:
+        return
+
+
+async def _watch(access: Access, call: Call[Event], output: Format) -> None:
+    lines: dict[str, str] = {}
+    told: str | None = None
+    async with aclosing(AsyncClient(access).follow(call)) as stream:
+        async for news in stream:
+            if isinstance(news, Broken):
+                # Tried again and again, told once.
+                if told != str(news.error):
+                    told = str(news.error)
+                    print_error(news.error)
+                continue
+            told = None
+            for view in news.event.entities:
+                line = _line(view)
+                # What only grew older is no news.
+                if lines.get(view.entity) != line:
+                    lines[view.entity] = line
+                    condition = click.style(f"{view.condition:9}", fg=COLOURS[view.condition])
+                    _print(view.entity, view, f"  {condition}  {line}", output)
+            missing = [(NotThere(one, gone=True), "gone") for one in news.event.gone]
+            missing += [(NotThere(one, left=True), "left") for one in news.event.left]
+            for one, word in missing:
+                if lines.pop(one.entity, None) is not None:
+                    _print(one.entity, one, f"  {word}", output)
+
+
+def _line(view: EntityView) -> str:
+    part = view.chain[0].part if view.chain else ""
+    why = printable(view.why or "")
+    told = [values(view), "" if why.startswith(part) else part, why]
+    return "  ".join(text for text in told if text)
+
+
+def _print(entity: str, data: object, line: str, output: Format) -> None:
+    """One change, by itself: a line, or for YAML a document."""
+    match output:
+        case Format.TABLE:
+            click.echo(f"{entity:24}{line}")
+        case Format.NAME:
+            click.echo(entity)
+        case Format.JSON:
+            click.echo(msgspec.json.encode(data))
+        case Format.YAML:
+            click.echo("---")
+            print_data(data, output)

@@ -1,0 +1,1 @@
+"""What people type and confirm: options, completion, files of plans and problems."""

@@ -1,0 +1,1 @@
+"""How answers are written: tables, words, pictures, and views that stay current."""

@@ -1,0 +1,41 @@
+"""How entities are, as a table: those that are alike in one line, their nodes folded."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from haptera.cli.output.printing import print_table
+from haptera.cli.output.words import COLOURS
+from haptera.model.entity import parse_entity
+from haptera.model.walltime import duration
+from haptera.selectors.selector import fold_entities
+
+_COLOURS = {condition.value: colour for condition, colour in COLOURS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of an entity: where it stands, for how long where that is known, and more."""
+
+    entity: str
+    condition: str
+    since_ms: int | None
+    more: tuple[str, ...]
+
+
+def print_alike(told: Iterable[Told]) -> None:
+    """Write a line for all that stand alike in one condition, whichever nodes they are on."""
+    alike: dict[object, list[Told]] = {}
+    for one in told:
+        alike.setdefault((parse_entity(one.entity).title, one.condition, one.more), []).append(one)
+    if alike:
+        colours = [_COLOURS.get(one.condition) for one, *_ in alike.values()]
+        print_table([_row(some) for some in alike.values()], colours)
+
+
+def _row(some: Collection[Told]) -> tuple[str, ...]:
+    """One line; of the times that they stand so, the shortest and the longest."""
+    one = next(iter(some))
+    times = sorted(other.since_ms for other in some if other.since_ms is not None)
+    since = dict.fromkeys(duration(ms) for ms in (*times[:1], *times[-1:]))
+    names = fold_entities(parse_entity(other.entity) for other in some)
+    return (names, one.condition, *([" to ".join(since)] if times else []), *one.more)

@@ -1,0 +1,149 @@
+"""The cluster live in a terminal: cells by rack, counts, what is stuck; or plain lines."""
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from haptera.cli.output.cells import Board, Cell
+from haptera.cli.output.printing import is_terminal
+from haptera.cli.output.words import in_front, sentence
+from haptera.client import Access, AsyncClient, Broken, calls
+from haptera.model.views import Condition, EntityView
+from haptera.rest.schemas import Event
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+REDRAW_EVERY_S: Final = 0.1
+STUCK_SHOWN_MAX: Final = 3
+CELLS_PER_LINE_MAX: Final = 24
+
+_STYLES: Final = {
+    Cell.STUCK: "bold red",
+    Cell.ACTING: "yellow",
+    Cell.WAITING: "blue",
+    Cell.GREEN: "green",
+    Cell.DARK: "bright_black",
+}
+_SIGNS: Final = {  # told apart without colours too
+    Cell.STUCK: "✖",
+    Cell.ACTING: "◐",
+    Cell.WAITING: "◌",
+    Cell.GREEN: "■",
+    Cell.DARK: "·",
+}
+
+
+async def show(access: Access) -> None:
+    """Show the cluster until cancelled; redrawn ten times a second at most.
+
+    Raises:
+        HapteraError: the API refuses the token.
+    """
+    screen = _Screen()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_draw(screen) if is_terminal() else _tell(screen))
+            tasks.create_task(_take(access, screen))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None  # the other task was cancelled for it
+
+
+class _Screen:
+    """What is known by now; `news` is set where it changed since it was last drawn."""
+
+    def __init__(self) -> None:
+        self.cluster = ""
+        self.board = Board({})
+        self.broken: str | None = None
+        self.news = asyncio.Event()
+        self._began = self._now()
+        self._ended: float | None = None
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long something acts, or how long it took until nothing did."""
+        return (self._now() if self._ended is None else self._ended) - self._began
+
+    def take(self, event: Event, *, fresh: bool) -> None:
+        self.broken = None
+        self.cluster = event.cluster
+        self.board.take(event.entities, event.gone, fresh=fresh)
+        acting = any(view.condition is Condition.ACTING for view in self.board.views.values())
+        if acting and self._ended is not None:
+            self._began, self._ended = self._now(), None
+        elif not acting and self._ended is None:
+            self._ended = self._now()
+
+    def counts(self) -> str:
+        views = self.board.views.values()
+        found = [one.condition for one in views if in_front(one.kind, one.condition)]
+        told = [f"{found.count(one)} {one.value}" for one in Condition if one in found]
+        return ", ".join(told) or "nothing declared"
+
+    def stuck(self) -> list[EntityView]:
+        views = [view for _, view in sorted(self.board.views.items())]
+        return [view for view in views if view.condition is Condition.STUCK]
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+async def _take(access: Access, screen: _Screen) -> None:
+    async with aclosing(AsyncClient(access).follow(calls.events())) as stream:
+        async for news in stream:
+            if isinstance(news, Broken):
+                screen.broken = news.error.what
+            else:
+                screen.take(news.event, fresh=news.fresh)
+            screen.news.set()
+
+
+async def _draw(screen: _Screen) -> None:
+    from rich.live import Live  # slow to import, and only here
+
+    with Live(_text(screen), auto_refresh=False) as live:
+        while True:
+            live.update(_text(screen), refresh=True)
+            await asyncio.sleep(REDRAW_EVERY_S)
+
+
+def _text(screen: _Screen) -> "Text":
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(f"{screen.cluster or 'haptera'}  ", "bold")
+    text.append(f"{screen.elapsed_s:.1f} s  {screen.counts()}\n", "dim")
+    for rack, cells in screen.board.racks().items():
+        for begin in range(0, len(cells), CELLS_PER_LINE_MAX):
+            text.append(f"\n{'' if begin else rack:>8}  ", "dim")
+            for _, one in cells[begin : begin + CELLS_PER_LINE_MAX]:
+                text.append(f"{_SIGNS[one]} ", _STYLES[one])
+    stuck = screen.stuck()
+    for view in stuck[:STUCK_SHOWN_MAX]:
+        text.append(f"\n\n{sentence(view)}", "red")
+    if len(stuck) > STUCK_SHOWN_MAX:
+        text.append(f"\n\nand {len(stuck) - STUCK_SHOWN_MAX} more: haptera why", "red")
+    if screen.broken is not None:
+        text.append(f"\n\n{screen.broken}; trying again", "yellow")
+    return text
+
+
+async def _tell(screen: _Screen) -> None:
+    """Without a terminal: a line whenever the counts changed, and one for each that is stuck."""
+    told: set[str] = set()
+    last = ""
+    while True:
+        await screen.news.wait()
+        screen.news.clear()
+        counts = screen.broken or screen.counts()
+        if counts != last:
+            last = counts
+            click.echo(f"{screen.elapsed_s:6.1f} s  {counts}")
+        stuck = {view.entity: sentence(view) for view in screen.stuck()}
+        for entity in sorted(stuck.keys() - told):
+            click.echo(f"          {stuck[entity]}")
+        told = set(stuck)
+        await asyncio.sleep(REDRAW_EVERY_S)

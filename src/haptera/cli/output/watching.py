@@ -1,0 +1,63 @@
+"""An answer written anew whenever something of it changed, until Ctrl-C."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+import click
+
+from haptera.cli.output.printing import is_terminal, print_error
+from haptera.client import Access, AsyncClient, Broken, Call
+from haptera.model.errors import HapteraError
+from haptera.rest.schemas import Event
+
+REDRAW_EVERY_S: Final = 0.5
+
+
+def again_and_again(access: Access, call: Call[Event], draw: Callable[[], object]) -> None:
+    """Draw now, and after each change that `call` tells of, twice a second at most.
+
+    Raises:
+        HapteraError: the parent refuses to tell of changes.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_both(access, call, draw))
+
+
+async def _both(access: Access, call: Call[Event], draw: Callable[[], object]) -> None:
+    news = asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_follow(access, call, news))
+            tasks.create_task(_draw(news, draw))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None  # the other task was cancelled for it
+
+
+async def _follow(access: Access, call: Call[Event], news: asyncio.Event) -> None:
+    told: str | None = None
+    async with aclosing(AsyncClient(access).follow(call)) as stream:
+        async for one in stream:
+            if not isinstance(one, Broken):
+                told = None
+                news.set()
+            elif told != str(one.error):  # tried again and again, told once
+                told = str(one.error)
+                print_error(one.error)
+
+
+async def _draw(news: asyncio.Event, draw: Callable[[], object]) -> None:
+    while True:
+        await news.wait()
+        news.clear()
+        if is_terminal():
+            click.clear()
+        try:
+            await asyncio.to_thread(draw)
+        except HapteraError as error:
+            print_error(error)  # nothing is there now, or nobody; it may come
+        if not is_terminal():
+            click.echo()
+        await asyncio.sleep(REDRAW_EVERY_S)

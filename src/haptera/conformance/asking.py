@@ -1,0 +1,133 @@
+"""Checks of calls that change nothing: looks, watches, refusals, and calls side by side."""
+
+import asyncio
+from typing import Final
+
+from haptera.conformance.exam import QUIET_S, Exam
+from haptera.conformance.report import Skipped, Wrong, quoted
+from haptera.conformance.talk import Talk
+from haptera.kinds import KINDS
+from haptera.model.events import Answered, Ended, Failed
+from haptera.model.parts import Look
+from haptera.model.schema import Applied
+from haptera.runtime import clock
+from haptera.sdk.host import CALLS_MAX
+
+# Of a digest that a look at `applied` finds.
+DIGEST_BYTES_MAX: Final = 64
+
+
+async def look(exam: Exam, part: Look) -> str:
+    """What a look finds is one of its outcomes, and as old as the call at the most."""
+    async with exam.talk() as talk:
+        value = await found(exam, talk, part)
+        await talk.ping()
+        return f"it found {quoted(value)}"
+
+
+async def found(exam: Exam, talk: Talk, part: Look) -> str:
+    """What a look finds, a ping being answered meanwhile.
+
+    Raises:
+        Wrong: what it said cannot be. Skipped: it cannot tell here.
+    """
+    begun = clock.now_ns()
+    call = exam.ask(talk, part)
+    await talk.ping()
+    answer = await talk.answer(call, part.within_ms / 1_000)
+    match answer:
+        case Answered(value=value, at=at):
+            check_reading(part, value)
+            if not begun <= at <= clock.now_ns():
+                do = "say in `at_ns` when the look began, in nanoseconds of CLOCK_BOOTTIME"
+                raise Wrong(f"`at_ns` is {at}, and the look was asked for at {begun}", do)
+            return value
+        case Failed(text=text):
+            seen = f"it failed: {quoted(text)}"
+            if exam.subject.acts:
+                raise Wrong(seen, "let the look find what is there, or see what it needs")
+            do = "check it where it can look: give what it needs by --attribute and --setting"
+            raise Skipped(f"{seen}; what it finds was not seen", do)
+        case Ended():
+            raise Wrong("a look was answered `ended`", "answer looks with `answered`, or `failed`")
+
+
+def check_reading(part: Look, value: str) -> None:
+    """Raises Wrong where a look may not find this."""
+    if _is_applied(part):
+        if len(value.encode()) > DIGEST_BYTES_MAX:
+            raise Wrong(f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the one given")
+    elif value not in part.outcomes:
+        do = f"answer one of {', '.join(part.outcomes)}; where it cannot tell, `failed`"
+        raise Wrong(f"it found {quoted(value)}, which is not among its outcomes", do)
+
+
+async def watch(exam: Exam, part: Look) -> str:
+    async with exam.talk() as talk:
+        call = exam.ask(talk, part, watch=True)
+        await talk.ping()
+        await asyncio.sleep(QUIET_S)
+        await talk.ping()
+        for sighted in talk.sighted:
+            check_reading(part, sighted.value)
+        talk.cancel(call)
+        await talk.ping()
+        talk.forget(call)
+        await asyncio.sleep(QUIET_S)
+        await talk.ping()
+        return f"{len(talk.sighted)} sighted, and nothing after the watch was cancelled"
+
+
+async def refuses_late_looks(exam: Exam) -> str:
+    if not exam.looks:
+        raise Skipped("it has no look")
+    async with exam.talk() as talk:
+        for part in exam.looks:
+            await exam.refuses_late(talk, part)
+        return "looks whose deadline had passed were refused"
+
+
+async def refuses_unknown_parts(exam: Exam) -> str:
+    async with exam.talk() as talk:
+        answer = await talk.answer(exam.ask(talk, exam.unknown_part()), exam.subject.patience_s)
+        if not isinstance(answer, Failed) or not answer.refused:
+            do = "answer `failed` with `refused` to a part that is not in the manifest"
+            raise Wrong(f"to a part that it does not have it said {quoted(answer)}", do)
+        await talk.ping()
+        return "a part that it does not have was refused"
+
+
+async def serves_side_by_side(exam: Exam) -> str:
+    """As many calls at once as the daemon may send, each answered once."""
+    async with exam.talk() as talk:
+        calls = [exam.harmless(talk) for _ in range(CALLS_MAX)]
+        await talk.ping()
+        for call in calls:
+            await talk.answer(call, exam.harmless_within_s)
+        await talk.ping()
+        return f"{CALLS_MAX} calls at once were answered, each once"
+
+
+async def forgets_what_is_cancelled(exam: Exam) -> str:
+    async with exam.talk() as talk:
+        call = exam.harmless(talk)
+        talk.cancel(call)
+        await talk.ping()
+        # What it said before it read the cancel was said.
+        talk.forget(call)
+        await talk.answer(exam.harmless(talk), exam.harmless_within_s)
+        await talk.ping()
+        return "nothing came of a cancelled call, and the next one was answered"
+
+
+async def skips_unknown_cancels(exam: Exam) -> str:
+    async with exam.talk() as talk:
+        talk.cancel(4_000_000)
+        await talk.ping()
+        return "the cancel of a call that is not under way changed nothing"
+
+
+def _is_applied(part: Look) -> bool:
+    kind = KINDS.get(part.kind)
+    variable = None if kind is None else kind.variable(part.at)
+    return variable is not None and variable.values is Applied

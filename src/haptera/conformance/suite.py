@@ -1,0 +1,123 @@
+"""All checks, by their names and in their order, and what comes of them for one module."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from haptera.conformance import acting, asking, ending, speaking
+from haptera.conformance.exam import Check, Exam
+from haptera.conformance.report import Checked, Report, Skipped, Verdict, Wrong
+from haptera.conformance.subject import Subject
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.process import PRELOAD
+
+
+async def keeps_secrets(exam: Exam) -> str:
+    """Asked last: in all that it was told before there was a secret, and once more here."""
+    async with exam.talk() as talk:
+        await talk.answer(exam.harmless(talk), exam.harmless_within_s)
+    if exam.said_canary is not None:
+        raise Wrong(
+            f"a secret that it was told is in {exam.said_canary}",
+            "neither print nor answer what settings, `boot` or whole frames hold",
+        )
+    return "no secret was in what it printed or answered"
+
+
+# What each check is called, and what it runs; those of looks and watches are run for each part.
+CHECKS: Final[dict[str, Check]] = {
+    "begins": speaking.begins,
+    "waits-for-begin": speaking.waits_for_begin,
+    "can-be-planned-with": speaking.can_be_planned_with,
+    "declares-again": speaking.declares_again,
+    "answers-pings": speaking.answers_pings,
+    "takes-frames-cut-anywhere": speaking.takes_frames_cut_anywhere,
+    "takes-a-full-frame": speaking.takes_a_full_frame,
+    "skips-unknown-keys": speaking.skips_unknown_keys,
+    "two-at-once": speaking.two_at_once,
+    "refuses-unknown-parts": asking.refuses_unknown_parts,
+    "refuses-late-looks": asking.refuses_late_looks,
+    "serves-side-by-side": asking.serves_side_by_side,
+    "forgets-what-is-cancelled": asking.forgets_what_is_cancelled,
+    "skips-unknown-cancels": asking.skips_unknown_cancels,
+    "refuses-late-steps": acting.refuses_late_steps,
+    "takes-steps": acting.steps,
+    "holds-and-releases": acting.holds_and_releases,
+    "ends-before-it-began": ending.ends_before_it_began,
+    "ends-with-its-link": ending.ends_with_its_link,
+    "ends-with-its-link-at-work": ending.ends_with_its_link_at_work,
+    "ends-on-another-beginning": ending.ends_on_another_beginning,
+    "ends-on-rubbish": ending.ends_on_rubbish,
+    "ends-on-what-is-no-map": ending.ends_on_what_is_no_map,
+    "ends-on-a-frame-too-large": ending.ends_on_a_frame_too_large,
+    "ends-on-an-unknown-op": ending.ends_on_an_unknown_op,
+    "ends-on-a-broken-call": ending.ends_on_a_broken_call,
+    "keeps-secrets": keeps_secrets,
+}
+FIRST: Final = "begins"
+# What the checks of single looks begin with; the look's name follows.
+OF_PARTS: Final = ("look", "watch")
+_GATE: Final = "holds-and-releases"
+_BEFORE_ACTING: Final = "refuses-late-steps"
+
+
+def check_module(
+    subject: Subject,
+    told: Callable[[Checked], object] = lambda _: None,
+    *,
+    only: Collection[str] = (),
+) -> Report:
+    """Check a module by talking to processes of it; `told` hears of each check as it is done.
+
+    With `only`, the checks of these names and no others, besides the first.
+    """
+    with TemporaryDirectory(prefix="haptera-check-") as folder:
+        return asyncio.run(_checked(subject, Path(folder), told, only))
+
+
+async def _checked(
+    subject: Subject, folder: Path, told: Callable[[Checked], object], only: Collection[str]
+) -> Report:
+    zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
+    exam = Exam(subject, zygote, folder)
+    done: list[Checked] = []
+    try:
+        for name, check in _checks(exam):
+            if only and name not in (FIRST, *only):
+                continue
+            done.append(await _run(name, check, exam))
+            told(done[-1])
+        for name in [] if exam.known is None else sorted({*only} - {one.name for one in done}):
+            done.append(Checked(name, Verdict.SKIPPED, "the module has nothing to check so"))
+            told(done[-1])
+    finally:
+        zygote.close()
+    return Report(None if exam.known is None else exam.name, tuple(done))
+
+
+def _checks(exam: Exam) -> Iterator[tuple[str, Check]]:
+    """The checks of this module; which these are is told by the first of them."""
+    for name, check in CHECKS.items():
+        if name == _BEFORE_ACTING:
+            yield from _of_looks(exam)
+        if name == FIRST or (exam.known is not None and (name != _GATE or exam.manifest.gate)):
+            yield name, check
+
+
+def _of_looks(exam: Exam) -> Iterator[tuple[str, Check]]:
+    for look in () if exam.known is None else exam.looks:
+        yield f"look {look.name}", partial(asking.look, part=look)
+        if look.watched:
+            yield f"watch {look.name}", partial(asking.watch, part=look)
+
+
+async def _run(name: str, check: Check, exam: Exam) -> Checked:
+    try:
+        return Checked(name, Verdict.PASSED, await check(exam))
+    except Skipped as skipped:
+        return Checked(name, Verdict.SKIPPED, skipped.seen, skipped.do)
+    except Wrong as wrong:
+        return Checked(name, Verdict.FAILED, wrong.seen, wrong.do)

@@ -1,0 +1,300 @@
+"""One process of the module under check, started as the daemon starts it, and what it says."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from haptera.conformance.report import SEEN_MAX, Wrong, quoted
+from haptera.conformance.subject import Subject
+from haptera.model.effects import Call, Start
+from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
+from haptera.model.parts import API, Manifest
+from haptera.runtime.processes.forking import LoopZygote
+from haptera.runtime.processes.module_frames import call_frame, event_of
+from haptera.runtime.processes.output import Output
+from haptera.runtime.processes.process import END_WITHIN_S, LIMITS, log_of, module_target
+from haptera.sdk.host import TEXT_BYTES_MAX
+from haptera.sdk.target import Boot
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+Frame = dict[str, Any]
+READ_BYTES: Final = 65_536
+# For the machine's own slowness: what an answer may take besides what its part says.
+SLACK_S: Final = 5.0
+# Reaping takes the zygote a moment.
+KILLED_WITHIN_S: Final = 10.0
+
+_SEE_LOG: Final = "mend what ends it: under the daemon this counts as a death"
+
+
+class Talk:
+    """A conversation with one process; whatever it may not say ends it as `Wrong`.
+
+    Answers are kept by the numbers of their calls, readings of watches in `sighted`.
+    """
+
+    def __init__(
+        self, subject: Subject, name: str, folder: Path, canary: str, known: Manifest | None
+    ) -> None:
+        self.subject = subject
+        self.ready: Ready | None = None
+        self.answers: dict[int, Answered | Ended | Failed] = {}
+        self.sighted: list[Sighted] = []
+        self.pongs = 0
+        self.said_canary: str | None = None
+        self._name = name
+        self._known = known
+        self._folder = folder
+        self._canary = canary
+        self._due: set[int] = set()
+        self._watched: set[int] = set()
+        self._breach: str | None = None
+        self._news = asyncio.Event()
+        self._status: int | None = None
+        self._how = ""
+        self._pidfd: int | None = None
+        self._numbers = 0
+
+    async def start(self, zygote: LoopZygote) -> None:
+        """Start the process; nothing is said yet."""
+        self._output = Output(self.log)
+        self._output.allow(LIMITS.output_bytes_max)
+        ours, theirs = socket.socketpair()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        target = module_target(self._name, self.subject.place, LIMITS.memory_bytes_max)
+        with theirs:
+            forked = zygote.fork(
+                *target, (theirs.fileno(),), output=self._output.writing, ended=self._exited
+            )
+        self._output.close_writing()
+        self._pidfd = (await forked).pidfd
+        self._listening = asyncio.create_task(self._listen())
+
+    @property
+    def log(self) -> Path:
+        return log_of(self._folder / "log", self._name)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._status is not None
+
+    async def begin(self) -> Ready:
+        """Say `begin`, and hear `ready`."""
+        self.send(
+            {
+                "op": "begin",
+                "module": self._name,
+                "settings": self._settings(),
+                "run_dir": str(self._folder),
+                "api": API,
+                # Keys that it does not know are skipped, and no frame is printed whole.
+                "check": self._canary,
+            }
+        )
+        await self.until(
+            lambda: self.ready is not None, "no `ready` came", "answer `begin` with it"
+        )
+        assert self.ready is not None
+        return self.ready
+
+    def send(self, frame: Frame) -> None:
+        self.send_bytes(encode_frame(frame))
+
+    def send_bytes(self, data: bytes) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(data)
+
+    async def flush(self) -> None:
+        """Have what was sent be on its way."""
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    def number(self) -> int:
+        """A number for a call."""
+        self._numbers += 1
+        return self._numbers
+
+    def call(self, call: Call, boot: Boot | None = None) -> int:
+        """Send a call, whose answer is due from now on."""
+        (self._watched if call.work == "watch" else self._due).add(call.id)
+        self.send({**call_frame(call, boot), "check": self._canary})
+        return call.id
+
+    def cancel(self, call: int) -> None:
+        self.send({"op": "cancel", "id": call})
+
+    def forget(self, call: int) -> None:
+        """Whatever comes for this call from now on is wrong."""
+        self._due.discard(call)
+        self._watched.discard(call)
+        self.answers.pop(call, None)
+
+    async def answer(self, call: int, within_s: float) -> Answered | Ended | Failed:
+        """The answer to a call, which is due by then."""
+        seen = f"no answer within {within_s:g} s"
+        do = "answer each call, by its number, within the time that its part declares"
+        try:
+            await self.until(lambda: call in self.answers, seen, do, within_s + SLACK_S)
+        except Wrong:
+            # One that hangs altogether is worse than one that does not answer.
+            await self.ping()
+            raise
+        return self.answers[call]
+
+    async def ping(self) -> None:
+        """Ask for a sign of life, and get it."""
+        due = self.pongs + 1
+        self.send({"op": "ping"})
+        await self.pong(due)
+
+    async def pong(self, count: int) -> None:
+        """So many signs of life, in all."""
+        seen = f"no `pong` within {self.subject.patience_s:g} s of a `ping`"
+        do = "answer pings whatever is under way: the daemon kills a module that is silent for 30 s"
+        await self.until(lambda: self.pongs >= count, seen, do)
+
+    async def until(
+        self, holds: Callable[[], bool], seen: str, do: str, within_s: float | None = None
+    ) -> None:
+        """Wait until this holds.
+
+        Raises:
+            Wrong: it does not in time, or the module ended, or said what it may not.
+        """
+        try:
+            async with asyncio.timeout(within_s or self.subject.patience_s):
+                while not self._judged(holds):
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            if self._listening.done():
+                raise Wrong("it closed its link, and went on", _SEE_LOG) from None
+            raise Wrong(seen, do) from None
+
+    async def ends(self, why: str, do: str, within_s: float = END_WITHIN_S) -> None:
+        """Wait until it has ended by itself.
+
+        Raises:
+            Wrong: it has not, or it was a signal that ended it.
+        """
+        try:
+            async with asyncio.timeout(within_s + SLACK_S):
+                while not self.has_ended:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise Wrong(f"it went on for {within_s:g} s after {why}", do) from None
+        # A program that writes to a closed link ends so, unless it asks not to.
+        if self._status is not None and self._status < 0 and self._status != -signal.SIGPIPE:
+            raise Wrong(f"it was {self._how}", "end, and do not crash")
+
+    def hang_up(self) -> None:
+        """Close the link."""
+        self._writer.close()
+
+    async def close(self) -> None:
+        """End the process, and keep what it printed in its log."""
+        self.hang_up()
+        for within_s, kill in ((END_WITHIN_S, True), (KILLED_WITHIN_S, False)):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    while not self.has_ended:
+                        self._news.clear()
+                        await self._news.wait()
+            if kill and not self.has_ended and self._pidfd is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._output.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+
+    def _settings(self) -> dict[str, Any]:
+        """What is given, and something made up for each secret."""
+        declared = () if self._known is None else self._known.settings or ()
+        secrets = (*self.subject.secrets, *(one.name for one in declared if one.secret))
+        return dict.fromkeys(secrets, self._canary) | dict(self.subject.settings)
+
+    def _judged(self, holds: Callable[[], bool]) -> bool:
+        """Whether it holds; what came before the end counts, and so does what was wrong in it."""
+        if self._breach is not None:
+            raise Wrong(self._breach, "say only what the page on frames lets a module say")
+        if holds():
+            return True
+        # What it said last is read before its end is believed.
+        if self.has_ended and self._listening.done():
+            raise Wrong(f"it ended: {self._how}", _SEE_LOG)
+        return False
+
+    def _exited(self, status: int) -> None:
+        self._status = status
+        self._how = self._output.how_it_ended(status)[:SEEN_MAX]
+        self._news.set()
+
+    async def _listen(self) -> None:
+        frames, unasked = Frames(), 0
+        while self._breach is None and (data := await self._read()):
+            if self._canary.encode() in data:
+                self.said_canary = "a frame"
+            fed = frames.feed(data)
+            if isinstance(fed, Reject):
+                self._breach = "it sent what is no frame"
+                break
+            for frame in fed:
+                unasked += not self._take(frame)
+            if unasked > LIMITS.frames_unasked_max:
+                self._breach = f"it sent over {LIMITS.frames_unasked_max} frames unasked"
+            self._news.set()
+        self._news.set()
+
+    async def _read(self) -> bytes:
+        try:
+            return await self._reader.read(READ_BYTES)
+        except ConnectionError:
+            return b""
+
+    def _take(self, frame: Frame) -> bool:
+        """Take one frame in; whether it was asked for."""
+        if frame.get("op") == "pong":
+            self.pongs += 1
+            return True
+        try:
+            event = event_of(Start(self._name if self._known else _claimed(frame)), frame)
+        except ValueError as error:
+            self._breach = f"{error}: {quoted(frame)}"
+            return False
+        return self._hear(event, frame)
+
+    def _hear(self, event: Event, frame: Frame) -> bool:
+        match event:
+            case Ready() if self.ready is None:
+                self.ready = event
+            case Failed() if len(frame["text"].encode()) > TEXT_BYTES_MAX:
+                self._breach = f"the text of a `failed` takes more than {TEXT_BYTES_MAX} bytes"
+                return False
+            case Answered(call=call) | Ended(call=call) | Failed(call=call) if call in self._due:
+                self._due.discard(call)
+                self.answers[call] = event
+            case Failed(call=call) if call in self._watched:
+                self._watched.discard(call)
+                self.answers[call] = event
+            case Sighted(call=call) if call in self._watched:
+                self.sighted.append(event)
+                return False
+            case _:
+                self._breach = f"nobody asked for {quoted(frame)}"
+                return False
+        return True
+
+
+def _claimed(frame: Frame) -> str:
+    """The name that it declares: as long as none is known, any will do."""
+    manifest = frame.get("manifest")
+    return str(manifest.get("name")) if isinstance(manifest, dict) else ""

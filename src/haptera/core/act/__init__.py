@@ -1,0 +1,1 @@
+"""Looks and steps under way, contradictions and oscillation."""

@@ -1,0 +1,360 @@
+"""Steps under way: an intent before the effect, one at a time, and its outcome read after it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from haptera.core.act.contradiction import contested
+from haptera.core.act.look import Looks
+from haptera.core.desired.policies import Policies
+from haptera.core.modules.calls import Calls, Pending
+from haptera.core.state.limits import BACKOFF_NS, MS, READ_AGAIN_NS, SURE_NS
+from haptera.core.state.row import Phase, Row, Stepping, Tried
+from haptera.core.state.side import Side
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.core.sync.presence import MODULE as SYNC
+from haptera.model.chain import Chain, Do
+from haptera.model.changes import CloseIntent, OpenIntent
+from haptera.model.effects import Work, Write
+from haptera.model.entity import EntityId
+from haptera.model.facts import Fact, Method
+from haptera.model.intent import Intent
+from haptera.model.parts import Change, Step
+from haptera.model.walltime import span
+from haptera.planner.domain.domain import Domain
+
+# Hands out the number under which the answer to a write comes back for this intent.
+Tickets = Callable[[Intent | None], int]
+
+
+class Acts:
+    """Begins steps, follows them, and says when one is over."""
+
+    def __init__(
+        self,
+        side: Side,
+        timers: Timers,
+        calls: Calls,
+        looks: Looks,
+        policies: Policies,
+        tickets: Tickets,
+    ) -> None:
+        self._side = side
+        self._timers = timers
+        self._calls = calls
+        self._looks = looks
+        self._policies = policies
+        self._tickets = tickets
+        # With the time at which each is settled.
+        self._left: dict[EntityId, tuple[Intent, Step, int]] = {}
+        self._count = 0
+        # How steps have ended: their path, and whether they worked.
+        self.outcomes: Counter[tuple[str, bool]] = Counter()
+
+    def next_id(self) -> str:
+        """An id that no other intent has."""
+        self._count += 1
+        return f"{self._side.instance:x}-{self._count}"
+
+    def begin(self, turn: Turn, row: Row, step: Step, start: int, intent_id: str) -> None:
+        """Mean to take this step: nothing is done before the intent is durable."""
+        intent = Intent(
+            intent_id,
+            row.id,
+            step.module,
+            step.name,
+            turn.now,
+            self._side.kernel_boot,
+            step.enrols,
+            step.disruptive,
+        )
+        row.stepping = Stepping(
+            intent, step, start, self._settled_at(intent, step),
+            usual_ns=self._looks.usual.of(step.path), seen_ns=_seen_ns(row, step),
+        )  # fmt: skip
+        turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
+
+    def load(self, turn: Turn, intent: Intent, step: Step) -> None:
+        """An earlier process may have begun this step; nothing of it can have begun since.
+
+        That is counted too, for the step may have had more time then than policies give it now.
+        """
+        if intent.kernel_boot != self._side.kernel_boot:
+            # The clock has begun anew since: count from now, which is the safe side.
+            intent = msgspec.structs.replace(intent, began_at=turn.now)
+        begun_now = turn.now + step.late_ms * MS
+        self.leave(turn, intent, step, max(self._settled_at(intent, step), begun_now))
+
+    def leave(self, turn: Turn, intent: Intent, step: Step, settled_at: int) -> None:
+        """This step may have been begun, and nobody follows it: its entity will, if it is there.
+
+        Intents are left oldest first. An entity has one, unless the disk refused to close it.
+        """
+        if (older := self._left.get(intent.entity)) is not None:
+            self.close(turn, older[0])
+        self._left[intent.entity] = intent, step, settled_at
+        self._timers.set(("left", intent.entity), settled_at)
+
+    def take_up(self, row: Row, now: int) -> None:
+        """Follow the step that was left on this entity: its outcome is unknown until it is read."""
+        if row.id not in self._left:
+            return
+        intent, step, settled_at = self._left.pop(row.id)
+        self._timers.drop(("left", row.id))
+        row.stepping = Stepping(
+            intent, step, None, settled_at, Phase.READING,
+            error=f"{step.path}: was left under way", enrolled=True,
+        )  # fmt: skip
+        for change in step.changes:
+            row.forget(change.variable, now)
+
+    def give_up(self, turn: Turn, entity: EntityId) -> None:
+        """The entity did not come back, and the step that was left on it has no effect any more."""
+        intent, *_ = self._left.pop(entity)
+        self.close(turn, intent)
+
+    def retire(self, turn: Turn, row: Row) -> None:
+        """The entity is gone; a step that was called may yet take effect, and is not forgotten."""
+        stepping = row.stepping
+        if stepping is None:
+            return
+        if stepping.call is not None:
+            self._calls.cancel(turn, stepping.call)
+        if stepping.begun:
+            self.leave(turn, stepping.intent, stepping.step, stepping.settled_at)
+        else:
+            self.close(turn, stepping.intent, begun=False)
+
+    def left(self, entity: EntityId) -> bool:
+        """Whether a step was left on this entity that may yet take effect."""
+        return entity in self._left
+
+    def close(self, turn: Turn, intent: Intent, *, begun: bool = True) -> None:
+        """This intent is over, or its module is gone: nobody waits for its outcome."""
+        turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id, begun),)))
+
+    def written(self, row: Row) -> None:
+        """The intent is durable: once it is decided that the step is still wanted, go."""
+        stepping = row.stepping
+        assert stepping is not None
+        assert stepping.phase is Phase.WRITING
+        stepping.phase = Phase.WRITTEN
+
+    def go(self, turn: Turn, row: Row, node: Row | None) -> bool:
+        """Act on a durable intent; False if another plan was made meanwhile, or it is too late."""
+        stepping = row.stepping
+        if stepping is None or stepping.phase is not Phase.WRITTEN:
+            return True
+        if first_step(row) is not stepping.step:
+            self._close(turn, row, "not begun: something else is to be done now")
+            return False
+        if (text := contested(row)) is not None:
+            self._close(turn, row, f"not begun: {text}")
+            return False
+        if (text := self._looks.unserved(stepping.step)) is not None:
+            self._close(turn, row, f"not begun: {text}")
+            return False
+        if stepping.deadline_at <= turn.now:
+            text = "too late to begin when its intent was durable"
+            self._put_off(turn, row, f"{stepping.step.path}: {text}")
+            self._close(turn, row, text)
+            return False
+        stepping.phase = Phase.CALLED
+        stepping.call = self._calls.ask(
+            turn, row, node, stepping.step, Work.STEP,
+            deadline_at=stepping.deadline_at, intent=stepping.intent,
+        )  # fmt: skip
+        return True
+
+    def withhold(self, turn: Turn, row: Row, outcome: str) -> bool:
+        """Give up a durable intent that was not acted on yet; tells whether there was one."""
+        if row.stepping is None or row.stepping.phase is not Phase.WRITTEN:
+            return False
+        self._close(turn, row, outcome)
+        return True
+
+    def unwritten(self, turn: Turn, row: Row, text: str) -> None:
+        """The intent could not be made durable, so there is no effect either."""
+        assert row.stepping is not None
+        self._put_off(turn, row, text)
+        self._note(row, Tried(row.stepping.step.path, turn.now, text))
+        row.stepping = None
+        turn.touch(row.id)
+
+    def ended(self, turn: Turn, row: Row) -> None:
+        """The step returned, which says nothing of what came of it."""
+        stepping = row.stepping
+        assert stepping is not None
+        for change in stepping.step.changes:
+            row.expect(change.variable, change.target, stepping.step.module, turn.now)
+        self._read_from_now(turn, row, stepping, turn.now + stepping.step.late_ms * MS)
+
+    def failed(self, turn: Turn, row: Row, text: str, *, refused: bool) -> None:
+        """The step failed; where the device refused it, that is known to be all."""
+        stepping = row.stepping
+        assert stepping is not None
+        stepping.error = f"{stepping.step.path}: {text}"
+        if refused:
+            self._bar(turn, row, stepping.start, stepping.error)
+            self._close(turn, row, text)
+            return
+        for change in stepping.step.changes:
+            row.forget(change.variable, turn.now)
+        self._read_from_now(turn, row, stepping, stepping.settled_at)
+
+    def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
+        """Nobody answered in time: what may be inferred is inferred, and looked at first."""
+        step, terms = pending.part, self._policies.terms(row.id, pending.part)
+        self.failed(turn, row, f"no answer within {span(terms.within_ms)}", refused=False)
+        if isinstance(step, Step) and terms.fails_to is not None:
+            first = step.changes[0].variable
+            row.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))
+
+    def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
+        """Whether the outcome of the step under way has been read, and what it was.
+
+        It was read when a look begun after the intent finds the step's result, or one begun after
+        its longest late effect finds anything else (DESIGN section 4).
+        """
+        stepping = row.stepping
+        if stepping is None or stepping.phase is not Phase.READING:
+            return
+        due = _results(stepping.step)
+        if all(_found(row, change, stepping.intent.began_at) for change in due):
+            self._looks.usual.took(stepping.step.path, turn.now - stepping.intent.began_at)
+            row.error = row.failing = None
+            row.succeed(stepping.step.path)
+            self._note(row, Tried(stepping.step.path, turn.now, "done", worked=True))
+            if stepping.error is not None:
+                # It was so before, perhaps: what did not return may still be on its way.
+                row.unsettled = stepping.step.path, stepping.settled_at
+            if stepping.step.enrols and not stepping.enrolled:
+                row.booted_at = turn.now
+                row.booted_surely = stepping.seen_ns >= SURE_NS
+            self._drop(turn, row)
+        elif turn.now >= stepping.settled_at and any(
+            self._told(row, change, stepping, domain, state) for change in due
+        ):
+            start = None if stepping.start is None else state
+            error = stepping.error or _without_effect(row, stepping.step, due)
+            self._bar(turn, row, start, error)
+            self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
+        else:
+            self._read_again(turn, row, stepping, domain)
+
+    def _told(
+        self, row: Row, change: Change, stepping: Stepping, domain: Domain, state: int
+    ) -> bool:
+        """Whether it is known what became of a change: read since, or out of any look's reach."""
+        fact = row.known.get(change.variable)
+        if fact is not None:
+            return fact.method is Method.READ and fact.at >= stepping.settled_at
+        if domain.knowable(state, change.variable, change.target):
+            return False
+        # That it is out of reach must have been read after the step's last effect, too.
+        around = [row.known[name] for name in _needed(domain, change.variable) if name in row.known]
+        return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
+
+    def _read_from_now(self, turn: Turn, row: Row, stepping: Stepping, settled_at: int) -> None:
+        stepping.phase, stepping.call = Phase.READING, None
+        stepping.settled_at = min(stepping.settled_at, settled_at)
+        turn.touch(row.id)
+
+    def _read_again(self, turn: Turn, row: Row, stepping: Stepping, domain: Domain) -> None:
+        changed = {change.variable for change in stepping.step.changes}
+        for name in tuple(changed):
+            changed |= _needed(domain, name)
+        again_at = turn.now + READ_AGAIN_NS
+        if turn.now < stepping.settled_at:
+            again_at = min(again_at, stepping.settled_at)
+        for look in domain.looks:
+            if look.at not in changed or not self._side.runs(look):
+                continue
+            fact = row.known.get(look.at)
+            never_read = fact is None or fact.at <= stepping.intent.began_at
+            self._looks.want(row, look, turn.now if never_read else again_at)
+        self._timers.soonest(("decide", row.id), again_at)
+
+    def _bar(self, turn: Turn, row: Row, start: int | None, error: str) -> None:
+        """Not this step from this start again, until its time to be tried again comes."""
+        assert row.stepping is not None
+        step = row.stepping.step
+        policy = self._policies.terms(row.id, step).policy
+        failures = row.fail(step.path, error, policy)
+        if start is not None:
+            wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
+            row.bar(start, step.path, turn.now + wait_ns, turn.now)
+
+    def _note(self, row: Row, tried: Tried) -> None:
+        row.tried.append(tried)
+        self.outcomes[tried.path, tried.worked] += 1
+
+    def _settled_at(self, intent: Intent, step: Step) -> int:
+        within_ms = self._policies.terms(intent.entity, step).within_ms
+        return intent.began_at + (within_ms + step.late_ms) * MS
+
+    def _put_off(self, turn: Turn, row: Row, error: str) -> None:
+        """The disk, not the step, is at fault: that says nothing of the device."""
+        stepping = row.stepping
+        assert stepping is not None
+        row.failing, row.error = stepping.step.path, error
+        if stepping.start is not None:
+            row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
+
+    def _close(self, turn: Turn, row: Row, outcome: str) -> None:
+        assert row.stepping is not None
+        self._note(row, Tried(row.stepping.step.path, turn.now, outcome))
+        self._drop(turn, row)
+
+    def _drop(self, turn: Turn, row: Row) -> None:
+        """The step under way is over."""
+        assert row.stepping is not None
+        self.close(turn, row.stepping.intent, begun=row.stepping.begun)
+        row.stepping = None
+        turn.touch(row.id)
+
+
+def first_step(row: Row) -> Step | None:
+    """The step that the present plan begins with; None where it begins with none."""
+    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
+        return row.plan.links[0].step
+    return None
+
+
+def _needed(domain: Domain, variable: str) -> set[str]:
+    """What the looks at a variable require to be known."""
+    looks = [look for look in domain.looks if look.at == variable]
+    return {one.name for look in looks for one in look.requires}
+
+
+def _results(step: Step) -> list[Change]:
+    """The changes that tell whether a step worked: those it makes rather than hopes for."""
+    return [change for change in step.changes if not change.expected] or list(step.changes)
+
+
+def _seen_ns(row: Row, step: Step) -> int:
+    """Over how long readings have agreed on what the step starts from."""
+    known = [(row.known.get(one.variable), one.variable) for one in _results(step)]
+    return min(0 if fact is None else fact.at - row.found_at[name] for fact, name in known)
+
+
+def _found(row: Row, change: Change, since: int) -> bool:
+    fact = row.known.get(change.variable)
+    return (
+        fact is not None
+        and fact.method is Method.READ
+        and fact.at > since
+        and row.value(change.variable, fact) == change.target
+    )
+
+
+def _without_effect(row: Row, step: Step, due: Iterable[Change]) -> str:
+    found = ", ".join(
+        row.seen_to_be(one.variable, row.known[one.variable])
+        if one.variable in row.known
+        else f"{one.variable} is not known"
+        for one in due
+    )
+    return f"{step.path}: returned, but {found}"

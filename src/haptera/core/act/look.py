@@ -1,0 +1,212 @@
+"""What is looked at, when, and what a reading does to what is believed."""
+
+from collections.abc import Callable
+
+from haptera.core.desired.policies import Policies
+from haptera.core.modules.calls import Calls, Pending
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
+from haptera.core.state.row import Looking, Row
+from haptera.core.state.side import Side
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.core.state.typical_durations import Usual
+from haptera.core.sync.presence import HEAR
+from haptera.model.effects import Work
+from haptera.model.entity import EntityId
+from haptera.model.events import Answered, Sighted
+from haptera.model.facts import Fact, Method
+from haptera.model.parts import Look, Part
+from haptera.model.schema import Applied
+from haptera.planner.domain.domain import Domain
+
+READING_BYTES_MAX = 64
+
+
+class Looks:
+    """Keeps every look whose conditions hold as fresh as it is declared to be.
+
+    `usual` is how long parts take on this side; `incarnation` tells in which boot of its node an
+    entity is looked at.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        timers: Timers,
+        calls: Calls,
+        supervisor: Supervisor,
+        policies: Policies,
+        incarnation: Callable[[EntityId], int],
+        usual: Usual,
+    ) -> None:
+        self._side = side
+        self._incarnation = incarnation
+        self.usual = usual
+        self._timers = timers
+        self._calls = calls
+        self._supervisor = supervisor
+        self._policies = policies
+
+    def need(self, turn: Turn, part: Part) -> None:
+        """This part is to be taken here: have its module's process started where none runs."""
+        if self._side.runs(part) and part is not HEAR:
+            self._supervisor.need(turn, part.module)
+
+    def can(self, look: Look) -> bool:
+        """Whether this side can take the look now, as far as its module goes."""
+        return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
+
+    def unserved(self, part: Part) -> str | None:
+        """Why the module of a part of this side cannot take it now; None where it can."""
+        return self._supervisor.blocked(part.module)
+
+    def want(self, row: Row, look: Look, now: int) -> None:
+        """Take this look as soon as it is open, or let one that is under way serve."""
+        looking = row.looks.setdefault(look.path, Looking())
+        looking.due_at = min(looking.due_at, max(now, looking.failed_until))
+
+    def tend(self, turn: Turn, row: Row, node: Row | None, domain: Domain, state: int) -> None:
+        """Begin what is due among the open looks, end what is not open any more."""
+        opened = domain.looks_open(state)
+        for look in opened:
+            self.need(turn, look)
+        looks = {look.path: look for look in opened if self.can(look)}
+        for path, looking in row.looks.items():
+            if path not in looks:
+                self._end(turn, looking)
+        for look in looks.values():
+            self._keep(turn, row, node, look)
+
+    def age(self, turn: Turn, row: Row, domain: Domain) -> None:
+        """Remember what was read so long ago that looks are overdue, whatever holds them up.
+
+        And at once what a module read that has failed: nobody looks at it for a while.
+        """
+        for look in domain.looks:
+            fact = row.known.get(look.at)
+            if fact is None or fact.by != look.module or not self._ages(look, fact):
+                continue
+            within_ms = self._policies.terms(row.id, look).within_ms
+            dies_at = fact.at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
+            if dies_at <= turn.now or self._supervisor.failed(look.module):
+                row.forget(look.at, turn.now)
+                turn.changed.add(row.id)
+            else:
+                self._timers.soonest(("look", row.id), dies_at)
+
+    def _ages(self, look: Look, fact: Fact) -> bool:
+        return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
+
+    def answered(self, turn: Turn, row: Row, pending: Pending, answer: Answered) -> None:
+        """A look found something."""
+        look = pending.part
+        assert isinstance(look, Look)
+        looking = row.looks[look.path]
+        looking.call = None
+        self.usual.took(look.path, turn.now - looking.asked_at)
+        looking.due_at = turn.now + look.every_ms * MS
+        if problem := _problem(row, look, answer, turn.now):
+            self.failed(turn, row, pending, problem)
+        else:
+            self._learn(turn, row, look, answer)
+
+    def sighted(self, turn: Turn, row: Row, pending: Pending, seen: Sighted) -> None:
+        """A watch reported this unasked; it counts as a look begun when it was seen.
+
+        But not for the outcome of a step: it is as old as its stream is slow, so look.
+        """
+        look = pending.part
+        assert isinstance(look, Look)
+        if row.stepping is not None and row.stepping.begun:
+            self.want(row, look, turn.now)
+            turn.dirty.add(row.id)
+        elif not _problem(row, look, seen, turn.now):
+            row.looks[look.path].due_at = turn.now + look.every_ms * MS
+            self._learn(turn, row, look, seen)
+
+    def failed(self, turn: Turn, row: Row, pending: Pending, text: str) -> None:
+        """A look failed, so nothing is known any more of what it looks at."""
+        look = pending.part
+        assert isinstance(look, Look)
+        looking = row.looks[look.path]
+        looking.call = None
+        policy = self._policies.terms(row.id, look).policy
+        failures = row.fail(look.path, f"{look.path}: {text}", policy)
+        wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
+        looking.due_at = looking.failed_until = turn.now + wait_ns
+        row.forget(look.at, turn.now)
+        turn.touch(row.id)
+
+    def watch_ended(self, turn: Turn, row: Row, pending: Pending) -> None:
+        """A watch ended by itself: the periodic look serves until it is opened again."""
+        looking = row.looks[pending.part.path]
+        looking.watch = None
+        looking.watch_at = turn.now + BACKOFF_NS
+        self._timers.soonest(("look", row.id), looking.watch_at)
+
+    def give_up(self, row: Row) -> None:
+        """Where a look's process is gone: look again as soon as there is one that serves."""
+        for looking in row.looks.values():
+            lost = [one for one in (looking.call, looking.watch) if self._gives_up(one)]
+            if lost:
+                looking.call = None if looking.call in lost else looking.call
+                looking.watch = None if looking.watch in lost else looking.watch
+                looking.due_at = looking.failed_until = looking.watch_at = 0
+
+    def _gives_up(self, call: int | None) -> bool:
+        return call is not None and self._calls.give_up(call) is not None
+
+    def retire(self, turn: Turn, row: Row) -> None:
+        """The entity is gone: nobody looks at it any more."""
+        for looking in row.looks.values():
+            self._end(turn, looking)
+
+    def _learn(self, turn: Turn, row: Row, look: Look, seen: Answered | Sighted) -> None:
+        row.looks[look.path].failed_until = 0
+        row.succeed(look.path)
+        incarnation = self._incarnation(row.id)
+        fact = Fact(seen.value, look.module, Method.READ, seen.at, incarnation, seen.note)
+        turn.dirty.add(row.id)
+        if row.learn(look.at, fact):
+            turn.changed.add(row.id)
+
+    def _keep(self, turn: Turn, row: Row, node: Row | None, look: Look) -> None:
+        looking = row.looks.setdefault(look.path, Looking())
+        if looking.watch is not None and self._calls.leaves(looking.watch):
+            # Its process takes no new calls, and a watch never ends: it is opened at the next one.
+            self._calls.cancel(turn, looking.watch)
+            looking.watch = None
+        if look.watched and looking.watch is None and looking.watch_at <= turn.now:
+            looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
+        if looking.call is None:
+            if looking.due_at <= turn.now:
+                within_ms = self._policies.terms(row.id, look).within_ms
+                deadline_at = turn.now + within_ms * MS
+                looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
+                looking.call = self._calls.ask(
+                    turn, row, node, look, Work.LOOK, deadline_at=deadline_at
+                )
+            else:
+                self._timers.soonest(("look", row.id), looking.due_at)
+
+    def _end(self, turn: Turn, looking: Looking) -> None:
+        for call in (looking.call, looking.watch):
+            if call is not None:
+                self._calls.cancel(turn, call)
+        looking.call = looking.watch = None
+
+
+def _problem(row: Row, look: Look, seen: Answered | Sighted, now: int) -> str | None:
+    """What is wrong with an answer that the look cannot give."""
+    value = seen.value
+    if seen.at > now:
+        return "answered as of a time that has not come yet"
+    variable = row.kind.variable(look.at)
+    if variable is not None and variable.values is Applied:
+        if len(value.encode()) <= READING_BYTES_MAX:
+            return None
+        return f"answered a digest of more than {READING_BYTES_MAX} bytes"
+    if value in look.outcomes:
+        return None
+    return f"answered {value[:READING_BYTES_MAX]!r}, none of its outcomes"

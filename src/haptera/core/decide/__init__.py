@@ -1,0 +1,1 @@
+"""Where one entity stands, and what comes next."""

@@ -1,0 +1,69 @@
+"""What is known of a node's agent without a module: by its hellos, or by being it."""
+
+from collections.abc import Iterable
+
+from haptera.core.act.contradiction import Contests
+from haptera.core.decide.decide import Decisions
+from haptera.core.modules.catalog import Catalog
+from haptera.core.safety.safety import Safety
+from haptera.core.state.limits import MS
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
+from haptera.core.state.turn import Turn
+from haptera.core.sync.neighbours import Neighbours
+from haptera.core.sync.peers import Tier
+from haptera.core.sync.presence import hear, hear_self, lose, own_values, stop_waiting
+from haptera.kinds.node import Agent, agent
+from haptera.model.messages import Measure
+
+
+class Agents:
+    """Keeps what is believed of agents in step with what their nodes are known to be."""
+
+    def __init__(
+        self,
+        side: Side,
+        neighbours: Neighbours,
+        decisions: Decisions,
+        contests: Contests,
+        safety: Safety,
+        catalog: Catalog,
+    ) -> None:
+        self._side = side
+        self._neighbours = neighbours
+        self._decisions = decisions
+        self._contests = contests
+        self._safety = safety
+        self._catalog = catalog
+
+    def measured(self, node: str, measures: Iterable[Measure]) -> None:
+        """How long parts usually take on a node, by its word; of others than ours it is nothing."""
+        for one in measures:
+            if one.part in self._catalog.on_nodes:
+                self._neighbours.usual.told(one.part, node, one.usual_ms * MS)
+
+    def settle(self, turn: Turn, node: Row) -> None:
+        """Before a node is decided on: whether its agent can be there, and was heard."""
+        if self._side.node is not None:
+            self._know_self(turn, node)
+            return
+        peer = self._neighbours.peer(node.id.name)
+        place = self._decisions.place(turn, node)
+        knowable = place.domain.knowable(place.state, agent.name, Agent.UP)
+        if not knowable:
+            stop_waiting(node)
+        if peer is None:
+            return
+        peer.disbelieved = not knowable
+        if not knowable:
+            self._contests.heard(turn, node, place.domain, peer)
+        elif peer.tier is not Tier.LOST:
+            hear(turn, node, peer, self._neighbours.usual)
+        elif lose(turn, node):
+            self._safety.lost(turn.now, node)
+
+    def _know_self(self, turn: Turn, node: Row) -> None:
+        for name, value in own_values():
+            place = self._decisions.place(turn, node)
+            if place.domain.knowable(place.state, name, value):
+                hear_self(turn, node, name, value, self._neighbours.incarnation(node.id))

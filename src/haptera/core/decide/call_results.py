@@ -1,0 +1,126 @@
+"""What comes back from modules, or does not, finds the look or step that asked for it."""
+
+from typing import Final
+
+from haptera.core.act.act import Acts
+from haptera.core.act.look import Looks
+from haptera.core.desired.policies import Policies
+from haptera.core.modules.calls import Calls, Pending
+from haptera.core.safety.gate import Gate
+from haptera.core.state.row import Row
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
+from haptera.model.effects import Work
+from haptera.model.events import Answered, Ended, Failed, Sighted
+from haptera.model.walltime import span
+
+GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
+
+
+class Answers:
+    """Sorts answers by call; one to a call that is over is stale, and dropped."""
+
+    def __init__(
+        self,
+        table: Table,
+        calls: Calls,
+        looks: Looks,
+        acts: Acts,
+        gate: Gate,
+        policies: Policies,
+    ) -> None:
+        self._table = table
+        self.calls = calls
+        self._looks = looks
+        self._acts = acts
+        self._gate = gate
+        self._policies = policies
+
+    def sighted(self, turn: Turn, event: Sighted) -> None:
+        """A watch goes on after what it reports; no other call reports anything."""
+        pending = self.calls.get(event.call)
+        row = self._row(pending)
+        if pending is not None and pending.work is Work.WATCH and row is not None:
+            self._looks.sighted(turn, row, pending, event)
+
+    def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:
+        """A call is over."""
+        pending = self.calls.take(event.call)
+        row = self._row(pending)
+        if pending is None or row is None:
+            return
+        if pending.work in GATE_WORK:
+            self._gated(turn, row, pending, event)
+            return
+        match event:
+            case Answered() if pending.work is Work.LOOK:
+                self._looks.answered(turn, row, pending, event)
+            case Ended() if pending.work is Work.STEP:
+                self._acts.ended(turn, row)
+            case Failed(_, text, refused):
+                self._failed(turn, row, pending, text, refused=refused)
+            case _:
+                self._failed(turn, row, pending, "ended without an answer", refused=False)
+
+    def expire(self, turn: Turn, call: int) -> None:
+        """The time for an answer is over."""
+        if (lost := self.calls.lost(call)) is not None:
+            turn.dirty.add(lost.entity)  # It is high time to give it up.
+            return
+        pending = self.calls.get(call)
+        self.calls.cancel(turn, call)
+        row = self._row(pending)
+        if pending is None or row is None:
+            return
+        if pending.work is Work.STEP:
+            self._acts.timed_out(turn, row, pending)
+        elif pending.work in GATE_WORK:
+            text = f"no answer within {span(pending.part.within_ms)}"
+            self._gated(turn, row, pending, Failed(call, text))
+        else:
+            within_ms = self._policies.terms(row.id, pending.part).within_ms
+            text = f"no answer within {span(within_ms)}"
+            self._failed(turn, row, pending, text, refused=False)
+
+    def lose(self, turn: Turn, module: str, process: int, text: str) -> None:
+        """A module's process is gone, with all its calls; nodes are not blamed for it.
+
+        They may be very many, so each is given up when its entity is next decided on, which all
+        are at leisure. Until then it is as if it were under way still, but nothing answers it.
+        """
+        if self.calls.lose(module, process, text):
+            turn.all_due = True
+        self._gate.lost(module)
+
+    def give_up(self, turn: Turn, row: Row) -> None:
+        """Give up what an entity's looks and step were asked of processes that are gone."""
+        if not self.calls.are_lost:
+            return
+        self._looks.give_up(row)
+        call = None if row.stepping is None else row.stepping.call
+        pending = None if call is None else self.calls.lost(call)
+        if call is not None and pending is not None:
+            text = f"module {pending.part.module} {self.calls.give_up(call)}"
+            self._acts.failed(turn, row, text, refused=False)
+
+    def _gated(
+        self, turn: Turn, node: Row, pending: Pending, event: Answered | Ended | Failed
+    ) -> None:
+        """A gate of this node closed or opened, or did not: who waits for it may go on."""
+        self._gate.answered(turn, pending, event)
+        waiting = [row.id for row in self._table.on(node.id.node) if row.asking is not None]
+        turn.dirty.update(waiting)
+
+    def _failed(self, turn: Turn, row: Row, pending: Pending, text: str, *, refused: bool) -> None:
+        match pending.work:
+            case Work.LOOK:
+                self._looks.failed(turn, row, pending, text)
+            case Work.WATCH:
+                self._looks.watch_ended(turn, row, pending)
+            case Work.STEP:
+                self._acts.failed(turn, row, text, refused=refused)
+            case Work.HOLD | Work.RELEASE:
+                raise AssertionError(pending)  # gates are asked of no entity's parts
+
+    def _row(self, pending: Pending | None) -> Row | None:
+        return None if pending is None else self._table.get(pending.entity)

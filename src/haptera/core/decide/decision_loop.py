@@ -1,0 +1,98 @@
+"""Who is decided on in a turn: all that something happened to, for as long as there is time."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.decide.agents import Agents
+from haptera.core.decide.backlog import Backlog
+from haptera.core.decide.call_results import Answers
+from haptera.core.decide.decide import Decisions, Hands
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.limits import ROUNDS_MAX
+from haptera.core.state.row import Row
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
+from haptera.core.sync.neighbours import Neighbours
+from haptera.model.entity import EntityId
+from haptera.model.views import Condition
+
+# What deciding on an entity and telling of it costs, in moves that a search could try.
+DECIDING: Final = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Decides on entities again and again, until deciding itself changes nothing any more."""
+
+    table: Table
+    catalog: Catalog
+    supervisor: Supervisor
+    answers: Answers
+    hands: Hands
+    agents: Agents
+    decisions: Decisions
+    neighbours: Neighbours
+
+    @property
+    def backlog(self) -> Backlog:
+        return self.decisions.backlog
+
+    def decide(self, turn: Turn) -> None:
+        """Whoever waits for the longest, and whoever something happened to; then who was put off.
+
+        While there is time: all others wait for the next turns.
+        """
+        fresh, turn.dirty = turn.dirty, set(self.backlog.oldest())
+        self._decide(turn)
+        turn.dirty |= fresh
+        self._decide(turn)
+        while self.catalog.has_time and (entity := self.backlog.next()) is not None:
+            turn.dirty.add(entity)
+            self._decide(turn)
+
+    def _decide(self, turn: Turn) -> None:
+        """Nodes before what is on them; again where deciding itself changed something."""
+        self.hands.freezes.follow(turn)
+        self.hands.policies.follow(turn)
+        for _ in range(ROUNDS_MAX):
+            self.supervisor.dismiss(turn, self.answers.calls)
+            if turn.all_due:
+                turn.all_due = False
+                self.backlog.sweep(self.table)
+            if not turn.dirty:
+                return
+            batch, turn.dirty = turn.dirty, set()
+            for entity in sorted(batch, key=lambda one: (one.kind != "node", str(one))):
+                self._decide_on(turn, entity)
+        raise AssertionError(f"no rest for {sorted(turn.dirty, key=str)}")
+
+    def _decide_on(self, turn: Turn, entity: EntityId) -> None:
+        """Decide on one entity, or put it off where this turn has no time for it."""
+        row = self.table.get(entity)
+        if row is None:
+            self.backlog.drop(turn, entity)
+        elif self.supervisor.runs(entity):
+            self.backlog.drop(turn, entity)
+            self.supervisor.decide(turn, row)
+        elif not self._has_time_for(turn, row):
+            self.backlog.put_off(turn, row)
+        else:
+            self.backlog.take(turn, entity)
+            self.catalog.work += DECIDING
+            self.answers.give_up(turn, row)
+            turn.dirty.discard(entity)
+            if row.kind.name == "node":
+                self.agents.settle(turn, row)
+            self.decisions.decide(turn, row)
+            if row.leaving and row.condition is Condition.CONVERGED:
+                self.neighbours.forget(entity)
+
+    def _has_time_for(self, turn: Turn, row: Row) -> bool:
+        """Whether it can be decided on now, which it is after its node: it borrows of that."""
+        node = self.table.node_of(row)
+        if node is not None and node is not row and self.backlog.is_overdue(node.id):
+            self._decide_on(turn, node.id)
+            if self.backlog.is_overdue(node.id):
+                return False
+        return self.catalog.has_time and self.catalog.has_compiled(row, node)

@@ -1,0 +1,1 @@
+"""Who may change what; changes checked, proposed and written."""

@@ -1,0 +1,97 @@
+"""What an owner changes of desired state, and who stands in its way."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
+from haptera.model.desired_check import check_attribute, check_desired, find_desirable, nearest
+from haptera.model.entity import EntityId
+from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.schema import Kind
+from haptera.model.views import DesiredView
+
+# Desired values by name, each with its owner, as stored or as shown.
+Held = Mapping[str, Desired | DesiredView]
+Patch = Mapping[str, str | int | None]
+
+
+class Claim(StrEnum):
+    """What is done about a value that belongs to another owner: refuse, or take it."""
+
+    LEAVE = "leave"
+    TAKE = "take"
+
+
+def desire(
+    kind: Kind,
+    entity: EntityId,
+    held: Held,
+    patch: Patch,
+    owner: str,
+    claim: Claim = Claim.LEAVE,
+) -> Iterator[Change]:
+    """A merge patch of desired values: a value sets, None unsets; what is so already is no change.
+
+    Raises:
+        ConflictError: a value belongs to another owner, and is not to be taken.
+        HapteraError: the kind has no such variable, or the variable no such value.
+    """
+    for name, value in sorted(patch.items()):
+        find_desirable(kind, name)
+        one = held.get(name)
+        if one is not None and one.owner != owner and claim is Claim.LEAVE:
+            raise ConflictError(
+                f"{name} of {entity} belongs to {one.owner}, who wants {one.value}",
+                do=f"let {one.owner} give it up",
+            )
+        if value is not None:
+            checked = check_desired(kind, name, value)
+            if one is None or (one.value, one.owner) != (checked, owner):
+                yield SetDesired(entity, name, checked, owner)
+        elif one is not None:
+            yield UnsetDesired(entity, name)
+
+
+def declare(
+    kinds: Mapping[str, Kind],
+    entity: EntityId,
+    held: Mapping[str, str] | None,
+    attributes: Mapping[str, str],
+    owners: tuple[str | None, str],
+) -> Iterator[Change]:
+    """An entity with these attributes; `owners` are who has declared it, and who does now.
+
+    Raises:
+        ConflictError: another owner has declared it.
+        HapteraError: there is no such kind, or the kind has no such attribute.
+    """
+    before, owner = owners
+    kind = kinds.get(entity.kind)
+    if kind is None:
+        raise HapteraError(f"there is no kind {entity.kind!r}", do=nearest(entity.kind, kinds))
+    checked = {name: check_attribute(kind, name, text) for name, text in attributes.items()}
+    if before not in (None, owner):
+        raise ConflictError(f"{entity} was declared by {before}", do=f"let {before} give it up")
+    if held != checked:
+        yield Declare(entity, checked, owner)
+
+
+def undeclare(
+    entity: EntityId,
+    held: Held,
+    on_it: Iterable[EntityId],
+    owners: tuple[str | None, str],
+) -> Iterator[Change]:
+    """An entity goes; one that is not there has gone already.
+
+    Raises:
+        ConflictError: it is another's, or others own values of it, or something is on it.
+    """
+    before, owner = owners
+    if before is None:
+        return
+    if others := sorted({before, *(one.owner for one in held.values())} - {owner}):
+        raise ConflictError(f"{entity} is not {owner}'s alone", do=f"let {others[0]} give it up")
+    if there := sorted(map(str, on_it)):
+        raise ConflictError(f"{there[0]} is on {entity}", do="take that away first")
+    yield Undeclare(entity)

@@ -1,0 +1,206 @@
+"""On which terms a part is run on an entity: its own, and what policies of that entity put over."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Final, TypeGuard
+
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.rules import Rules, selector_of
+from haptera.core.state.selecting import Attributes, Declared, attributes_of
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
+from haptera.kinds import policy
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.desired_check import nearest
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Look, Part
+from haptera.model.policy import Policy
+from haptera.model.schema import Kind
+from haptera.planner.domain.pieces import Pieces, slices
+
+_KIND: Final = policy.kind.name
+_OF_POLICY: Final = tuple(one.name for one in fields(Policy))
+# Work, in moves that a search could try: going through a change, asking whether a policy is for an
+# entity, and putting those together that are for one.
+CHECKING_EACH: Final = 5
+MEANING_EACH: Final = 20
+SUMMING: Final = 500
+# Changes or entities that are gone through at once.
+CHECKED_AT_ONCE: Final = 50
+
+Values = Mapping[str, Desired]
+OfPolicy = Declare | Undeclare | SetDesired | UnsetDesired
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a part's failures come to, how long it may take, and what its time-out tells."""
+
+    policy: Policy
+    within_ms: int
+    fails_to: str | None
+
+
+class Policies:
+    """The policies of a cluster, which hold on both sides; planning goes by parts as declared."""
+
+    def __init__(self, table: Table, catalog: Catalog) -> None:
+        self._table = table
+        self._catalog = catalog
+        self._rules = Rules(table, _KIND)
+
+    def terms(self, entity: EntityId, part: Part) -> Terms:
+        """The terms of a part on an entity; its own, where only half of a change has arrived."""
+        over = _in_order({row.id: row.desired for row in self._rules.of(entity)})
+        try:
+            return _terms(part, self._catalog.kinds[part.kind], over)
+        except HapteraError:
+            return _terms(part, self._catalog.kinds[part.kind], ())
+
+    def follow(self, turn: Turn) -> None:
+        """Where policies changed, what had failed, or was given up, is tried at once."""
+        if changed := self._rules.changed():
+            for row in self._rules.selected(changed):
+                row.relent()
+                turn.dirty.add(row.id)
+
+    def checking(self, changes: Sequence[Change]) -> Pieces[str | None]:
+        """What in a proposal would make a policy that means nothing, or terms that cannot be."""
+        ours = list[OfPolicy]()
+        declared, gone = dict[EntityId, Mapping[str, str]](), set[EntityId]()
+        for some in slices(changes, CHECKED_AT_ONCE):
+            ours += (one for one in some if _is_of_policy(one))
+            declared |= {one.entity: one.attributes for one in some if isinstance(one, Declare)}
+            gone |= {one.entity for one in some if isinstance(one, Undeclare)}
+            yield CHECKING_EACH * len(some)
+        drafts, touched = self._drafts(ours), {one.entity for one in ours}
+        for entity in sorted(touched & drafts.keys()):
+            for problem in self._aims_at_nothing(entity, drafts[entity]):
+                return problem
+        if not drafts:
+            return None
+        there = (row.id for row in self._table) if touched else ()
+        entities = [one for one in {*declared, *there} if one not in gone]
+        return (yield from self._make_no_sum(entities, self._attributes(declared), drafts))
+
+    def _attributes(self, declared: Mapping[EntityId, Mapping[str, str]]) -> Attributes:
+        """Those of nodes as they would be, if these are declared."""
+        there = attributes_of(self._table)
+        return lambda name: declared.get(node_id(name)) or there(name)
+
+    def _drafts(self, changes: Iterable[Change]) -> dict[EntityId, dict[str, Desired]]:
+        """The policies as they would be."""
+        drafts = {row.id: dict(row.desired) for row in self._rules.all()}
+        for change in changes:
+            match change:
+                case Declare(entity) if entity.kind == _KIND:
+                    drafts.setdefault(entity, {})
+                case Undeclare(entity):
+                    drafts.pop(entity, None)
+                case SetDesired(entity, name, value, owner) if entity in drafts:
+                    drafts[entity][name] = Desired(value, owner)
+                case UnsetDesired(entity, name) if entity in drafts:
+                    drafts[entity].pop(name, None)
+        return drafts
+
+    def _aims_at_nothing(self, entity: EntityId, values: Values) -> Iterator[str]:
+        """A policy may name no part that there is, or none that can fail to its value."""
+        parts, kinds = self._catalog.parts(), self._catalog.kinds
+        named, fails_to = _value(values, "parts"), _value(values, "fails_to")
+        covered = [part for part in parts if _covers(named, part)]
+        if not covered:
+            known = {name for part in parts for name in (part.module, part.path)}
+            yield f"{entity}: there is no part {named!r} ({nearest(str(named), known)})"
+        elif fails_to is not None and not any(
+            _can_fail_to(part, kinds[part.kind], fails_to) for part in covered
+        ):
+            yield f"{entity}: no step that it is for can fail to {fails_to!r}"
+
+    def _make_no_sum(
+        self,
+        entities: Sequence[EntityId],
+        attributes: Attributes,
+        drafts: Mapping[EntityId, Values],
+    ) -> Pieces[str | None]:
+        """Policies may be impossible together; the first entity of each sort is named."""
+        sorts: dict[tuple[str, tuple[EntityId, ...]], EntityId] = {}
+        for some in slices(entities, CHECKED_AT_ONCE):
+            for entity in some:
+                subject = Declared(entity, attributes)
+                over = [one for one in drafts if selector_of(drafts[one]).means(subject)]
+                if over:
+                    sort = entity.kind, tuple(sorted(over))
+                    sorts[sort] = min(sorts.get(sort, entity), entity, key=str)
+            yield MEANING_EACH * len(some) * len(drafts)
+        for (_, named), entity in sorted(sorts.items(), key=lambda one: str(one[1])):
+            for problem in self._makes_no_sum(entity, {one: drafts[one] for one in named}):
+                return problem
+            yield SUMMING
+        return None
+
+    def _makes_no_sum(self, entity: EntityId, over: Mapping[EntityId, Values]) -> Iterator[str]:
+        kind = self._catalog.kinds[entity.kind]
+        for part in (one for one in self._catalog.parts() if one.kind == kind.name):
+            try:
+                _terms(part, kind, _in_order(over))
+            except HapteraError as error:
+                names = " and ".join(str(one) for one in sorted(over))
+                yield f"{names}: {part.path} on {entity}: {error}"
+
+
+def _terms(part: Part, kind: Kind, over: Iterable[Values]) -> Terms:
+    """A part's own terms, with those put over that the later policies say.
+
+    Raises:
+        HapteraError: together they are no policy.
+    """
+    values: dict[str, str | int] = {}
+    for one in over:
+        if _covers(_value(one, "parts"), part):
+            values |= {name: desired.value for name, desired in one.items()}
+    own = None if isinstance(part, Look) else part.fails_to
+    fails_to = values.get("fails_to")
+    return Terms(
+        replace(part.policy, **{name: int(values[name]) for name in _OF_POLICY if name in values}),
+        int(values.get("within_ms", part.within_ms)),
+        str(fails_to) if fails_to is not None and _can_fail_to(part, kind, fails_to) else own,
+    )
+
+
+def _in_order(policies: Mapping[EntityId, Values]) -> list[Values]:
+    """By rank, then by name: the last one holds."""
+    order = sorted(policies.items(), key=lambda one: (int(_value(one[1], "rank") or 0), one[0]))
+    return [values for _, values in order]
+
+
+def _covers(named: str | int | None, part: Part) -> bool:
+    return named in (None, part.module, part.path)
+
+
+def _can_fail_to(part: Part, kind: Kind, value: str | int) -> bool:
+    """Whether a step's time-out could tell this of its first variable."""
+    if isinstance(part, Look):
+        return False
+    variable = kind.variable(part.changes[0].variable)
+    if variable is None:
+        return False
+    return value in [str(one) for one in variable.values if one is not variable.unknown]
+
+
+def _value(values: Values, name: str) -> str | int | None:
+    desired = values.get(name)
+    return None if desired is None else desired.value
+
+
+def _is_of_policy(change: Change) -> TypeGuard[OfPolicy]:
+    return not isinstance(change, OpenIntent | CloseIntent) and change.entity.kind == _KIND

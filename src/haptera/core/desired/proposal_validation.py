@@ -1,0 +1,203 @@
+"""Whether changes can be meant: checked some at a time, and who came first is answered first."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from haptera.core.desired.policies import Policies
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
+from haptera.kinds import module
+from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
+from haptera.model.desired_check import check_desired
+from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import HapteraError
+from haptera.model.remote_schema import ModuleSum
+from haptera.model.secrets import SECRET_DO, open_secrets
+from haptera.planner.domain.pieces import Pieces, slices
+
+# Work, in moves that a search could try: going through a change, and completing it.
+CHECKING_EACH: Final = 20
+COMPLETING_EACH: Final = 10
+# Changes that are gone through at once.
+CHECKED_AT_ONCE: Final = 50
+# What checks take of a turn: half of it, so that others are decided on meanwhile.
+CHECKED_WORK_MAX: Final = 10_000
+# Proposals and plans that wait to be checked: more than the API lets in at a time.
+WAITING_MAX: Final = 1_024
+# How often a check is begun anew because something else is desired than when it was begun.
+ANEW_MAX: Final = 8
+# Values of which it is known whether they can be desired, while a proposal is gone through.
+UNFIT_CACHED_MAX: Final = 1_024
+_MODULE: Final = module.kind.name
+# Why a value cannot be desired of a variable of a kind, if it cannot.
+Unfit = Callable[[str, str, str | int], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why changes cannot be meant, or cannot be checked now."""
+
+    text: str
+    cause: Cause
+
+
+# The changes, with all that has to be declared for them.
+Checked = tuple[Change, ...] | Refusal
+
+
+@dataclass(slots=True)
+class Check:
+    """Changes that are checked, for what is desired and declared as of when that was begun."""
+
+    changes: tuple[Change, ...]
+    then: Callable[[Turn, Checked], None]
+    made_for: tuple[int, Mapping[str, ModuleSum]] | None = None
+    pieces: Pieces[Checked] | None = None
+    anew: int = 0
+
+
+class Checks:
+    """Checks that wait for their turn. What comes of one is so when it is told.
+
+    `settling` tells whether what is desired is just being taken over: a check that goes on longer
+    than a turn waits until that is over, or it would be begun anew each time.
+    """
+
+    def __init__(
+        self, table: Table, catalog: Catalog, policies: Policies, settling: Callable[[], bool]
+    ) -> None:
+        self._table = table
+        self._catalog = catalog
+        self._policies = policies
+        self._settling = settling
+        self._waiting: deque[Check] = deque()
+        self._work_left = CHECKED_WORK_MAX
+
+    @property
+    def waits(self) -> bool:
+        """Whether a turn had no time for all of them."""
+        return bool(self._waiting)
+
+    def ask(
+        self, turn: Turn, changes: tuple[Change, ...], then: Callable[[Turn, Checked], None]
+    ) -> None:
+        """Check these after all that were asked for before, at once where there is time."""
+        if len(self._waiting) >= WAITING_MAX:
+            text = f"{WAITING_MAX} others wait to be checked already; try again later"
+            then(turn, Refusal(text, Cause.STORAGE))
+            return
+        self._waiting.append(Check(changes, then))
+        self._go_on(turn)
+
+    def tend(self, turn: Turn) -> None:
+        """A turn begins: go on, as far as it has time for this."""
+        under_way = bool(self._waiting) and self._waiting[0].pieces is not None
+        self._work_left = 0 if under_way and self._settling() else CHECKED_WORK_MAX
+        self._go_on(turn)
+
+    def _go_on(self, turn: Turn) -> None:
+        while self._waiting and self._work_left > 0:
+            check = self._waiting[0]
+            found = self._next(check)
+            if found is not None:
+                self._waiting.popleft()
+                check.then(turn, found)
+
+    def _next(self, check: Check) -> Checked | None:
+        """Do the next piece of it; what came of all of them after the last."""
+        now = self._table.revision, self._catalog.sums
+        if check.pieces is None or check.made_for != now:
+            check.anew += check.pieces is not None
+            if check.anew > ANEW_MAX:
+                text = f"what it is checked by changed {check.anew} times meanwhile"
+                return Refusal(text, Cause.STALE)
+            check.made_for, check.pieces = now, self._checking(check.changes)
+        try:
+            work = next(check.pieces)
+        except StopIteration as done:
+            found: Checked = done.value
+            return found
+        self._work_left -= work
+        self._catalog.work += work
+        return None
+
+    def _checking(self, changes: Sequence[Change]) -> Pieces[Checked]:
+        added: set[EntityId] = set()
+        unfit = lru_cache(UNFIT_CACHED_MAX)(self._unfit)  # Many are given the same.
+        secret: str | None = None
+        for some in slices(changes, CHECKED_AT_ONCE):
+            for change in some:
+                if (problem := self._astray(change, added, unfit)) is not None:
+                    return Refusal(problem, Cause.INVALID)
+                secret = secret or self._open(change)
+            yield CHECKING_EACH * len(some)
+        if (problem := (yield from self._policies.checking(changes))) is not None:
+            return Refusal(problem, Cause.INVALID)
+        if secret is not None:
+            return Refusal(secret, Cause.OPEN_SECRET)
+        return (yield from self._completed(changes, added))
+
+    def _completed(self, changes: Sequence[Change], declared: set[EntityId]) -> Pieces[Checked]:
+        """The changes, each resident that something is desired of for the first time declared."""
+        whole: list[Change] = []
+        for some in slices(changes, CHECKED_AT_ONCE):
+            for change in some:
+                if isinstance(change, SetDesired) and change.entity not in declared:
+                    row = self._table.get(change.entity)
+                    if row is not None and not row.declared:
+                        whole.append(Declare(change.entity, {}, change.owner))
+                    declared.add(change.entity)
+                whole.append(change)
+            yield COMPLETING_EACH * len(some)
+        return tuple(whole)
+
+    def _astray(self, change: Change, added: set[EntityId], unfit: Unfit) -> str | None:
+        """What in a change names something that is not there, nor was `added` before it."""
+        match change:
+            case Declare(entity):
+                if entity.kind not in self._catalog.kinds:
+                    return f"{entity}: there is no kind {entity.kind!r}"
+                added.add(entity)
+                if entity.node is not None and not self._is_here(node_id(entity.node), added):
+                    return f"{entity}: node {entity.node} is not declared"
+            case SetDesired(entity, name, value):
+                if not self._is_here(entity, added):
+                    return f"{entity} is not declared"
+                if (problem := unfit(entity.kind, name, value)) is not None:
+                    return f"{entity}: {problem}"
+            case UnsetDesired(entity) | Undeclare(entity):
+                if not self._is_here(entity, added):
+                    return f"{entity} is not declared"
+            case _:
+                return "only desired state can be proposed"
+        return None
+
+    def _open(self, change: Change) -> str | None:
+        """Which secret of a module is in a change itself, not by its name."""
+        match change:
+            case SetDesired(entity, module.settings.name, value) if entity.kind == _MODULE:
+                manifest = self._catalog.manifests.get(entity.name)
+                declared = () if manifest is None else manifest.settings or ()
+                given = msgspec.json.decode(str(value), type=dict[str, Any])
+                for name in open_secrets(declared, given):
+                    return f"{entity}: the setting {name!r} is a secret; {SECRET_DO}"
+            case _:
+                pass
+        return None
+
+    def _unfit(self, kind: str, name: str, value: str | int) -> str | None:
+        """Why this cannot be desired of a kind."""
+        try:
+            check_desired(self._catalog.kinds[kind], name, value)
+        except HapteraError as error:
+            return str(error)
+        return None
+
+    def _is_here(self, entity: EntityId, added: Collection[EntityId]) -> bool:
+        return entity in added or self._table.get(entity) is not None

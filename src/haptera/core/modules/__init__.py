@@ -1,0 +1,1 @@
+"""What modules declare, which processes run, which calls are open."""

@@ -1,0 +1,154 @@
+"""What modules were asked and have not answered yet; an answer to anything else is stale."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from haptera.core.modules.catalog import attributes
+from haptera.core.state.limits import ANSWER_GRACE_NS
+from haptera.core.state.row import Row
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.model.effects import Call, Cancel, Work
+from haptera.model.entity import EntityId
+from haptera.model.intent import Intent
+from haptera.model.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One call under way."""
+
+    entity: EntityId
+    part: Part
+    work: Work
+    process: int
+
+    @property
+    def server(self) -> tuple[str, int]:
+        """The module and its process that were asked."""
+        return self.part.module, self.process
+
+
+class Calls:
+    """Calls by id; an id is never used again within a process.
+
+    `serving` tells which process of a module new calls go to. Where a process is gone, its calls
+    are lost: nothing answers them any more, and each is there only until it is given up.
+    """
+
+    def __init__(self, timers: Timers, serving: Callable[[str], int]) -> None:
+        self._timers = timers
+        self._serving = serving
+        self._pending: dict[int, Pending] = {}
+        self._of: dict[tuple[str, int], dict[int, None]] = {}
+        # What became of processes, for as long as a call of theirs is to be given up.
+        self._gone: dict[tuple[str, int], str] = {}
+        self._count = 0
+
+    def ask(
+        self,
+        turn: Turn,
+        row: Row,
+        node: Row | None,
+        part: Part,
+        work: Work,
+        *,
+        deadline_at: int | None,
+        intent: Intent | None = None,
+    ) -> int:
+        """Call the part's module; returns the call's id."""
+        self._count += 1
+        process = self._serving(part.module)
+        self._pending[self._count] = Pending(row.id, part, work, process)
+        self._of.setdefault((part.module, process), {})[self._count] = None
+        if deadline_at is not None:
+            self._timers.set(("call", self._count), deadline_at + ANSWER_GRACE_NS)
+        turn.effects.append(
+            Call(
+                self._count,
+                work,
+                part.module,
+                part.name,
+                row.id,
+                attributes(row, node),
+                row.plain(),
+                row.digest(),
+                deadline_at,
+                None if intent is None else intent.id,
+                intent is not None and intent.enrols,
+                process,
+            )
+        )
+        return self._count
+
+    def get(self, call: int) -> Pending | None:
+        """The call under way, None where an answer to it is stale."""
+        pending = self._pending.get(call)
+        return None if pending is None or pending.server in self._gone else pending
+
+    def take(self, call: int) -> Pending | None:
+        """As `get`, and the call is under way no more."""
+        pending = self.get(call)
+        if pending is not None:
+            self._drop(call, pending)
+        return pending
+
+    def cancel(self, turn: Turn, call: int) -> None:
+        """Nobody waits for this call any more, be it under way or lost."""
+        pending = self._pending.get(call)
+        if pending is not None and self.give_up(call) is None:
+            self._drop(call, pending)
+            turn.effects.append(Cancel(call, pending.part.module, pending.process))
+
+    def lose(self, module: str, process: int, text: str) -> bool:
+        """This process is gone: tells whether it had calls under way, which are lost from now on.
+
+        However many there are, that takes no time; giving them up does.
+        """
+        lost = (module, process) in self._of
+        if lost:
+            self._gone[module, process] = text
+        return lost
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether any are to be given up."""
+        return bool(self._gone)
+
+    def lost(self, call: int) -> Pending | None:
+        """A call that is to be given up."""
+        pending = self._pending.get(call)
+        return pending if pending is not None and pending.server in self._gone else None
+
+    def give_up(self, call: int) -> str | None:
+        """What became of the process of this call, if it is lost; it is there no more."""
+        pending = self.lost(call)
+        if pending is None:
+            return None
+        text = self._gone[pending.server]
+        self._drop(call, pending)
+        return text
+
+    def leaves(self, call: int) -> bool:
+        """Whether a call under way is with a process that gets no new ones."""
+        pending = self.get(call)
+        return pending is not None and pending.process != self._serving(pending.part.module)
+
+    def of_process(self, module: str, process: int) -> list[int]:
+        """The calls that a process of a module has under way."""
+        return [*self._of.get((module, process), ())]
+
+    def check(self) -> None:
+        """Assert what must hold between any two calls."""
+        held = {call: server for server, calls in self._of.items() for call in calls}
+        assert held == {call: pending.server for call, pending in self._pending.items()}
+        assert self._gone.keys() <= self._of.keys()
+
+    def _drop(self, call: int, pending: Pending) -> None:
+        self._timers.drop(("call", call))
+        del self._pending[call]
+        calls = self._of[pending.server]
+        del calls[call]
+        if not calls:
+            del self._of[pending.server]
+            self._gone.pop(pending.server, None)

@@ -1,0 +1,327 @@
+"""What can be done to which entities: kinds, the parts of all modules, compiled per class."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from haptera.core.modules.module_parts import MANIFEST as SUPERVISE
+from haptera.core.state.row import Row
+from haptera.core.sync import presence
+from haptera.kinds import module
+from haptera.lint.refusal import refuse, refusing
+from haptera.model.chain import Chain, NoChain
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Context, Look, Manifest, Part, Step
+from haptera.model.remote_schema import ModuleSum, sums_of
+from haptera.model.schema import Kind
+from haptera.planner.domain.domain import Domain, compiling_class
+from haptera.planner.domain.pieces import Pieces
+from haptera.planner.domain.problem import check, problem_of
+from haptera.planner.explain.explain import Asked, aside
+from haptera.planner.planner import make_ready, plan
+from haptera.planner.reasons.reason import gave_up
+from haptera.planner.search.factors import FACTORS_CACHED_MAX
+from haptera.planner.search.search_budget import WORK_MAX, affordable
+
+# Plans kept: one a (class, start, goal); a fleet in a few states needs few.
+PLANS_CACHED_MAX: Final = 4096
+# Of so many of these it is kept what keeps a cheaper chain from being taken.
+ASIDES_CACHED_MAX: Final = 256
+# Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
+MOVES_MAX: Final = 1_024
+# Work, in moves tried: checking a part and planning with it from now on, making ready for a goal,
+# and that for each move and variable, telling an answer for each variable.
+CHECKING: Final = 200
+DECLARING: Final = 200
+READYING: Final = 10_000
+READYING_EACH: Final = 6
+ANSWERING: Final = 250
+# After so much work nothing more is begun in a turn. What was begun last may cost as much as a
+# question may: all of it together takes the core some 10 ms.
+TURN_WORK_MAX: Final = 20_000
+
+Goal = tuple[tuple[str, str], ...]
+# A kind, and those attributes of an entity that parts of the kind mention.
+Class = tuple[str, Goal]
+# The kind and the attributes of a class, a start, a goal, and what may not come first.
+Question = tuple[str, Goal, int, Goal, frozenset[str]]
+
+
+class Catalog:
+    """Kinds, fixed for an engine's life, and manifests, of which a new one may be taken over.
+
+    `work_max` is what the answer to one question may cost here.
+
+    Raises:
+        HapteraError: a module serves a kind that is not there, or its parts are malformed
+            or such that knowledge cannot hold.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        manifests: Iterable[Manifest],
+        work_max: int = WORK_MAX,
+    ) -> None:
+        self.kinds = kinds
+        self._work_max = work_max
+        self._parts: dict[str, list[Part]] = {}
+        # Parts of kinds that have passed all checks, if they are not planned with yet.
+        self._fit: dict[str, list[Part]] = {}
+        self._domains: dict[Class, Domain] = {}
+        self._compiling: dict[Class, Pieces[Domain]] = {}
+        self.work = 0
+        self._ready: dict[tuple[Domain, Goal], None] = {}
+        self._plans: dict[Question, Chain | NoChain] = {}
+        self._asides: dict[Question, str] = {}
+        self.manifests: dict[str, Manifest] = {}
+        self.sums: dict[str, ModuleSum] = {}
+        self._declare({one.name: one for one in (*own_manifests(kinds), *manifests)})
+
+    def replace(self, manifest: Manifest) -> None:
+        """Plan with this in place of what the module declared so far.
+
+        Raises:
+            HapteraError: it cannot be planned with, and nothing has changed.
+        """
+        old = self.manifests[manifest.name]
+        if manifest.context is not old.context:
+            raise HapteraError(f"runs at {manifest.context}, not {old.context}")
+        if manifest.gate is not old.gate:
+            raise HapteraError(
+                "is a gate, or is none, as it was not before", do="start haptera anew"
+            )
+        self._declare({**self.manifests, manifest.name: manifest})
+        self.work += DECLARING * len(self.parts())
+
+    def judge(self, manifest: Manifest) -> Iterator[None]:
+        """Find out whether `replace` would plan with this, a piece at a time, each one charged.
+
+        Raises:
+            HapteraError: it would not.
+        """
+        for name, parts in self._by_kind({**self.manifests, manifest.name: manifest}).items():
+            if parts != self._fit.get(name):
+                _check(self.kinds[name], parts)
+                self.work += CHECKING * len(parts)
+                yield
+                for work in refusing(self.kinds[name], parts):
+                    self.work += work
+                    yield
+                self._fit[name] = parts
+
+    def parts(self) -> list[Part]:
+        """All declared parts."""
+        return [part for manifest in self.manifests.values() for part in manifest.parts]
+
+    def step(self, module: str, name: str) -> Step | None:
+        manifest = self.manifests.get(module)
+        steps = () if manifest is None else manifest.steps
+        return next((step for step in steps if step.name == name), None)
+
+    def looks(self) -> list[Look]:
+        """All looks, of any class."""
+        return [part for part in self.parts() if isinstance(part, Look)]
+
+    def looked_at(self, context: Context) -> set[tuple[str, str]]:
+        """Kind and variable of all that is looked at in this context."""
+        return {(look.kind, look.at) for look in self.looks() if look.context is context}
+
+    def modules(self, context: Context) -> list[str]:
+        """The modules whose processes run in this context."""
+        return sorted(
+            one.name
+            for one in self.manifests.values()
+            if one.context is context and one not in own_manifests(self.kinds)
+        )
+
+    def controllers(self) -> list[str]:
+        """The modules that are not called, but ask."""
+        return sorted(one.name for one in self.manifests.values() if one.controller)
+
+    def gates(self, context: Context) -> list[str]:
+        """The modules in this context that can keep work from their node."""
+        return [one for one in self.modules(context) if self.manifests[one].gate]
+
+    def domain(self, row: Row, node: Row | None) -> Domain:
+        """The compiled class of an entity, by the attributes that parts of its kind mention."""
+        key = self._class(row, node)
+        while key not in self._domains:
+            self._compile(key, row.kind)
+        return self._domains[key]
+
+    def has_compiled(self, row: Row, node: Row | None) -> bool:
+        """Whether the class of an entity is compiled by now, which goes on while there is time."""
+        key = self._class(row, node)
+        while key not in self._domains and self.has_time:
+            self._compile(key, row.kind)
+        return key in self._domains
+
+    @property
+    def has_time(self) -> bool:
+        """Whether something may yet be planned in this turn."""
+        return self.work < TURN_WORK_MAX
+
+    def begin_turn(self) -> None:
+        """From now on as much may be planned as one turn of the engine has time for."""
+        self.work = 0
+
+    def let_in(self) -> None:
+        """Have time for one more thing in this turn, unless what was begun in it took long."""
+        if self.work < 2 * TURN_WORK_MAX:
+            self.work = min(self.work, TURN_WORK_MAX - 1)
+
+    def plan(
+        self,
+        row: Row,
+        node: Row | None,
+        start: int,
+        goal: Mapping[str, str],
+        barred: frozenset[str],
+    ) -> Chain | NoChain | None:
+        """The chain from here, or the reason why there is none; kept, for others are alike.
+
+        Past what is affordable here the reason is `budget`: a worker may find more. None where
+        enough was planned in this turn: it is to be asked again in the next one.
+        """
+        domain = self.domain(row, node)
+        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
+        found = self._plans.get(key)
+        if found is None and (found := self._search(domain, start, goal, barred)) is not None:
+            _make_room(self._plans, PLANS_CACHED_MAX)
+            self._plans[key] = found
+        return found
+
+    def aside(
+        self,
+        row: Row,
+        node: Row | None,
+        start: int,
+        goal: Mapping[str, str],
+        barred: frozenset[str],
+    ) -> str | None:
+        """What keeps a cheaper chain than the plan from being taken, if it is found in time.
+
+        Empty where nothing does; None where it is to be asked again in the next turn.
+        """
+        domain = self.domain(row, node)
+        key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
+        found = self._asides.get(key)
+        if found is None and self.has_time:
+            allowance = affordable(self._work_max)
+            found = aside(Asked(domain, start, goal, allowance, barred)) or ""
+            self.work += self._work_max - allowance.work
+            _make_room(self._asides, ASIDES_CACHED_MAX)
+            self._asides[key] = found
+        return found
+
+    def _compile(self, key: Class, kind: Kind) -> None:
+        """The next piece of a class."""
+        if key not in self._compiling:
+            problem = problem_of(kind, self._parts[kind.name], dict(key[1]))
+            self._compiling[key] = compiling_class(problem)
+        try:
+            self.work += next(self._compiling[key])
+        except StopIteration as done:
+            self._domains[key] = done.value
+            del self._compiling[key]
+
+    def _search(
+        self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
+    ) -> Chain | NoChain | None:
+        if self._work_max == 0 and not domain.meets(start, goal):
+            return NoChain(gave_up(0), 0)
+        self._make_ready(domain, goal)
+        if not self.has_time:
+            return None
+        allowance = affordable(self._work_max)
+        found = plan(domain, start, goal, allowance, barred=barred)
+        self.work += ANSWERING * len(domain.fields) + self._work_max - allowance.work
+        if isinstance(found, NoChain) and allowance.is_spent:
+            return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
+        return found
+
+    def _make_ready(self, domain: Domain, goal: Mapping[str, str]) -> None:
+        """Work out what all searches for a goal need, unless there is no time left for it."""
+        key = domain, tuple(sorted(goal.items()))
+        if key not in self._ready and self.has_time:
+            _make_room(self._ready, FACTORS_CACHED_MAX)
+            self._ready[key] = None
+            make_ready(domain, goal)
+            size = len(domain.moves) * len(domain.fields)
+            self.work += READYING + READYING_EACH * size
+
+    def _declare(self, manifests: dict[str, Manifest]) -> None:
+        """Plan with these; what was compiled and planned of kinds with the same parts is kept."""
+        by_kind = self._by_kind(manifests)
+        for name, parts in by_kind.items():
+            if parts != self._fit.get(name):
+                _check(self.kinds[name], parts)
+                refuse(self.kinds[name], parts)
+        self._fit = dict(by_kind)
+        kept = {name for name, parts in by_kind.items() if parts == self._parts.get(name)}
+        self._domains = {key: one for key, one in self._domains.items() if key[0] in kept}
+        self._plans = {key: one for key, one in self._plans.items() if key[0] in kept}
+        self._asides = {key: one for key, one in self._asides.items() if key[0] in kept}
+        self._ready, self._compiling = {}, {}
+        self._sum(manifests)
+        self.manifests, self._parts = manifests, by_kind
+        # The parts that nodes run themselves, by path.
+        self.on_nodes = frozenset(one.path for one in self.parts() if one.context is Context.SELF)
+        self._mentioned = {name: _mentioned(parts) for name, parts in by_kind.items()}
+
+    def _sum(self, manifests: Mapping[str, Manifest]) -> None:
+        """Sum up what is not declared as it was: this takes longer than to compare it."""
+        new = [one for name, one in manifests.items() if one != self.manifests.get(name)]
+        self.sums = {**self.sums, **sums_of(new)}
+
+    def _by_kind(self, manifests: Mapping[str, Manifest]) -> dict[str, list[Part]]:
+        by_kind: dict[str, list[Part]] = {name: [] for name in self.kinds}
+        for manifest in manifests.values():
+            for part in manifest.parts:
+                if part.kind not in self.kinds:
+                    raise HapteraError(
+                        f"serves kind {part.kind!r}, which nobody declares",
+                        where=f"module {manifest.name}",
+                    )
+                by_kind[part.kind].append(part)
+        return by_kind
+
+    def _class(self, row: Row, node: Row | None) -> Class:
+        values = attributes(row, node)
+        mentioned = self._mentioned[row.kind.name]
+        return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
+
+
+def _check(kind: Kind, parts: Collection[Part]) -> None:
+    """Refuse what is malformed, or too much."""
+    check(problem_of(kind, parts, {}))
+    count = sum(len(one.outcomes) if isinstance(one, Look) else 1 for one in parts)
+    if count > MOVES_MAX:
+        raise HapteraError(
+            f"has {count} steps and outcomes of looks in all; at most {MOVES_MAX} are planned with",
+            where=f"kind {kind.name}",
+            do="serve it by fewer parts, or make two kinds of it",
+        )
+
+
+def _make_room(kept: dict[Any, Any], count_max: int) -> None:
+    """Let go of what was kept first."""
+    while len(kept) >= count_max:
+        del kept[next(iter(kept))]
+
+
+def attributes(row: Row, node: Row | None) -> dict[str, str]:
+    """An entity's own attributes, and its node's under `node.NAME`."""
+    if node is None or node is row:
+        return dict(row.attributes)
+    return row.attributes | {f"node.{name}": value for name, value in node.attributes.items()}
+
+
+def own_manifests(kinds: Mapping[str, Kind]) -> tuple[Manifest, ...]:
+    """What the core itself serves, of kinds that are there."""
+    return (presence.MANIFEST, *((SUPERVISE,) if module.kind.name in kinds else ()))
+
+
+def _mentioned(parts: Iterable[Part]) -> tuple[str, ...]:
+    conditions = [one for part in parts for one in (*part.requires, *part.excludes)]
+    return tuple(sorted({one.name for one in conditions}))

@@ -1,0 +1,305 @@
+"""Which module processes run: those that are needed, each replaced, or started again if it dies.
+
+A module is an entity too. On its own side it is not planned for: what is desired of it is
+compared here with its processes, and what they are is known at first hand.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.core.modules.calls import Calls
+from haptera.core.modules.module_parts import BY, START
+from haptera.core.state.limits import MS, S
+from haptera.core.state.row import Row, Tried
+from haptera.core.state.side import Side
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.kinds import module
+from haptera.kinds.module import Run
+from haptera.model.effects import Start, Stop
+from haptera.model.entity import EntityId
+from haptera.model.events import Exited, Ready
+from haptera.model.facts import Fact, Method
+from haptera.model.policy import Policy
+from haptera.model.views import Condition
+
+# A module that dies more often than five times within so long has failed, and is left alone.
+DEATHS_WITHIN_NS: Final = 600 * S
+RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
+# A module that served for this long is started again at once when it dies.
+SERVED_WELL_NS: Final = 1 * S
+
+
+@dataclass(slots=True)
+class Process:
+    """One process of a module; `digest` stands for the desired data that it was started with."""
+
+    number: int
+    digest: str
+    version: str | None
+    ready_at: int | None = None
+
+
+@dataclass(slots=True)
+class Supervised:
+    """One module of this side.
+
+    New calls go to the `serving` process; a `coming` one takes over once it is ready; those that
+    are `leaving` finish their calls. `needed` is set once a part of it was to be taken.
+    """
+
+    entity: EntityId
+    needed: bool = False
+    count: int = 0
+    serving: Process | None = None
+    coming: Process | None = None
+    leaving: set[int] = field(default_factory=set)
+    deaths: list[int] = field(default_factory=list)
+
+
+class Supervisor:
+    """The modules of this side, by name; their rows say what is desired of them."""
+
+    def __init__(self, modules: Iterable[str], side: Side, table: Table, timers: Timers) -> None:
+        self._side = side
+        self._table = table
+        self._timers = timers
+        self._modules = {
+            name: Supervised(EntityId(module.kind.name, name, side.node)) for name in modules
+        }
+
+    def runs(self, entity: EntityId) -> bool:
+        """Whether this is the entity of a module whose processes are ours."""
+        one = self._modules.get(entity.name)
+        return one is not None and one.entity == entity
+
+    def need(self, turn: Turn, name: str) -> None:
+        """A part of this module is to be taken."""
+        one = self._modules.get(name)
+        if one is not None and not one.needed:
+            one.needed = True
+            turn.dirty.add(one.entity)
+
+    def ready(self, name: str) -> bool:
+        return self._serving(name) is not None
+
+    def started(self, name: str) -> int:
+        """How many of its processes were started so far."""
+        return self._modules[name].count
+
+    def process(self, name: str) -> int:
+        """The process that new calls of this module go to; 0 where there is none."""
+        serving = self._serving(name)
+        return 0 if serving is None else serving.number
+
+    def failed(self, name: str) -> bool:
+        """Whether the module died too often, and is left alone for a while."""
+        one = self._modules.get(name)
+        return one is not None and one.serving is None and self._given_up(self._row(one))
+
+    def at_rest(self, name: str) -> str | None:
+        """Why no process of this module serves or is to: it is disabled, or left alone."""
+        one = self._modules[name]
+        row = self._row(one)
+        resting = one.serving is None and (_disabled(row) or self._given_up(row))
+        return self.blocked(name) if resting else None
+
+    def blocked(self, name: str) -> str | None:
+        """Why no part of this module can be taken now."""
+        one = self._modules[name]
+        if one.serving is not None:
+            return None
+        row = self._row(one)
+        if _disabled(row):
+            return f"module {name} is disabled"
+        if self._given_up(row):
+            return f"module {name} has failed: {row.error}"
+        if row.error is not None:
+            return f"module {name} is to be started again: {row.error}"
+        return f"module {name} is starting"
+
+    def decide(self, turn: Turn, row: Row) -> None:
+        """Bring the module's processes to what is desired of it, and say where it stands."""
+        one = self._modules[row.id.name]
+        if _disabled(row):
+            self._leave(turn, one, one.coming)
+            self._leave(turn, one, one.serving)
+            one.coming = one.serving = None
+            row.error = row.failing = None
+            row.failures.clear()
+        else:
+            self._bring(turn, row, one)
+        self._know(turn, row, one)
+        if row.arrive(*self._standing(row, one), turn.now):
+            turn.changed.add(row.id)
+
+    def awaits(self, event: Ready) -> bool:
+        """Whether this process is to serve; one that was ended meanwhile is not."""
+        one = self._modules.get(event.module)
+        return one is not None and one.coming is not None and one.coming.number == event.process
+
+    def mismatch(self, event: Ready) -> str | None:
+        """What is wrong with the version of the awaited process, if one is desired."""
+        coming = self._modules[event.module].coming
+        assert coming is not None
+        if coming.version in (None, event.version):
+            return None
+        return f"version {coming.version} is desired, and it is version {event.version}"
+
+    def serves(self, turn: Turn, event: Ready) -> bool:
+        """Have the awaited process take over; tells whether it replaces one."""
+        one = self._modules[event.module]
+        coming = one.coming
+        assert coming is not None
+        old, one.serving, one.coming = one.serving, coming, None
+        coming.ready_at = turn.now
+        row = self._row(one)
+        row.error = row.failing = None
+        self._changed(turn, one)
+        self._leave(turn, one, old)
+        return old is not None
+
+    def refuse(self, turn: Turn, name: str, text: str) -> None:
+        """The process that was to serve is not what it should be: end it."""
+        one = self._modules[name]
+        assert one.coming is not None
+        self._leave(turn, one, one.coming)
+        one.coming = None
+        self._died(turn, one, text, after_ns=0)
+
+    def exited(self, turn: Turn, event: Exited) -> None:
+        """A process is gone; unless it was to go, there will be another."""
+        one = self._modules[event.module]
+        one.leaving.discard(event.process)
+        for process in (one.serving, one.coming):
+            if process is not None and process.number == event.process:
+                served_ns = 0 if process.ready_at is None else turn.now - process.ready_at
+                if process is one.serving:
+                    one.serving = None
+                else:
+                    one.coming = None
+                self._died(turn, one, event.text, after_ns=served_ns)
+        turn.dirty.add(one.entity)
+
+    def dismiss(self, turn: Turn, calls: Calls) -> None:
+        """End the processes that were to leave and have finished their calls."""
+        for name, one in self._modules.items():
+            for number in sorted(one.leaving):
+                if not calls.of_process(name, number):
+                    one.leaving.discard(number)
+                    turn.effects.append(Stop(name, number))
+                    turn.dirty.add(one.entity)
+
+    def check(self) -> None:
+        """Assert what must hold between any two calls."""
+        for one in self._modules.values():
+            numbers = [process.number for process in (one.serving, one.coming) if process]
+            assert len({*numbers, *one.leaving}) == len(numbers) + len(one.leaving), one.entity
+            assert one.serving is None or one.serving.ready_at is not None, one.entity
+
+    def _bring(self, turn: Turn, row: Row, one: Supervised) -> None:
+        """Start what should run, and what should replace that which runs with other data."""
+        digest = row.digest()
+        if one.coming is not None and one.coming.digest != digest:
+            self._leave(turn, one, one.coming)
+            one.coming = None
+        wanted = one.needed or row.desired.get(module.run.name) is not None
+        stale = one.serving is not None and one.serving.digest != digest
+        if one.serving is not None and not stale:
+            row.error = row.failing = None
+        if one.coming is not None or not (stale or (wanted and one.serving is None)):
+            return
+        again_at = row.barred.get(_BAR, 0)
+        if again_at > turn.now:
+            self._timers.soonest(("decide", row.id), again_at)
+            return
+        if self._given_up(row):
+            del row.failures[START.path]  # its cool-down is over
+        one.count += 1
+        data = row.plain()
+        version = data.get(module.version.name)
+        one.coming = Process(one.count, digest, None if version is None else str(version))
+        settings = str(data.get(module.settings.name, ""))
+        turn.effects.append(Start(row.id.name, one.count, settings))
+
+    def _died(self, turn: Turn, one: Supervised, text: str, *, after_ns: int) -> None:
+        """Start it again at once if it had served well, else after its back-off, or cool-down."""
+        row = self._row(one)
+        if START.path not in row.failures:
+            one.deaths.clear()  # a person asked, or something else is desired
+        one.deaths = [at for at in one.deaths if turn.now - at < DEATHS_WITHIN_NS] + [turn.now]
+        deaths = row.failures[START.path] = len(one.deaths)
+        row.failing, row.error = START.path, text
+        row.tried.append(Tried(START.path, turn.now, text))
+        wait_ms = 0
+        if RESTARTING.gives_up(deaths):
+            minutes = DEATHS_WITHIN_NS // S // 60
+            row.error = f"{text}; it died {deaths} times within {minutes} min"
+            wait_ms = RESTARTING.cool_down_ms
+        elif after_ns < SERVED_WELL_NS:
+            wait_ms = RESTARTING.wait_ms(deaths, self._side.draw())
+        row.bar(0, START.path, turn.now + wait_ms * MS, turn.now)
+        self._changed(turn, one)
+
+    def _leave(self, turn: Turn, one: Supervised, process: Process | None) -> None:
+        """Let a process finish its calls; it gets no new ones."""
+        if process is not None:
+            one.leaving.add(process.number)
+            self._changed(turn, one)
+
+    def _know(self, turn: Turn, row: Row, one: Supervised) -> None:
+        if one.serving is not None:
+            self._learn(turn, row, module.run.name, Run.RUNNING)
+            self._learn(turn, row, module.applied.name, one.serving.digest)
+            return
+        self._learn(turn, row, module.run.name, self._run(row, one))
+        if row.forget(module.applied.name, turn.now):
+            turn.changed.add(row.id)
+
+    def _run(self, row: Row, one: Supervised) -> Run:
+        if one.leaving:
+            return Run.RUNNING
+        return Run.FAILED if self._given_up(row) else Run.STOPPED
+
+    def _learn(self, turn: Turn, row: Row, name: str, value: str) -> None:
+        """What is so is known at first hand, and does not age."""
+        held = row.known.get(name)
+        if held is None or held.value != value:
+            row.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
+            turn.changed.add(row.id)
+
+    def _standing(self, row: Row, one: Supervised) -> tuple[Condition, str | None]:
+        name, asked = row.id.name, row.desired or one.needed
+        if row.error is not None:
+            return Condition.STUCK, row.error
+        if one.coming is not None:
+            doing = "starting" if one.serving is None else "being replaced"
+            return Condition.ACTING, f"module {name} is {doing}"
+        if one.serving is None and one.leaving:
+            return Condition.ACTING, f"module {name} finishes its calls"
+        return (Condition.CONVERGED if asked else Condition.IDLE), None
+
+    def _given_up(self, row: Row) -> bool:
+        return RESTARTING.gives_up(row.failures.get(START.path, 0))
+
+    def _serving(self, name: str) -> Process | None:
+        one = self._modules.get(name)
+        return None if one is None else one.serving
+
+    def _row(self, one: Supervised) -> Row:
+        return self._table.make(one.entity)
+
+    def _changed(self, turn: Turn, one: Supervised) -> None:
+        """All that may need this module is decided on again."""
+        turn.dirty.add(one.entity)
+        turn.all_due = True
+
+
+_BAR: Final = (0, START.path)
+
+
+def _disabled(row: Row) -> bool:
+    wanted = row.desired.get(module.run.name)
+    return wanted is not None and wanted.value == Run.STOPPED

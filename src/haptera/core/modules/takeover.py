@@ -1,0 +1,110 @@
+"""A module's process takes over from the one before it, with the parts that it declares now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.side import Side
+from haptera.core.state.table import Table
+from haptera.core.state.turn import Turn
+from haptera.core.sync.links import Links
+from haptera.model.errors import HapteraError
+from haptera.model.events import Ready
+from haptera.model.packing import schema_digest
+from haptera.model.parts import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A process that is to serve once what it declares is judged."""
+
+    event: Ready
+    manifest: Manifest
+    judging: Iterator[None]
+
+
+class Takeover:
+    """Lets a process serve that is what it should be; `here` is what this side looks at."""
+
+    def __init__(
+        self,
+        side: Side,
+        catalog: Catalog,
+        table: Table,
+        supervisor: Supervisor,
+        links: Links,
+        here: set[tuple[str, str]],
+    ) -> None:
+        self._side = side
+        self._catalog = catalog
+        self._table = table
+        self._supervisor = supervisor
+        self._links = links
+        self._here = here
+        self._candidates: dict[str, Candidate] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether a process waits for its parts to be judged, for which a turn had no time."""
+        return bool(self._candidates)
+
+    def ready(self, turn: Turn, event: Ready) -> None:
+        """A process can serve: new calls go to it, unless it was ended meanwhile, or is wrong.
+
+        One that declares other parts waits until these are judged.
+        """
+        if not self._supervisor.awaits(event):
+            return
+        manifest = event.manifest
+        if (problem := self._supervisor.mismatch(event)) is not None:
+            self._supervisor.refuse(turn, event.module, problem)
+        elif manifest is None or manifest == self._catalog.manifests[manifest.name]:
+            self._serve(turn, event)
+        else:
+            self._candidates.pop(event.module, None)
+            self._candidates[event.module] = Candidate(
+                event, manifest, self._catalog.judge(manifest)
+            )
+            self.tend(turn)
+
+    def tend(self, turn: Turn) -> None:
+        """Go on judging what processes declare, one after the other, while there is time."""
+        while self._candidates and self._catalog.has_time:
+            name, one = next(iter(self._candidates.items()))
+            try:
+                if self._supervisor.awaits(one.event):
+                    next(one.judging)
+                    continue
+            except StopIteration:
+                self._take_over(turn, one)
+            except HapteraError as error:
+                self._refuse(turn, name, error)
+            del self._candidates[name]
+
+    def _take_over(self, turn: Turn, one: Candidate) -> None:
+        try:
+            self._replan(one.manifest)
+        except HapteraError as error:
+            self._refuse(turn, one.event.module, error)
+        else:
+            self._serve(turn, one.event)
+
+    def _refuse(self, turn: Turn, module: str, error: HapteraError) -> None:
+        self._supervisor.refuse(turn, module, f"declares what cannot be: {error}")
+
+    def _serve(self, turn: Turn, event: Ready) -> None:
+        if self._supervisor.serves(turn, event):
+            for row in self._table:
+                row.reconsider(event.module)
+
+    def _replan(self, manifest: Manifest) -> None:
+        """Plan with what a module declares now.
+
+        Neighbours are told, and both sides wait until they plan with the same.
+        """
+        self._catalog.replace(manifest)
+        self._here.clear()
+        self._here.update(self._catalog.looked_at(self._side.context))
+        kinds = self._catalog.kinds.values()
+        self._links.schema = schema_digest(kinds, self._catalog.parts())

@@ -1,0 +1,1 @@
+"""What unwritten changes would start."""

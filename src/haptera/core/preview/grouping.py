@@ -1,0 +1,328 @@
+"""Cases with their answers as the groups of a plan: what would run, how long, and what it hits."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from haptera.core.decide.backlog import PLANNED
+from haptera.core.desired.freezes import Freezes, Hold, held
+from haptera.core.modules.catalog import Catalog
+from haptera.core.preview.draft import NODE, Case, Draft, folded, on_nodes
+from haptera.core.state.limits import MS
+from haptera.core.state.row import Row
+from haptera.core.state.selecting import Attributes, Declared
+from haptera.core.state.table import Table
+from haptera.core.state.typical_durations import Usual
+from haptera.core.views.query import link_view
+from haptera.kinds import service
+from haptera.kinds.node import Busy, busy
+from haptera.kinds.service import Run
+from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind
+from haptera.model.entity import EntityId, node_id
+from haptera.model.parts import Context, Step
+from haptera.model.plan import AtMost, Plan, PlanFreeze, PlanGroup, Rewrite, Worst, digest_of
+from haptera.model.views import Condition
+from haptera.planner.contingent import Outcomes
+from haptera.planner.domain.pieces import Pieces
+from haptera.planner.domain.task import Memory
+from haptera.planner.search.factors import factors_of
+from haptera.selectors.selector import fold_entities
+
+_SETTLED = (Condition.CONVERGED, Condition.IDLE)
+# Work, in moves tried, of some 60 ns each: whose likes a case are, whether a freeze holds an
+# entity, what is on a node, how an entity stands, one name of many that are folded.
+LIKENING: Final = 500
+HOLDING: Final = 50
+LOOKING: Final = 80
+COUNTING: Final = 10
+FOLDING: Final = 20
+# Work of telling in a turn: some 6 ms. A piece may take longer, for names are folded all together:
+# 10,000 of them in some 10 ms.
+TOLD_A_TURN_MAX: Final = 100_000
+
+# Which services are hit, which nodes are waited for, what is frozen, and in how many rounds.
+_Laid = tuple[str | None, str | None, list[PlanFreeze], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A case with its plan and all that may come of it; None: they are being sought still."""
+
+    case: Case
+    plan: Chain | NoChain | None
+    outcomes: Outcomes | None
+
+
+# In how many rounds the budgets let entities be disturbed, at the least; None: in none.
+Rounds = Callable[[Iterable[EntityId]], Pieces[int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a plan is told by: how all is now, and what is laid over it."""
+
+    table: Table
+    catalog: Catalog
+    usual: Usual
+    freezes: Freezes
+    brake: Callable[[int], str | None]
+    rounds: Rounds
+
+
+class Telling:
+    """A plan in the making, some entities at a time: telling of a large cluster takes many turns.
+
+    A freeze whose time comes meanwhile still counts.
+    """
+
+    def __init__(
+        self, grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+    ) -> None:
+        self._pieces = _telling(grounds, draft, answered, now)
+        self._due = 0
+
+    def go_on(self, work_max: int = TOLD_A_TURN_MAX) -> Plan | None:
+        """Do so much more of it, a piece at the least; the plan, once all is told."""
+        work = self._due
+        while True:
+            try:
+                self._due = next(self._pieces)
+            except StopIteration as done:
+                plan: Plan = done.value
+                return plan
+            work += self._due
+            if work > work_max:
+                return None
+
+
+def _telling(
+    grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+) -> Pieces[Plan]:
+    """What changes would start, as it is told."""
+    holds = grounds.freezes.holds(now)
+    alike: dict[tuple[object, ...], list[Answered]] = {}
+    for one in answered:
+        yield LIKENING
+        alike.setdefault(_likeness(one), []).append(one)
+    groups, disrupted = list[PlanGroup](), dict[str, None]()
+    for some in alike.values():
+        entities = [entity for one in some for entity in one.case.entities]
+        nodes = _nodes(entities) if _disrupts(some[0]) else []
+        yield COUNTING * len(entities)
+        stopped = yield from _stopped(grounds.table, some[0].case.goal, entities)
+        disrupted |= dict.fromkeys([*nodes, *stopped])
+        frozen = yield from _frozen(holds, entities, draft.attributes)
+        hit = yield from _hit(grounds.table, nodes)
+        waits = yield from _waits(grounds.table, nodes)
+        rounds = yield from _rounds(some[0], entities, grounds.rounds)
+        yield FOLDING * len(entities)
+        groups.append(_group(some[0], entities, grounds.usual, (hit, waits, frozen, rounds)))
+    disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
+    rewrites = yield from _rewrites(draft)
+    anyway = yield from _anyway(grounds.table, draft)
+    yield FOLDING * len(disrupted) + COUNTING * len(grounds.table)
+    told = Plan(
+        "",
+        sorted(rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
+        sorted(groups, key=lambda one: (one.of, one.on or "")),
+        anyway,
+        sum(row.id.kind == NODE for row in grounds.table),
+        folded(disrupted),
+        len(disrupted),
+        _sums(grounds.catalog, {one.row.kind.name for one in draft.cases}),
+        grounds.brake(now),
+    )
+    return msgspec.structs.replace(told, digest=digest_of(told))
+
+
+def _likeness(one: Answered) -> tuple[object, ...]:
+    """What members of a group share: the title, what their chain depends on, and the chain."""
+    state = tuple(_state(one.case).items())
+    goal = tuple(sorted(one.case.goal.items()))
+    way = one.plan.links if isinstance(one.plan, Chain) else _standing(one.plan)
+    return one.case.row.id.title, state, goal, way, one.outcomes
+
+
+def _group(one: Answered, entities: Collection[EntityId], usual: Usual, laid: _Laid) -> PlanGroup:
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    took = {link.part.path: usual.of(link.part.path) for link in links}
+    condition, why = _standing(one.plan)
+    return PlanGroup(
+        one.case.row.id.title,
+        on_nodes(entities),
+        len(entities),
+        _state(one.case),
+        dict(sorted(one.case.goal.items())),
+        condition,
+        why,
+        [link_view(link) for link in links],
+        one.plan.cost if isinstance(one.plan, Chain) else None,
+        sum(took[link.part.path] or 0 for link in links) // MS,
+        [path for path, took_ns in took.items() if took_ns is None],
+        _worst(one, len(entities)),
+        *laid,
+        _at_least_ns(links, usual, laid[-1]) // MS,
+    )
+
+
+def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int:
+    """How long all of a group usually take: what disturbs has to wait for its round."""
+    took = [(usual.of(link.part.path) or 0, _disturbs(link)) for link in links]
+    return sum(ns * (rounds or 1) if disturbs else ns for ns, disturbs in took)
+
+
+def _rounds(one: Answered, entities: Iterable[EntityId], rounds: Rounds) -> Pieces[int | None]:
+    """In how many rounds the budgets let all of a group go, if its chain disturbs."""
+    if not isinstance(one.plan, Chain) or not any(map(_disturbs, one.plan.links)):
+        return 1
+    return (yield from rounds(entities))
+
+
+def _disturbs(link: Link) -> bool:
+    """Whether it is a step for which this side has budgets."""
+    return isinstance(link, Do) and link.step.disruptive and link.step.context is Context.PARENT
+
+
+def _state(case: Case) -> dict[str, str]:
+    """How the variables stand that the chain depends on."""
+    within = factors_of(case.domain, case.goal, Memory.TRUSTED).whole.fields
+    state: dict[str, str] = {}
+    for field in within:
+        memory = field.memory(case.state)
+        held = field.value(case.state) or (memory and f"{memory}?")
+        state[field.name] = held or field.values[0]
+    return state
+
+
+def _standing(plan: Chain | NoChain | None) -> tuple[Condition, str | None]:
+    if plan is None:
+        return Condition.ACTING, PLANNED
+    if isinstance(plan, Chain):
+        return Condition.ACTING, None
+    waits = plan.reason.kind is ReasonKind.WAITS
+    return (Condition.WAITING if waits else Condition.STUCK), plan.reason.text
+
+
+def _worst(one: Answered, count: int) -> Worst | None:
+    """What may come of it at the worst, where the chain begins with a look."""
+    first = one.plan.links[:1] if isinstance(one.plan, Chain) else ()
+    if one.outcomes is None or not any(isinstance(link, Find) for link in first):
+        return None
+    return Worst(
+        [*one.outcomes.looked],
+        [
+            AtMost(step.path, link_view(Do(step)).does, step.disruptive, count)
+            for step in one.outcomes.steps
+        ],
+        count if one.outcomes.stuck else 0,
+        one.outcomes.whole,
+    )
+
+
+def _disrupts(one: Answered) -> bool:
+    """Whether a disruptive step may be taken; so it may where that was not worked out."""
+    if one.outcomes is not None and one.outcomes.whole:
+        return _any_disruptive(one.outcomes.steps)
+    return _any_disruptive(one.case.domain.steps)
+
+
+def _any_disruptive(steps: Iterable[Step]) -> bool:
+    return any(step.disruptive for step in steps)
+
+
+def _nodes(entities: Iterable[EntityId]) -> list[str]:
+    return [one.node for one in entities if one.node is not None]
+
+
+def _frozen(
+    holds: Collection[Hold], entities: Iterable[EntityId], attributes: Attributes
+) -> Pieces[list[PlanFreeze]]:
+    """Those that are frozen, by what holds them; of their nodes as they would be."""
+    frozen: dict[Hold, list[EntityId]] = {}
+    for entity in entities if holds else ():
+        yield HOLDING * len(holds)
+        if (hold := held(holds, Declared(entity, attributes))) is not None:
+            frozen.setdefault(hold, []).append(entity)
+    yield FOLDING * sum(map(len, frozen.values()))
+    told = [
+        PlanFreeze(on_nodes(some), len(some), hold.owner, hold.until_s, hold.reason)
+        for hold, some in frozen.items()
+    ]
+    return sorted(told, key=lambda one: one.on or "")
+
+
+def _stopped(
+    table: Table, goal: Mapping[str, str], entities: Iterable[EntityId]
+) -> Pieces[list[str]]:
+    """The nodes of those that are services which run, and are to run no more."""
+    if goal.get(service.run.name) != Run.STOPPED:
+        return []
+    running: list[EntityId] = []
+    for entity in entities:
+        yield LOOKING
+        row = table.get(entity)
+        if row is not None and _runs(row):
+            running.append(entity)
+    return _nodes(running)
+
+
+def _hit(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
+    """The services that run on these nodes, or did when they were last seen."""
+    hit: list[EntityId] = []
+    for name in nodes:
+        yield LOOKING
+        hit += [row.id for row in table.on(name) if _runs(row)]
+    yield FOLDING * len(hit)
+    return fold_entities(hit) if hit else None
+
+
+def _runs(row: Row) -> bool:
+    """Whether it is a service that runs, or did when it was last seen."""
+    fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
+    return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
+
+
+def _waits(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
+    """Those of these nodes that have jobs, or had when they were last seen."""
+    waits: list[str] = []
+    for name in nodes:
+        yield LOOKING
+        row = table.get(node_id(name))
+        if row is not None and _is_busy(row):
+            waits.append(name)
+    yield FOLDING * len(waits)
+    return folded(waits)
+
+
+def _is_busy(row: Row) -> bool:
+    fact = row.known.get(busy.name) or row.remembered.get(busy.name)
+    return fact is not None and fact.value == Busy.BUSY
+
+
+def _rewrites(draft: Draft) -> Pieces[list[Rewrite]]:
+    """What becomes of each value, with where that is."""
+    told: list[Rewrite] = []
+    for one, some in draft.rewrites.items():
+        yield FOLDING * len(some)
+        told.append(msgspec.structs.replace(one, on=on_nodes(some), entities=len(some)))
+    return told
+
+
+def _anyway(table: Table, draft: Draft) -> Pieces[dict[str, int]]:
+    """How many others are not as desired, by where they stand."""
+    told = {*draft.stays, *(entity for one in draft.cases for entity in one.entities)}
+    counts: Counter[Condition] = Counter()
+    for row in list(table):  # While it is gone through, rows come and go.
+        yield COUNTING
+        if row.declared and row.condition not in _SETTLED and row.id not in told:
+            counts[row.condition] += 1
+    return {condition.value: counts[condition] for condition in Condition if counts[condition]}
+
+
+def _sums(catalog: Catalog, kinds: Collection[str]) -> dict[str, str]:
+    """What the parts of each module sum up to that serves these kinds."""
+    serving = {part.module for part in catalog.parts() if part.kind in kinds}
+    return {name: f"{catalog.sums[name].digest:016x}" for name in sorted(serving)}

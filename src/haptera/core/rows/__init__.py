@@ -1,1 +1,0 @@
-"""One interface over many entities, in plain Python."""

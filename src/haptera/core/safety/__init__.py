@@ -1,0 +1,1 @@
+"""Whether a disruptive step may run now."""

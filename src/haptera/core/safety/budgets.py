@@ -1,0 +1,157 @@
+"""Who disturbs what now, and lately; and who has to wait until there is room again."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.core.state.limits import BUDGET_HOUR_NS
+from haptera.core.state.turn import Turn
+from haptera.model.entity import EntityId
+from haptera.planner.domain.pieces import Pieces
+from haptera.selectors.budget import DEFAULT, Budget, Per
+
+# Of those that wait, how many are woken when there is room: more than one, for it may not suit all.
+WOKEN_MAX: Final = 8
+BEGUN_MAX: Final = 10_000
+# Of those that have the places, how many are named to who waits.
+SHOWN_MAX: Final = 3
+# Work, in moves tried: finding the budgets of an entity.
+PLACING: Final = 100
+
+Where = Mapping[Per, str | None]
+
+
+@dataclass(slots=True)
+class Account:
+    """What one node, group or parent has under way, and when it began what it began lately."""
+
+    holders: set[EntityId] = field(default_factory=set)
+    begun: deque[tuple[int, EntityId]] = field(default_factory=lambda: deque(maxlen=BEGUN_MAX))
+
+
+class Budgets:
+    """One place an entity, from before its permit is asked for until its outcome is known.
+
+    `size` tells how many nodes a group has (None: all), `declared` which budgets people set for an
+    entity.
+    """
+
+    def __init__(
+        self, size: Callable[[str | None], int], declared: Callable[[EntityId], list[Budget]]
+    ) -> None:
+        self._size = size
+        self._declared = declared
+        self._accounts: dict[tuple[Per, str | None], Account] = {}
+        self._held: dict[EntityId, Where] = {}
+        self._waiting: dict[EntityId, None] = {}
+        self._woken: set[EntityId] = set()
+
+    def hold(self, entity: EntityId, where: Where, now: int) -> str | None:
+        """Take a place for this entity, unless there is none: then wait, and say for what."""
+        if entity in self._held:
+            return None
+        for budget in self._budgets(entity):
+            key = where[budget.per]
+            if _counts_nothing(budget, key):
+                continue
+            if text := self._full(budget, self._account(budget.per, key), key, now):
+                self._waiting[entity] = None
+                self._woken.discard(entity)
+                return text
+        self.take(entity, where)
+        return None
+
+    def take(self, entity: EntityId, where: Where) -> None:
+        """This one has its place, whatever the room: it is under way already."""
+        self._waiting.pop(entity, None)
+        self._woken.discard(entity)
+        self._held[entity] = where
+        for per, key in where.items():
+            self._account(per, key).holders.add(entity)
+
+    def begin(self, entity: EntityId, where: Where, at: int) -> None:
+        """Its step begins, or has begun then."""
+        for per, key in where.items():
+            self._account(per, key).begun.append((at, entity))
+
+    def leave(self, turn: Turn, entity: EntityId) -> None:
+        """It needs no place, or no more: others may."""
+        self._waiting.pop(entity, None)
+        where = self._held.pop(entity, None)
+        for per, key in (where or {}).items():
+            self._account(per, key).holders.discard(entity)
+        if where is not None or entity in self._woken:
+            self._woken.discard(entity)
+            self._wake(turn)
+
+    def wake_all(self, turn: Turn) -> None:
+        """The budgets changed: have everybody in the queue decided on."""
+        turn.dirty.update(self._waiting)
+        self._waiting.clear()
+
+    def room_at(self, entity: EntityId, where: Where, now: int) -> int | None:
+        """When an hourly limit that stands in the way now will have room; None: none does."""
+        times = []
+        for budget in self._budgets(entity):
+            begun = self._account(budget.per, where[budget.per]).begun
+            if budget.per_hour is not None and len(begun) >= budget.per_hour:
+                times.append(begun[-budget.per_hour][0] + BUDGET_HOUR_NS)
+        return max((at for at in times if at > now), default=None)
+
+    def rounds(self, wanted: Iterable[tuple[EntityId, Where]]) -> Pieces[int | None]:
+        """How often all places are taken until each of these had one; None: there is no place.
+
+        At the least, for others take places too, and hourly limits are not counted.
+        """
+        counts: Counter[tuple[Per, str | None, str, int]] = Counter()
+        for entity, where in wanted:
+            yield PLACING
+            for budget in self._budgets(entity):
+                key = where[budget.per]
+                most = None if _counts_nothing(budget, key) else self._at_once_max(budget, key)
+                if most is not None:
+                    counts[budget.per, key, budget.of.text, most] += 1
+        if any(most == 0 for *_, most in counts):
+            return None
+        return max((-(-count // most) for (*_, most), count in counts.items()), default=1)
+
+    def _wake(self, turn: Turn) -> None:
+        """Have the first ones of the queue decided on; who does not need a place passes it on."""
+        woken = list(self._waiting)[:WOKEN_MAX]
+        for one in woken:
+            del self._waiting[one]
+        self._woken.update(woken)
+        turn.dirty.update(woken)
+
+    def _budgets(self, entity: EntityId) -> list[Budget]:
+        """Those that hold for it: declared ones, or else the default of what they count over."""
+        declared = self._declared(entity)
+        said = {one.per for one in declared}
+        return declared + [one for per, one in DEFAULT.items() if per not in said]
+
+    def _account(self, per: Per, key: str | None) -> Account:
+        return self._accounts.setdefault((per, key), Account())
+
+    def _at_once_max(self, budget: Budget, key: str | None) -> int | None:
+        return budget.at_once_max(1 if budget.per is Per.NODE else self._size(key))
+
+    def _full(self, budget: Budget, account: Account, key: str | None, now: int) -> str | None:
+        of = {Per.NODE: f"node {key}", Per.GROUP: f"group {key}", Per.PARENT: "this parent"}
+        name = of[budget.per]
+        most = self._at_once_max(budget, key)
+        if most is not None and len(account.holders) >= most:
+            others = ", ".join(sorted(map(str, account.holders))[:SHOWN_MAX])
+            now_are = f": {others}" if others else ""
+            return f"the budget of {name} allows {most} at once{now_are}"
+        while account.begun and account.begun[0][0] <= now - BUDGET_HOUR_NS:
+            account.begun.popleft()
+        meant = len(account.begun) + len(account.holders)
+        if budget.per_hour is not None and meant >= budget.per_hour:
+            return f"the budget of {name} allows {budget.per_hour} an hour"
+        return None
+
+
+def _counts_nothing(budget: Budget, key: str | None) -> bool:
+    """Whether it counts over groups, and what is asked for is in none."""
+    return budget.per is Per.GROUP and key is None

@@ -1,0 +1,166 @@
+"""On an agent: whether its node takes up work, which it does not while it may be disturbed."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.modules.calls import Calls, Pending
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.limits import GATE_AGAIN_NS, MS
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
+from haptera.core.state.timers import Key, Timers
+from haptera.core.state.turn import Turn
+from haptera.core.sync.peers import Peer
+from haptera.kinds.node import JOBS_NONE, jobs
+from haptera.model.effects import Work
+from haptera.model.events import Answered, Ended, Failed
+from haptera.model.messages import Ask, Permit
+from haptera.model.parts import GATE_WITHIN_MS, Step
+
+# For so long, in H, a lost parent may still act on what it last heard of us.
+HEEDS_H: Final = 2
+KEY: Final[Key] = ("gate",)
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One module's gate: whether it is closed (None: it may be either, as far as is known here).
+
+    `refusal` is why it could not be closed when this was last asked; `call` is under way.
+    """
+
+    closed: bool | None = None
+    call: int | None = None
+    refusal: str | None = None
+    again_at: int = 0
+
+
+class Gate:
+    """Closes the gates of all modules while anybody asks for it, and says when all are closed.
+
+    How a gate stands is its module's business, and outlives both processes. A gate is opened
+    only where the parent is heard and asks for nothing: a node boots closed.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        modules: Iterable[str],
+        timers: Timers,
+        calls: Calls,
+        supervisor: Supervisor,
+        row: Callable[[], Row | None],
+    ) -> None:
+        self._side = side
+        self._leaves = {name: Leaf() for name in sorted(modules)}
+        self._timers = timers
+        self._calls = calls
+        self._supervisor = supervisor
+        self._row = row
+        self._told: tuple[Ask, ...] = ()
+        self._own: tuple[Ask, ...] = ()
+        self._heard = False
+        self._over_at: int | None = None
+
+    def hear(self, turn: Turn, parent: Peer) -> None:
+        """The parent is there: what it asks now is all that it asks."""
+        self._heard, self._over_at = True, None
+        if parent.asks != self._told:
+            self._told = parent.asks
+            self._forgive()
+        self.tend(turn)
+
+    def own(self, turn: Turn, asks: tuple[Ask, ...]) -> None:
+        """What this side itself asks now."""
+        self._own = asks
+        self._forgive()
+        self.tend(turn)
+
+    def lose(self, turn: Turn) -> None:
+        """The parent is lost: what it was permitted is withdrawn at once, and ended later.
+
+        For it may act for a while on what it last heard, and what it did may take effect later.
+        """
+        if self._told and self._over_at is None:
+            late_ns = max(one.late_ms for one in self._told) * MS
+            self._over_at = turn.now + HEEDS_H * self._side.hello_ns + late_ns
+            self._timers.soonest(KEY, self._over_at)
+
+    def tend(self, turn: Turn) -> None:
+        """Have closed what should be closed, and opened what should be open."""
+        if self._over_at is not None and self._over_at <= turn.now:
+            self._told, self._over_at = (), None
+        row = self._row()
+        if row is None or not (self._told or self._own or self._heard):
+            return
+        close = bool(self._told or self._own)
+        for name, leaf in self._leaves.items():
+            if leaf.call is None and leaf.closed is not close:
+                if leaf.again_at > turn.now:
+                    self._timers.soonest(KEY, leaf.again_at)
+                elif not self._supervisor.ready(name):
+                    self._supervisor.need(turn, name)
+                else:
+                    leaf.closed = None  # from here on it may be either
+                    leaf.call = self._ask(turn, row, name, Work.HOLD if close else Work.RELEASE)
+        if self._over_at is not None:
+            self._timers.soonest(KEY, self._over_at)
+
+    def answered(self, turn: Turn, pending: Pending, event: Answered | Ended | Failed) -> None:
+        """A module has closed or opened its gate, or says why not."""
+        leaf = self._leaves[pending.part.module]
+        leaf.call = leaf.refusal = None
+        match event:
+            case Failed(_, text):
+                # Even where it refused: it may not have begun, so that it stands as it stood.
+                leaf.closed = None
+                leaf.again_at = turn.now + GATE_AGAIN_NS
+                if pending.work is Work.HOLD:
+                    leaf.refusal = f"{pending.part.module}: {text}"
+            case _:
+                leaf.closed = pending.work is Work.HOLD
+        self.tend(turn)
+
+    def lost(self, module: str) -> None:
+        """A module is gone: how its gate stands will have to be asked."""
+        leaf = self._leaves.get(module)
+        if leaf is not None:
+            if leaf.call is not None:
+                self._calls.give_up(leaf.call)
+            self._leaves[module] = Leaf()
+
+    def permits(self) -> tuple[Permit, ...]:
+        """What is said to the parent's asks; nothing yet where that is not settled."""
+        return () if self._over_at is not None else self._said(self._told)
+
+    def permits_own(self) -> tuple[Permit, ...]:
+        return self._said(self._own)
+
+    def _said(self, asks: tuple[Ask, ...]) -> tuple[Permit, ...]:
+        refusal = self._refusal()
+        if refusal is None and not all(leaf.closed for leaf in self._leaves.values()):
+            return ()
+        return tuple(Permit(one.id, refusal is None, refusal or "") for one in asks)
+
+    def _refusal(self) -> str | None:
+        row = self._row()
+        if not self._leaves and (row is None or row.attributes.get(jobs.name) != JOBS_NONE):
+            return (
+                "nothing here can tell whether the node is busy: run module jobs,"
+                " or give the node `jobs: none`"
+            )
+        refused = [leaf.refusal for leaf in self._leaves.values()]
+        # Who closed its gate, and then was disabled, opens it to nobody.
+        rest = [self._supervisor.at_rest(n) for n, leaf in self._leaves.items() if not leaf.closed]
+        return next((text for text in (*refused, *rest) if text is not None), None)
+
+    def _forgive(self) -> None:
+        """Something else is asked: what refused before is asked again."""
+        for leaf in self._leaves.values():
+            leaf.refusal, leaf.again_at = None, 0
+
+    def _ask(self, turn: Turn, row: Row, module: str, work: Work) -> int:
+        part = Step(module, work.value, row.kind.name, (), within_ms=GATE_WITHIN_MS)
+        deadline_at = turn.now + GATE_WITHIN_MS * MS
+        return self._calls.ask(turn, row, row, part, work, deadline_at=deadline_at)

@@ -1,0 +1,51 @@
+"""Boots in turn: so many a second, so that a hall does not draw all its power at once."""
+
+from collections import Counter
+
+from haptera.core.state.limits import BOOT_TURN_NS, BOOTS_A_SECOND_MAX, GROUP_BOOTS_A_SECOND_MAX, S
+from haptera.model.entity import EntityId
+
+Group = str | None
+
+
+class Pace:
+    """Hands out turns to boot, by the second; None stands for all groups together."""
+
+    def __init__(self) -> None:
+        self._booked: Counter[tuple[Group, int]] = Counter()
+        self._room_from: dict[Group, int] = {}
+        self._turns: dict[EntityId, int] = {}
+        self._forgotten = 0
+
+    def turn_at(self, now: int, entity: EntityId, group: Group) -> int:
+        """When it is this entity's turn: the same time until it is taken, or long past."""
+        at = self._turns.get(entity)
+        if at is None or at < now - BOOT_TURN_NS:
+            at = self._turns[entity] = self._book(now, {None, group})
+        return at
+
+    def take(self, entity: EntityId) -> None:
+        """It boots."""
+        self._turns.pop(entity, None)
+
+    def _book(self, now: int, keys: set[Group]) -> int:
+        second = max(now // S, *(self._room_from.get(key, 0) for key in keys))
+        while any(self._booked[key, second] >= _most(key) for key in keys):
+            second += 1
+        for key in keys:
+            self._booked[key, second] += 1
+            if self._booked[key, second] >= _most(key):
+                self._room_from[key] = second + 1
+        self._forget(now // S)
+        return max(now, second * S)
+
+    def _forget(self, second: int) -> None:
+        """Drop what was booked before this second, once a second."""
+        if second > self._forgotten:
+            self._forgotten = second
+            for key in [key for key in self._booked if key[1] < second]:
+                del self._booked[key]
+
+
+def _most(group: Group) -> int:
+    return BOOTS_A_SECOND_MAX if group is None else GROUP_BOOTS_A_SECOND_MAX

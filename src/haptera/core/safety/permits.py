@@ -1,0 +1,85 @@
+"""What this side asks of nodes before it disturbs them, and which of them said yes."""
+
+from collections.abc import Callable
+
+from haptera.core.desired.policies import Policies
+from haptera.core.safety.gate import Gate
+from haptera.core.state.side import Side
+from haptera.core.state.turn import Turn
+from haptera.core.sync.peers import Peer
+from haptera.model.entity import EntityId
+from haptera.model.messages import Ask, Permit
+from haptera.model.parts import Step
+
+
+class Permits:
+    """The asks that stand, by node and entity: from before a step until its outcome is known.
+
+    A parent's asks travel in its messages for as long as they stand; an agent's own go straight
+    to its gate, which is None on a parent.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        peer: Callable[[str], Peer | None],
+        gate: Gate | None,
+        policies: Policies,
+    ) -> None:
+        self._side = side
+        self._peer = peer
+        self._gate = gate
+        self._policies = policies
+        self._asks: dict[str, dict[EntityId, Ask]] = {}
+        self._changed: dict[str, None] = {}
+
+    def asks(self, node: str) -> tuple[Ask, ...]:
+        """All that stand for a node, oldest first."""
+        return tuple(self._asks.get(node, {}).values())
+
+    def ask_of(self, entity: EntityId) -> Ask | None:
+        return self._asks.get(_node(entity), {}).get(entity)
+
+    def entities(self, node: str) -> tuple[EntityId, ...]:
+        """On whose behalf this node is asked."""
+        return tuple(self._asks.get(node, ()))
+
+    def ask_for(self, entity: EntityId, intent: str, step: Step) -> Ask:
+        """What is asked for a step under the id that its intent has, or will have."""
+        within_ms = self._policies.terms(entity, step).within_ms
+        return Ask(intent, step.path, within_ms + step.late_ms)
+
+    def put(self, turn: Turn, entity: EntityId, ask: Ask | None) -> None:
+        """Ask this on the entity's behalf, and nothing else; None: nothing."""
+        node = _node(entity)
+        asks = self._asks.setdefault(node, {})
+        if asks.get(entity) != ask:
+            asks.pop(entity, None)
+            if ask is not None:
+                asks[entity] = ask
+            self._changed[node] = None
+            if self._gate is not None:
+                self._gate.own(turn, tuple(asks.values()))
+        if not asks:
+            del self._asks[node]
+
+    def said(self, entity: EntityId, now: int) -> Permit | None:
+        """The node's present answer to what is asked on the entity's behalf; None: none."""
+        ask = self.ask_of(entity)
+        if self._gate is not None:
+            permits = self._gate.permits_own()
+        else:
+            peer = self._peer(_node(entity))
+            fresh = peer is not None and peer.fresh(now, self._side.hello_ns)
+            permits = peer.permits if peer is not None and fresh else ()
+        return next((one for one in permits if ask is not None and one.id == ask.id), None)
+
+    def take_changed(self) -> tuple[str, ...]:
+        """The nodes of which something else is asked than when this was last asked."""
+        nodes, self._changed = tuple(self._changed), {}
+        return nodes
+
+
+def _node(entity: EntityId) -> str:
+    assert entity.node is not None, entity
+    return entity.node

@@ -1,0 +1,347 @@
+"""Whether a disruptive step may run now, and if not, what stands in its way."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from haptera.core.act.contradiction import contested
+from haptera.core.act.look import Looks
+from haptera.core.safety.brake import Brake
+from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.safety.pace import Pace
+from haptera.core.safety.permits import Permits
+from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, PERMIT_AGAIN_NS
+from haptera.core.state.row import Row
+from haptera.core.state.selecting import Declared, attributes_of
+from haptera.core.state.side import Side
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
+from haptera.kinds import budget
+from haptera.kinds.node import Busy, Power, busy, fault_group, if_lost, power, rack
+from haptera.model.changes import Disruption
+from haptera.model.entity import EntityId, node_id
+from haptera.model.facts import Method
+from haptera.model.intent import Intent
+from haptera.model.messages import Ask
+from haptera.model.parts import Step
+from haptera.model.views import BrakeView
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.pieces import Pieces
+from haptera.selectors.budget import Budget, Per
+from haptera.selectors.selector import ALL, parse_selector
+
+# The value of the node's attribute `if_lost` that lets a node be recovered without its word.
+RECOVER: Final = "recover"
+
+
+class Safety:
+    """Brake, evidence, budget and permit of each disruptive step; `check` says what is lacking.
+
+    What a step needs is taken before its intent, and left when its outcome is known (DESIGN
+    section 4; notes on reliability, invariants I1, I1b and I9).
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        table: Table,
+        timers: Timers,
+        looks: Looks,
+        permits: Permits,
+        peer: Callable[[str], Peer | None],
+        next_id: Callable[[], str],
+    ) -> None:
+        self._side = side
+        self._table = table
+        self._timers = timers
+        self._looks = looks
+        self._permits = permits
+        self._budgets = Budgets(self._size, self._declared)
+        self._limits: tuple[int, tuple[Budget, ...]] = -1, ()
+        self._brake = Brake(self._size)
+        self._pace = Pace()
+        self._wants: EntityId | None = None
+        self._braked_ones: set[EntityId] = set()
+        self._sizes: tuple[int, Counter[str | None]] = -1, Counter()
+        self._peer = peer
+        self._next_id = next_id
+        self._refused: dict[EntityId, tuple[int, str]] = {}
+        self._asked: dict[EntityId, tuple[str, int]] = {}
+        # Whose place and permit were used: the next step on them needs its own.
+        self._spent: set[EntityId] = set()
+
+    def check(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
+        """What stands in the way of this step now; None: it may begin, as `row.asking` says.
+
+        What can be done about it is done: a look, an ask, a place in the queue.
+        """
+        node = self._table.node_of(row)
+        if node is None:
+            return "no node answers for it: no-permit"
+        if row.stepping is None and row.id in self._spent:
+            self.leave(turn, row.id)
+        needed = not self._harmless(node, turn.now)
+        absent = (
+            self._held_up(row, turn.now)
+            or self._refused_lately(row, node, turn.now)
+            or contested(row)
+            or contested(node)
+            or (self._silent(row, node, turn.now) if needed else None)
+        )
+        if absent is not None:
+            return absent
+        self._wants = row.id
+        # What is asked already goes on being asked while it is looked at once more.
+        row.asking = self._standing(row, step)
+        lacking = self._full(row, turn.now) or self._unseen(turn, row, domain, step)
+        if lacking is not None:
+            return lacking
+        if row.asking is None:
+            row.asking = self._permits.ask_for(row.id, self._next_id(), step)
+        self._permits.put(turn, row.id, row.asking)
+        return self._unpermitted(row, node, turn.now) if needed else None
+
+    def boots_later(self, row: Row, now: int) -> bool:
+        """Whether others boot first; if not, it is this one's turn, and taken."""
+        at = self._pace.turn_at(now, row.id, group_of(self._table.node_of(row)))
+        if at > now:
+            self._timers.soonest(("decide", row.id), at)
+            return True
+        self._pace.take(row.id)
+        return False
+
+    def begins(self, row: Row, intent: Intent) -> None:
+        """Its module is called."""
+        self._spent.add(row.id)
+        self._budgets.begin(row.id, self._where(row.id), intent.began_at)
+
+    def takes_up(self, turn: Turn, intent: Intent, step: Step) -> None:
+        """This step may have begun in an earlier process: it has its place, and asks on."""
+        self._budgets.take(intent.entity, self._where(intent.entity))
+        self._spent.add(intent.entity)
+        if intent.entity.node is not None:
+            ask = self._permits.ask_for(intent.entity, intent.id, step)
+            self._permits.put(turn, intent.entity, ask)
+
+    def remember(self, disruption: Disruption, now: int) -> None:
+        """This step of an earlier process counts in the budgets of this hour."""
+        same = disruption.kernel_boot == self._side.kernel_boot
+        at = disruption.began_at if same else now
+        self._budgets.begin(disruption.entity, self._where(disruption.entity), at)
+
+    def lost(self, now: int, node: Row) -> None:
+        """This node has fallen silent, and nobody here has switched it off."""
+        self._brake.lost(now, node.id.name, group_of(node))
+
+    def braked(self, now: int) -> str | None:
+        """Why nothing disruptive begins anywhere now."""
+        return self._brake.on(now)
+
+    def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
+        """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
+        return self._budgets.rounds((one, self._where(one)) for one in entities)
+
+    def brake(self, now: int) -> BrakeView:
+        """Whether the brake is on."""
+        return BrakeView(self.braked(now), max(0, self._brake.until() - now) // MS)
+
+    def release(self, turn: Turn) -> None:
+        """Let go on what the brake has stopped."""
+        self._brake.release()
+        turn.dirty.update(self._braked_ones)
+        self._braked_ones.clear()
+
+    def settle(self, turn: Turn, row: Row) -> None:
+        """It was decided on: it keeps what its step needs, and leaves the rest to others."""
+        wants, self._wants = self._wants == row.id, None
+        stepping = row.stepping
+        if stepping is not None and stepping.step.disruptive:
+            return
+        if not wants:
+            self.leave(turn, row.id)
+        elif row.asking is None:
+            self._permits.put(turn, row.id, None)
+
+    def leave(self, turn: Turn, entity: EntityId) -> None:
+        """Nothing disruptive is under way on this entity, or meant."""
+        self._budgets.leave(turn, entity)
+        self._asked.pop(entity, None)
+        self._spent.discard(entity)
+        if entity.node is not None:
+            self._permits.put(turn, entity, None)
+
+    def _held_up(self, row: Row, now: int) -> str | None:
+        text = self._brake.on(now)
+        if text is not None:
+            self._braked_ones.add(row.id)
+            self._timers.soonest(("decide", row.id), self._brake.until())
+            row.needs = "the end of the brake, or haptera brake --release"
+            return f"the brake is on: {text}"
+        return None
+
+    def _unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
+        """Each variable that the step names and this side looks at must have been read lately."""
+        named = {one.variable for one in step.changes}
+        named |= {one.name for one in (*step.requires, *step.excludes)}
+        for look in domain.looks:
+            if look.at not in named or not self._looks.can(look):
+                continue
+            fact = row.known.get(look.at)
+            old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
+            if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
+                self._looks.want(row, look, turn.now)
+                return f"{look.path} looks at {look.at} first"
+        return None
+
+    def _refused_lately(self, row: Row, node: Row, now: int) -> str | None:
+        """A node that refused is left alone for a while, unless it has become free since."""
+        again_at, text = self._refused.get(row.id, (0, ""))
+        fact = node.known.get(busy.name)
+        free = fact is not None and fact.value == Busy.FREE
+        if free and node.found_at[busy.name] > again_at - PERMIT_AGAIN_NS:
+            again_at = now
+        if again_at <= now:
+            self._refused.pop(row.id, None)
+            return None
+        self._timers.soonest(("decide", row.id), again_at)
+        row.needs = _permit_of(row)
+        return text
+
+    def _full(self, row: Row, now: int) -> str | None:
+        where = self._where(row.id)
+        text = self._budgets.hold(row.id, where, now)
+        if text is None:
+            return None
+        row.needs = "room in the budget"
+        if (at := self._budgets.room_at(row.id, where, now)) is not None:
+            self._timers.soonest(("decide", row.id), at)
+        return text
+
+    def _silent(self, row: Row, node: Row, now: int) -> str | None:
+        """A node that is not there cannot be asked, and takes nobody's place meanwhile."""
+        if self._side.node is not None:
+            return None
+        peer = self._peer(node.id.name)
+        if peer is not None and peer.fresh(now, self._side.hello_ns):
+            return None
+        # That it is there again is no event.
+        self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
+        row.needs = f"the agent of {node.id.name}, to be heard"
+        return f"the agent of {node.id.name} is silent: no-permit"
+
+    def _unpermitted(self, row: Row, node: Row, now: int) -> str | None:
+        name = node.id.name
+        permit = self._permits.said(row.id, now)
+        if permit is not None and permit.granted:
+            return None
+        row.needs = _permit_of(row)
+        if permit is not None:
+            return self._put_off(row, f"{name} does not permit it: {permit.text}", now)
+        if now - self._asked_at(row, now) >= ANSWER_WITHIN_NS:
+            return self._put_off(row, f"{name} did not say whether it permits it", now)
+        self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
+        return f"{name} is asked for its permit"
+
+    def _harmless(self, node: Row, now: int) -> bool:
+        """Whether it is known without the node's word that nothing runs there that can be hurt."""
+        peer = self._peer(node.id.name)
+        # We booted it, it boots closed, and it has not enrolled since. But where one reading of
+        # power misled us, it has run all the while; one that never enrolled has no jobs of ours.
+        booted = _not_heard_since(peer, node.booted_at) and (node.booted_surely or peer is None)
+        if booted or self._has_no_power(node, now):
+            return True
+        return node.attributes.get(if_lost.name) == RECOVER and self._down(peer, now)
+
+    def _put_off(self, row: Row, text: str, now: int) -> str:
+        """Leave this node its peace for a while, and its place to others."""
+        self._refused[row.id] = now + PERMIT_AGAIN_NS, text
+        self._timers.soonest(("decide", row.id), now + PERMIT_AGAIN_NS)
+        row.asking = self._wants = None
+        return text
+
+    def _asked_at(self, row: Row, now: int) -> int:
+        """Since when the node has been asked this."""
+        assert row.asking is not None
+        asked, at = self._asked.get(row.id, ("", 0))
+        if asked != row.asking.id:
+            self._asked[row.id] = row.asking.id, now
+            return now
+        return at
+
+    def _has_no_power(self, node: Row, now: int) -> bool:
+        fact = node.known.get(power.name)
+        if fact is None or fact.method is not Method.READ or fact.value != Power.OFF:
+            return False
+        return (now - fact.at) * 10 <= SUSPECT_AFTER * self._side.hello_ns
+
+    def _down(self, peer: Peer | None, now: int) -> bool:
+        return peer is not None and now - peer.silent_since >= DOWN_AFTER * self._side.hello_ns
+
+    def _standing(self, row: Row, step: Step) -> Ask | None:
+        """What is asked for this step already."""
+        if row.stepping is not None:
+            return self._permits.ask_for(row.id, row.stepping.intent.id, step)
+        asked = self._permits.ask_of(row.id)
+        return asked if asked is not None and asked.step == step.path else None
+
+    def rebudget(self, turn: Turn) -> None:
+        """A budget was declared, changed or taken away."""
+        self._budgets.wake_all(turn)
+
+    def _declared(self, entity: EntityId) -> list[Budget]:
+        """What people declared for this entity, as of the table's revision."""
+        revision, limits = self._limits
+        if revision != self._table.revision:
+            rows = [row for row in self._table.on(None) if row.kind is budget.kind]
+            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired)
+            self._limits = self._table.revision, limits
+        subject = Declared(entity, attributes_of(self._table))
+        return [one for one in limits if one.of.means(subject)]
+
+    def _size(self, group: str | None) -> int:
+        """How many nodes a group has, None for all."""
+        revision, sizes = self._sizes
+        if revision != self._table.revision:
+            nodes = [row for row in self._table if row.kind.name == "node"]
+            sizes = Counter(group_of(node) for node in nodes if group_of(node) is not None)
+            sizes[None] = len(nodes)
+            self._sizes = self._table.revision, sizes
+        return sizes[group]
+
+    def _where(self, entity: EntityId) -> Where:
+        node = None if entity.node is None else self._table.get(node_id(entity.node))
+        return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
+
+
+def _permit_of(row: Row) -> str:
+    return f"the permit of {row.id.node}"
+
+
+def _budget(row: Row) -> Budget:
+    data = row.plain()
+    return Budget(
+        Per(str(data[budget.per.name])),
+        parse_selector(str(data.get(budget.of.name, ALL))),
+        _number(data.get(budget.at_once.name)),
+        _number(data.get(budget.share.name)),
+        _number(data.get(budget.per_hour.name)),
+    )
+
+
+def _number(value: str | int | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _not_heard_since(peer: Peer | None, booted_at: int | None) -> bool:
+    if booted_at is None:
+        return False
+    return peer is None or peer.heard_at is None or peer.heard_at < booted_at
+
+
+def group_of(node: Row | None) -> str | None:
+    """What a node may fail together with: its fault group, or else its rack."""
+    if node is None:
+        return None
+    return node.attributes.get(fault_group.name) or node.attributes.get(rack.name)

@@ -1,0 +1,197 @@
+"""All entities of one engine, by id and by node; the desired layer follows what was written."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
+
+from haptera.core.state.row import Row
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    OpenIntent,
+    SetDesired,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.entity import EntityId, node_id
+from haptera.model.schema import Kind
+
+
+class Table:
+    """Rows by id. `revision` is that of the last desired change it holds.
+
+    The modules `of_cluster` and, on each node, those `of_nodes` are there undeclared.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        *,
+        of_cluster: Iterable[str] = (),
+        of_nodes: Iterable[str] = (),
+    ) -> None:
+        self._kinds = kinds
+        self._modules = tuple(of_cluster), tuple(of_nodes)
+        self._rows: dict[EntityId, Row] = {}
+        self._on_node: dict[str | None, dict[EntityId, None]] = {}
+        self._of_cluster: dict[str, dict[EntityId, Row]] = {}
+        self._removed: list[Row] = []
+        self.revision = 0
+        for module in self._modules[0]:
+            self.make(EntityId("module", module, None)).resident = True
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows.values())
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def knows(self, kind: str) -> bool:
+        return kind in self._kinds
+
+    def get(self, entity: EntityId) -> Row | None:
+        return self._rows.get(entity)
+
+    def node_of(self, row: Row) -> Row | None:
+        """The row of the node that the entity is on; a node's own row for a node."""
+        return None if row.id.node is None else self._rows.get(node_id(row.id.node))
+
+    def on(self, node: str | None) -> list[Row]:
+        """The rows on a node, its own first, then by id."""
+        ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))
+        return [self._rows[one] for one in ids]
+
+    def nodes(self) -> list[str]:
+        """The nodes that something is on, or was."""
+        return sorted(node for node in self._on_node if node is not None)
+
+    def of_cluster(self, kind: str) -> list[Row]:
+        """The rows of one kind that are the whole cluster's, by id."""
+        return [row for _, row in sorted(self._of_cluster.get(kind, {}).items())]
+
+    def everywhere(self) -> list[Row]:
+        """The rows that every node is told of, by id."""
+        kinds = sorted(kind for kind in self._of_cluster if self._kinds[kind].everywhere)
+        return [row for kind in kinds for row in self.of_cluster(kind)]
+
+    def told(self, node: str) -> list[Row]:
+        """All rows that a node's agent is told of."""
+        return [*self.on(node), *self.everywhere()]
+
+    def is_everywhere(self, entity: EntityId) -> bool:
+        """Whether every node is told of this entity, be it here or gone."""
+        return entity.node is None and self._kinds[entity.kind].everywhere
+
+    def make(self, entity: EntityId) -> Row:
+        """The entity's row, made where there is none."""
+        row = self._rows.get(entity)
+        if row is None:
+            row = self._rows[entity] = Row(entity, self._kinds[entity.kind])
+            self._on_node.setdefault(entity.node, {})[entity] = None
+            if entity.node is None:
+                self._of_cluster.setdefault(entity.kind, {})[entity] = row
+            if entity.kind == "node":
+                for module in self._modules[1]:
+                    self.make(EntityId("module", module, entity.node)).resident = True
+        return row
+
+    def remove(self, entity: EntityId) -> None:
+        """Remove a row; with a node's go those on it that nobody declared."""
+        row = self._rows.pop(entity, None)
+        if row is None:
+            return
+        del self._on_node[entity.node][entity]
+        self._of_cluster.get(entity.kind, {}).pop(entity, None)
+        self._removed.append(row)
+        if entity.kind == "node":
+            for one in self.on(entity.node):
+                if not one.declared:
+                    self.remove(one.id)
+
+    def dismiss(self, entity: EntityId, owner: str) -> None:
+        """The entity is no longer declared: bring it to what its kind leaves, or forget it.
+
+        An agent's own node stays for as long as the agent: what leaves on it borrows of it.
+        """
+        row = self._rows.get(entity)
+        if row is None or row.leaving:
+            return
+        if row.resident:
+            row.withdraw()
+            return
+        if not row.kind.leaves and entity.name != entity.node:
+            self.remove(entity)
+            return
+        row.leaving, row.revision = True, 0
+        row.version, row.told = 0, ()  # declared again, it is news to whoever had forgotten it
+        row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
+        row.relent()
+
+    def take_removed(self) -> list[Row]:
+        """The rows that are gone since this was last asked."""
+        removed, self._removed = self._removed, []
+        return removed
+
+    def load(self, stored: StoredEntity) -> Row:
+        row = self.make(stored.entity)
+        row.attributes, row.owner = dict(stored.attributes), stored.owner
+        row.desired, row.revision = dict(stored.desired), stored.revision
+        return row
+
+    def draft(self) -> "Table":
+        """An empty table of the same kinds, for rows that are only considered."""
+        return Table(self._kinds)
+
+    def adopt(self, row: Row) -> None:
+        """Hold a copy of another table's row: what is desired of the copy does not touch it."""
+        copy = self.load(_stored(row))
+        copy.resident, copy.leaving = row.resident, row.leaving
+        copy.known, copy.remembered = dict(row.known), dict(row.remembered)
+        copy.reported = dict(row.reported)
+
+    def stored(self) -> tuple[StoredEntity, ...]:
+        """The whole desired layer, as it is stored."""
+        return tuple(_stored(row) for row in self if row.declared)
+
+    def declared(self, entity: EntityId) -> StoredEntity | None:
+        """The desired layer of one entity, as it is stored."""
+        row = self._rows.get(entity)
+        return None if row is None or not row.declared else _stored(row)
+
+    def apply(self, change: Change, revision: int) -> EntityId | None:
+        """Take over one durable change; returns the entity whose desired layer it changed."""
+        self.revision = revision
+        match change:
+            case Declare(entity, attributes, owner):
+                row = self.make(entity)
+                row.attributes, row.owner, row.revision = dict(attributes), owner, revision
+                row.relent()
+                return entity
+            case Undeclare(entity):
+                resident = self._rows.get(entity)
+                if resident is not None and resident.resident:
+                    resident.withdraw()
+                else:
+                    self.remove(entity)
+                return entity
+            case SetDesired(entity, name, value, owner):
+                row = self.make(entity)
+                row.desired[name], row.revision = Desired(value, owner), revision
+                row.relent()
+                return entity
+            case UnsetDesired(entity, name):
+                row = self.make(entity)
+                row.desired.pop(name, None)
+                row.revision = revision
+                row.relent()
+                return entity
+            case OpenIntent() | CloseIntent():
+                return None
+            case _:
+                assert_never(change)
+
+
+def _stored(row: Row) -> StoredEntity:
+    return StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)

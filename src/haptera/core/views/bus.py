@@ -1,0 +1,293 @@
+"""Who is told of which changes, and how far each has heard: ordered, resumable, bounded.
+
+A listener never holds a state, only which entities it is to be told of; whoever takes them reads
+the state then, so that what is told is the latest, once.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from haptera.model.entity import EntityId
+from haptera.model.news import News
+from haptera.model.views import EntityView
+from haptera.selectors.subscription import Cursor, Types, Wanted
+
+# Entities that one listener may be behind with; past that it overruns, and begins anew with a
+# snapshot. It may always be behind with as many as its last snapshot had.
+LISTENER_PENDING_MAX: Final = 10_000
+# Changes kept for listeners that come back.
+CHANGES_KEPT: Final = 10_000
+
+# Each set of types once: a listener may hold thousands of them.
+_SETS: Final[dict[Types, Types]] = {
+    some: some
+    for count in range(len(News) + 1)
+    for some in map(frozenset, combinations(News, count))
+}
+# The number of what a snapshot holds: it is older than any change.
+_OLD: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a listener is to be told now: entities, and in what they changed.
+
+    With `fresh` a snapshot begins: all that was heard before is to be forgotten. What is in it
+    for the snapshot's sake changed in nothing. `cursor` is how far the listener has heard once it
+    was told; None in the middle of a snapshot.
+    """
+
+    fresh: bool
+    changes: dict[EntityId, Types]
+    cursor: Cursor | None
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One entity that changed, and in what; by its name too, whose hash Python keeps.
+
+    `number` is that of its first change that was not told.
+    """
+
+    number: int
+    name: str
+    entity: EntityId
+    types: Types
+
+
+class Told(NamedTuple):
+    """What a batch comes to: how the entities are now, in what they changed, which are gone.
+
+    Those that `left` are still there, but no longer meant.
+    """
+
+    views: list[EntityView]
+    types: dict[str, list[News]]
+    gone: list[str]
+    left: list[str]
+
+
+class Shown:
+    """Which entities one listener was shown, where their state decides whether they are wanted."""
+
+    def __init__(self, means: Callable[[EntityId], bool]) -> None:
+        self._means = means
+        self._names: set[str] = set()
+
+    def begin_anew(self) -> None:
+        """It has forgotten all that it was shown."""
+        self._names.clear()
+
+    def show(self, entity: EntityId) -> bool:
+        """Whether it is to be shown now."""
+        if self._means(entity):
+            self._names.add(str(entity))
+            return True
+        return False
+
+    def leave(self, entity: EntityId) -> bool:
+        """It is not shown any more; whether it was."""
+        name = str(entity)
+        before = name in self._names
+        self._names.discard(name)
+        return before
+
+
+def told(
+    batch: Batch, view: Callable[[EntityId], EntityView | None], shown: Shown | None = None
+) -> Told:
+    """What is to be told of a batch, with each entity as it is now."""
+    news = Told([], {}, [], [])
+    if shown is not None and batch.fresh:
+        shown.begin_anew()
+    for entity, changed in batch.changes.items():
+        if (now := view(entity)) is None:
+            was_there = shown is None or shown.leave(entity)
+            if News.GONE in changed and was_there:
+                news.gone.append(str(entity))
+        elif shown is not None and not shown.show(entity):
+            if shown.leave(entity):
+                news.left.append(str(entity))
+        elif not changed or changed - {News.GONE}:
+            news.views.append(now)
+            if alive := sorted(changed - {News.GONE}):
+                news.types[now.entity] = alive
+    return news
+
+
+class Bus:
+    """Changes, numbered in the order in which they are published, and all who listen.
+
+    `epoch` is never another bus's; `entities` tells which there are now, for snapshots.
+    """
+
+    def __init__(
+        self,
+        epoch: str,
+        entities: Callable[[], Iterable[EntityId]],
+        *,
+        pending_max: int = LISTENER_PENDING_MAX,
+        kept_max: int = CHANGES_KEPT,
+    ) -> None:
+        self.pending_max = pending_max
+        self._kept_max = kept_max
+        self._epoch = epoch
+        self._entities = entities
+        self._number = _OLD
+        self._floor = _OLD
+        self._kept: deque[Change] = deque()
+        # Alike ones are matched once.
+        self._listeners: dict[Wanted, list[Listener]] = {}
+
+    @property
+    def latest(self) -> Cursor:
+        return Cursor(self._epoch, self._number)
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return sum(map(len, self._listeners.values()))
+
+    def has(self, cursor: Cursor) -> bool:
+        """Whether all that changed after it is still known."""
+        return cursor.epoch == self._epoch and self._floor <= cursor.number <= self._number
+
+    def publish(self, entities: Sequence[EntityId], types: Sequence[Types]) -> None:
+        """Tell all whom it concerns that these changed, together, each in what `types` has."""
+        self._number += 1
+        changes = [
+            Change(self._number, str(entity), entity, some)
+            for entity, some in zip(entities, types, strict=True)
+        ]
+        self._keep(changes)
+        for wanted, listeners in self._listeners.items():
+            if matched := _matched(wanted, changes):
+                for listener in listeners:
+                    listener.add(matched)
+
+    def listen(
+        self, wanted: Wanted, wake: Callable[[], None], since: Cursor | None = None
+    ) -> "Listener":
+        """Listen from now on, with a snapshot first, or from a cursor that this bus has.
+
+        `wake` is called when there is something to take, where there was nothing before.
+        """
+        listener = Listener(self, wanted, wake)
+        if since is not None:
+            assert self.has(since), f"{since} was not asked for"
+            listener.resume(one for one in self._kept if one.number > since.number)
+        self._listeners.setdefault(wanted, []).append(listener)
+        return listener
+
+    def leave(self, listener: "Listener") -> None:
+        """It listens no more."""
+        alike = self._listeners[listener.wanted]
+        alike.remove(listener)
+        if not alike:
+            del self._listeners[listener.wanted]
+
+    def snapshot(self, wanted: Wanted) -> list[EntityId]:
+        """Which entities are wanted of those that there are now, sorted."""
+        return sorted((one for one in self._entities() if one in wanted), key=str)
+
+    def check(self) -> None:
+        """Assert what must hold between any two calls."""
+        assert len(self._kept) <= self._kept_max
+        assert self._floor <= self._number
+        for wanted, listeners in self._listeners.items():
+            for listener in listeners:
+                assert listener.wanted == wanted
+                listener.check(self._number)
+
+    def _keep(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if len(self._kept) == self._kept_max:
+                self._floor = self._kept.popleft().number
+            self._kept.append(change)
+
+
+class Listener:
+    """What one listener was not told yet, in the order in which it changed first."""
+
+    def __init__(self, bus: Bus, wanted: Wanted, wake: Callable[[], None]) -> None:
+        self.wanted = wanted
+        self._bus = bus
+        self._wake = wake
+        self._pending: dict[str, Change] = {}
+        self._room = bus.pending_max
+        self._overrun = True  # it knows nothing yet
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to take."""
+        return self._overrun or bool(self._pending)
+
+    def take(self, count_max: int) -> Batch | None:
+        """So many at most of what it is to be told; None where that is nothing."""
+        fresh, self._overrun = self._overrun, False
+        if fresh:
+            self._begin_anew()
+        if not (fresh or self._pending):
+            return None
+        names = list(islice(self._pending, count_max))
+        taken = [self._pending.pop(name) for name in names]
+        return Batch(fresh, {one.entity: one.types for one in taken}, self._cursor())
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """These changed; each entity keeps the place of its first change that was not told."""
+        if self._overrun:
+            return
+        pending = self._pending
+        idle = not pending
+        for change in changes:
+            first = pending.setdefault(change.name, change)
+            if not change.types <= first.types:
+                types = _SETS[first.types | change.types]
+                pending[change.name] = replace(first, types=types)
+        if len(pending) > self._room:
+            self._overrun = True
+            pending.clear()
+        if idle:
+            self._wake()
+
+    def resume(self, missed: Iterable[Change]) -> None:
+        """Begin with these changes in place of a snapshot."""
+        self._overrun = False
+        self.add(_matched(self.wanted, missed))
+
+    def close(self) -> None:
+        self._bus.leave(self)
+
+    def check(self, number: int) -> None:
+        numbers = [change.number for change in self._pending.values()]
+        assert numbers == sorted(numbers)
+        assert len(numbers) <= self._room
+        assert not numbers or numbers[-1] <= number
+        assert not (self._overrun and numbers)
+
+    def _begin_anew(self) -> None:
+        there = self._bus.snapshot(self.wanted)
+        self._pending = {str(one): Change(_OLD, str(one), one, frozenset()) for one in there}
+        self._room = max(self._bus.pending_max, len(self._pending))
+
+    def _cursor(self) -> Cursor | None:
+        latest = self._bus.latest
+        first = next(iter(self._pending.values()), None)
+        if first is None:
+            return latest
+        return None if first.number == _OLD else Cursor(latest.epoch, first.number - 1)
+
+
+def _matched(wanted: Wanted, changes: Iterable[Change]) -> list[Change]:
+    """Those that are wanted, each only in what is wanted of it."""
+    found = []
+    for change in changes:
+        types = change.types & wanted.types
+        if types and change.entity in wanted:
+            found.append(change if types == change.types else replace(change, types=types))
+    return found

@@ -1,0 +1,77 @@
+"""What happened to entities, found by comparing each with how it was when last looked at."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from haptera.core.state.row import Row
+from haptera.core.state.table import Table
+from haptera.model.entity import EntityId
+from haptera.model.past import Happened, Sort
+from haptera.model.views import Condition
+
+_NS_PER_S = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One entity as it was; `tried_at` is when the last step ended that was told of."""
+
+    facts: dict[str, str]
+    condition: Condition
+    why: str | None
+    tried_at: int
+
+
+_NOTHING = _Seen({}, Condition.IDLE, None, 0)
+
+
+class Chronicle:
+    """Follows the entities of a table; forgets those that are gone."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._seen: dict[EntityId, _Seen] = {}
+
+    def begin(self, now: int, wall_offset_ns: int) -> list[Happened]:
+        """Begin anew: how all entities are now, for what was told before may be lost."""
+        self._seen.clear()
+        begun = Happened((now + wall_offset_ns) / _NS_PER_S, "", Sort.BEGUN)
+        everything = [row.id for row in self._table]
+        return [begun, *self.follow(everything, now, wall_offset_ns)]
+
+    def follow(self, entities: Iterable[EntityId], now: int, wall_offset_ns: int) -> list[Happened]:
+        """What happened to these since they were last followed, in wall time."""
+        found: list[Happened] = []
+        for entity in entities:
+            row = self._table.get(entity)
+            if row is not None:
+                found += self._changes(row, now, wall_offset_ns)
+            elif self._seen.pop(entity, None) is not None:
+                at_s = (now + wall_offset_ns) / _NS_PER_S
+                found.append(Happened(at_s, str(entity), Sort.GONE))
+        return found
+
+    def _changes(self, row: Row, now: int, wall_offset_ns: int) -> Iterator[Happened]:
+        name, at_s = str(row.id), (now + wall_offset_ns) / _NS_PER_S
+        before = self._seen.get(row.id, _NOTHING)
+        facts, by = _facts(row)
+        for one in sorted(facts.keys() | before.facts.keys()):
+            if (value := facts.get(one)) != before.facts.get(one):
+                yield Happened(at_s, name, Sort.SEEN, one, value, by.get(one))
+        tried = [one for one in row.tried if one.at > before.tried_at]
+        for end in tried:
+            ended_s = (end.at + wall_offset_ns) / _NS_PER_S
+            value = "worked" if end.worked else "failed"
+            yield Happened(ended_s, name, Sort.TRIED, end.path, value, end.outcome)
+        if (row.condition, row.why) != (before.condition, before.why):
+            yield Happened(at_s, name, Sort.STANDS, None, row.condition.value, row.why)
+        tried_at = tried[-1].at if tried else before.tried_at
+        self._seen[row.id] = _Seen(facts, row.condition, row.why, tried_at)
+
+
+def _facts(row: Row) -> tuple[dict[str, str], dict[str, str]]:
+    """Each variable's value, as a chain names it, and who saw it."""
+    facts = {name: f"{row.value(name, fact)}?" for name, fact in row.remembered.items()}
+    facts |= {name: row.value(name, fact) for name, fact in row.known.items()}
+    by = {name: fact.by for name, fact in (*row.remembered.items(), *row.known.items())}
+    return facts, by

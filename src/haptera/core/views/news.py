@@ -1,0 +1,48 @@
+"""What is new of an entity, told by comparing it with how it was last published."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from haptera.core.state.row import Published, Row
+from haptera.core.state.table import Table
+from haptera.core.views.query import view
+from haptera.model.effects import Publish
+from haptera.model.entity import EntityId
+from haptera.model.news import News
+from haptera.selectors.subscription import EVERY_TYPE, Types
+
+_GONE: Types = frozenset({News.GONE})
+
+
+def publish(table: Table, changed: Iterable[EntityId]) -> Publish | None:
+    """Tell of those of these entities of which anything is new; None where nothing is.
+
+    Who changes an entity need not say in what: only growing older is no news.
+    """
+    told = [(entity, _news(table.get(entity))) for entity in sorted(changed, key=str)]
+    entities = tuple(entity for entity, types in told if types)
+    return Publish(entities, tuple(types for _, types in told if types)) if entities else None
+
+
+def _news(row: Row | None) -> Types:
+    if row is None:
+        return _GONE
+    before, row.published = row.published, _published(row)
+    if before is None:
+        return EVERY_TYPE - _GONE
+    pairs = zip((News.DESIRED, News.OBSERVED, News.CONDITION), before, row.published, strict=True)
+    return frozenset(one for one, was, now in pairs if was != now)
+
+
+def _published(row: Row) -> Published:
+    """What stands for all that is shown of it, by type: hashes, for there are many entities."""
+    # Seen from time 0 nothing is older than at another time.
+    shown = view(row, 0)
+    desired = (shown.revision, shown.desired, shown.attributes)
+    rest = msgspec.structs.replace(shown, revision=0, desired={}, attributes={}, observed={})
+    return _hash(desired), _hash(shown.observed), _hash(rest)
+
+
+def _hash(part: object) -> int:
+    return hash(msgspec.msgpack.encode(part))

@@ -1,0 +1,155 @@
+"""Questions answered from state: entities as people and programs see them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.diff import goal as goal_of
+from haptera.core.state.limits import MS
+from haptera.core.state.row import Contest, Row
+from haptera.core.state.start import start
+from haptera.core.sync.presence import HEAR
+from haptera.core.views.offers import offers
+from haptera.core.views.unblock import again_at, unblock
+from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.model.explained import Explained
+from haptera.model.facts import Fact
+from haptera.model.parts import Manifest
+from haptera.model.views import (
+    DesiredView,
+    DoingView,
+    EntityView,
+    LinkView,
+    ObservedView,
+    ReadingView,
+    Summary,
+    TriedView,
+)
+from haptera.planner.explain.explain import Asked, explain
+from haptera.planner.search.search_budget import affordable
+
+# Steps shown of each entity, the last ones.
+TRIED_SHOWN_MAX: Final = 16
+
+
+def view(row: Row, now: int) -> EntityView:
+    """One entity as it is, as it should be, and how it gets from the one to the other."""
+    links = row.plan.links if isinstance(row.plan, Chain) else ()
+    observed = {
+        name: _observed(row, name, fact, now, known=True) for name, fact in row.known.items()
+    }
+    for name, fact in row.remembered.items():
+        observed[name] = _observed(row, name, fact, now, known=False)
+    for contest in row.contests.values():
+        _contest(row, contest, observed, now)
+    return EntityView(
+        entity=str(row.id),
+        kind=row.id.kind,
+        name=row.id.name,
+        node=row.id.node,
+        revision=row.revision,
+        attributes=dict(row.attributes),
+        desired={name: DesiredView(one.value, one.owner) for name, one in row.desired.items()},
+        observed=dict(sorted(observed.items())),
+        condition=row.condition,
+        chain=[link_view(link) for link in links],
+        since_ms=row.lasted(now) // MS,
+        why=row.why,
+        error=row.error if row.quotes is None else row.quotes.error,
+        told_by=None if row.quotes is None else row.id.node,
+        unblock=unblock(row),
+        again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
+        doing=_doing(row, now),
+    )
+
+
+def detail(row: Row, now: int) -> EntityView:
+    """As `view`, and what was tried and what came of it."""
+    last = list(row.tried)[-TRIED_SHOWN_MAX:]
+    tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
+    return msgspec.structs.replace(view(row, now), tried=tried)
+
+
+def explained(
+    row: Row, node: Row | None, catalog: Catalog, absent: Iterable[Manifest], now: int
+) -> Explained | None:
+    """Why an entity's chain is as it is, or what else can be had; None where there is no plan.
+
+    `absent` are modules that the catalog does not have.
+    """
+    domain = catalog.domain(row, node)
+    goal = goal_of(row, domain)
+    if row.plan is None or not goal:
+        return None
+    state = start(row, node, domain, goal)
+    barred = row.bars(state, now)
+    if isinstance(row.plan, Chain) and any(one.part.path in barred for one in row.plan.links[:1]):
+        barred = frozenset()  # It waits for its back-off, and there is no other chain.
+    asked = Asked(domain, state, goal, affordable(), barred)
+    told = explain(asked, row.plan)
+    if isinstance(row.plan, NoChain):
+        helps = offers(row.kind.name, goal, row.plan.reason, absent)
+        return msgspec.structs.replace(told, offers=helps)
+    return told
+
+
+def summary(rows: Iterable[Row]) -> Summary:
+    """How many entities of each kind stand in each condition."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts.setdefault(row.id.kind, Counter())[row.condition.value] += 1
+    return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
+
+
+def _doing(row: Row, now: int) -> DoingView | None:
+    """The step under way, or the look that comes first."""
+    if row.stepping is not None:
+        path, began_at = row.stepping.step.path, row.stepping.intent.began_at
+        return _under_way(path, began_at, row.stepping.usual_ns, now)
+    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Find):
+        look = row.plan.links[0].look
+        looking = row.looks.get(look.path)
+        if looking is not None and (look is HEAR or looking.call is not None):
+            return _under_way(look.path, looking.asked_at, looking.usual_ns, now)
+    return None
+
+
+def _under_way(path: str, began_at: int, usual_ns: int | None, now: int) -> DoingView:
+    usual_ms = None if usual_ns is None else usual_ns // MS
+    return DoingView(path, max(0, now - began_at) // MS, usual_ms)
+
+
+def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
+    age_ms = max(0, now - fact.at) // MS
+    return ObservedView(row.value(name, fact), known, fact.method.value, fact.by, age_ms)
+
+
+def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now: int) -> None:
+    """Both readings are shown, each with the one that it contradicts."""
+    name, against = contest.variable, contest.against
+    pair = {against: _reading(row, name, contest.fact, contest.read_by, now)}
+    if against != name and against in row.known:
+        pair[name] = _reading(row, against, row.known[against], contest.denied_by, now)
+    for one, reading in pair.items():
+        if one in observed:
+            observed[one] = msgspec.structs.replace(observed[one], contested=reading)
+
+
+def _reading(row: Row, name: str, fact: Fact, by: str, now: int) -> ReadingView:
+    return ReadingView(name, row.value(name, fact), by, max(0, now - fact.at) // MS)
+
+
+def link_view(link: Link) -> LinkView:
+    """One part of a chain as it is told."""
+    match link:
+        case Find(look, expect):
+            return LinkView(look.path, f"looks at {look.at}", look.context, expect=expect)
+        case Do(step):
+            changes = ", ".join(
+                f"{one.variable} to {one.target}{'?' if one.expected else ''}"
+                for one in step.changes
+            )
+            return LinkView(step.path, f"brings {changes}", step.context, step.disruptive)

@@ -1,0 +1,51 @@
+"""What would let an entity go on that waits or is stuck: who or what, in words for people."""
+
+from typing import Final
+
+from haptera.core.state.row import Row
+from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
+from haptera.model.entity import node_id
+from haptera.model.parts import Context
+from haptera.model.views import Condition
+from haptera.planner.reasons.achievers import listed
+
+NO_WAY: Final = {
+    ReasonKind.UNKNOWABLE_GOAL: "something else being desired, or a look that can find this",
+    ReasonKind.NO_STEP: "something else being desired, or a module that leads there",
+    ReasonKind.NO_PROGRESS: "another reading, or the end of the back-off",
+    ReasonKind.BUDGET: "something less being desired at once",
+}
+
+
+def unblock(row: Row) -> str | None:
+    """None where nothing is in the way."""
+    if row.condition not in (Condition.WAITING, Condition.STUCK):
+        return None
+    if row.needs is not None:
+        return row.needs
+    if isinstance(row.plan, NoChain):
+        return _reason(row, row.plan.reason)
+    if isinstance(row.plan, Chain) and row.plan.links:
+        part = row.plan.links[0].part
+        who = "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
+        return f"{who}, by {part.path}"
+    return None
+
+
+def again_at(row: Row, now: int) -> int | None:
+    """When what failed is tried again by itself; None where this side did not put it off."""
+    if row.condition is not Condition.STUCK:
+        return None
+    times = (row.try_again_at(now), row.replan_at)
+    return min((at for at in times if at is not None), default=None)
+
+
+def _reason(row: Row, reason: Reason) -> str:
+    match reason.kind:
+        case ReasonKind.WAITS:
+            node = "" if row.id.node is None else f" of {node_id(row.id.node)}"
+            return f"{listed(reason.waits_for)}{node}"
+        case ReasonKind.BLOCKED:
+            return listed(reason.wants) or f"another {reason.variable}, or another step"
+        case kind:
+            return NO_WAY[kind]

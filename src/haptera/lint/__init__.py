@@ -1,0 +1,1 @@
+"""What declared parts can never do, with counter-examples."""

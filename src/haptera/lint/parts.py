@@ -1,0 +1,186 @@
+"""The lint's rules for parts: conditions that clash, and results that do not last."""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import islice
+from operator import or_
+
+from haptera.lint.demands import Clash, clash, demands, spoken
+from haptera.lint.reachability import Prospects
+from haptera.lint.subject import Subject, example, nearest
+from haptera.model.finding import Finding, Rule
+from haptera.model.parts import Change, Condition, Look, Part, Step
+from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.domain import Domain, unmet
+from haptera.planner.domain.witness import Witness
+from haptera.planner.reasons.achievers import named
+
+
+def never(subject: Subject, part: Part) -> Iterator[Finding]:
+    """Whether no state of any class meets its conditions."""
+    subject.check_complete()
+    having = subject.having(part)
+    if not having:
+        yield _of_no_class(subject, part)
+    elif not any(one.states.find(-1, move) for one, move in having):
+        one = _richest(having)
+        found = clash(one, demands(part, one.domain.fields), -1)
+        assert found is not None, "what no witness is found for clashes"
+        alone = "" if len(found.demands) > 1 else ", which can never be known"
+        text = f"no knowable state meets its conditions: it {found.text}{alone}"
+        shown = nearest(one.domain, found)
+        yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
+
+
+def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
+    """Whether its conditions hold in some states, but in none that can come about."""
+    subject.check_complete()
+    having = subject.having(part)
+    if not any(one.states.find(-1, move) for one, move in having):
+        return
+    if any(one.find(-1, move) for one, move in having):
+        return
+    one = _richest(having)
+    found = clash(one, demands(part, one.domain.fields), one.possible)
+    assert found is not None, "what no witness is found for clashes"
+    text = f"its turn never comes: it {found.text}, and nothing leads there"
+    fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
+    shown = nearest(one.domain, found)
+    yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
+
+
+def result(subject: Subject, step: Step) -> Iterator[Finding]:
+    """Whether what it brings about is forgotten at once: always, or in some states."""
+    for change in step.changes:
+        if not change.expected:
+            yield from _never_kept(subject, step, change) or _may_be_lost(subject, step, change)
+
+
+def never_kept(subject: Subject, step: Step) -> Iterator[Finding]:
+    """Whether it is forgotten at once, always."""
+    for change in step.changes:
+        if not change.expected:
+            yield from _never_kept(subject, step, change)
+
+
+def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
+    subject.check_complete()
+    having = subject.having(step)
+    if any(one.states.find(-1, move, _kept(one, change)) for one, move in having):
+        return []
+    taken = (
+        (one, move, found)
+        for one, move in having
+        if (found := one.states.find(-1, move)) is not None
+    )
+    return [_always_lost(subject, change, *one) for one in islice(taken, 1)]
+
+
+def _always_lost(
+    subject: Subject, change: Change, one: Prospects, move: Move, found: Witness
+) -> Finding:
+    what = f"{change.variable}={change.target}"
+    because = _because(one.domain, change, found)
+    text = f"it brings about {what}, which is forgotten at once, always: {because}"
+    shown, fix = example(one.domain, found, move), _keep(one, move, change, found)
+    return subject.finding(Rule.NEVER_KEPT, move.part, text, shown, fix=fix)
+
+
+def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
+    for one, move in subject.having(step):
+        found = one.find(-1, move, _lost(one, change))
+        if found is not None:
+            what = f"{change.variable}={change.target}"
+            because = _because(one.domain, change, found)
+            text = f"it brings about {what}, which may be forgotten at once: {because}"
+            fix = _keep(one, move, change, found)
+            shown = example(one.domain, found, move)
+            return [subject.finding(Rule.MAY_BE_LOST, step, text, shown, fix=fix)]
+    return []
+
+
+def _kept(one: Prospects, change: Change) -> int:
+    field = one.domain.fields[change.variable]
+    return ~field.whole | field.holding((change.target,))
+
+
+def _lost(one: Prospects, change: Change) -> int:
+    field = one.domain.fields[change.variable]
+    return ~field.whole | field.holding((change.target,)) << field.width
+
+
+def _looks(domain: Domain, change: Change) -> list[Look]:
+    """Those of the class by which the change's target can be known (SEMANTICS, Knowable)."""
+    looks = [look for look in domain.looks if look.at == change.variable]
+    finding = [look for look in looks if change.target in look.outcomes]
+    return finding or looks
+
+
+def _because(domain: Domain, change: Change, found: Witness) -> str:
+    """Why no look can find the result in the state after the step."""
+    looks = _looks(domain, change)
+    if not looks:
+        return f"no look at {change.variable} is for this class"
+    return spoken(
+        f"{look.path} requires {_told(_unmet(domain, look, found.after))}" for look in looks
+    )
+
+
+def _keep(one: Prospects, move: Move, change: Change, found: Witness) -> str:
+    """What to do for the result to be kept: requiring what a look requires, where that helps."""
+    looks = _looks(one.domain, change)
+    if not looks:
+        return f"serve a look at {change.variable} for this class, or take the step out of it"
+    expect = f"say that {change.target} is only expected"
+    for look in looks:
+        lacking = _unmet(one.domain, look, found.after)
+        shut = reduce(or_, (unmet(each, one.domain.fields) for each in lacking), 0)
+        kept, lost = (one.states.find(~shut, move, to(one, change)) for to in (_kept, _lost))
+        if kept and not lost:
+            return f"let it require {_told(lacking)}, or {expect}"
+    return f"let it leave alone what the look requires, or {expect}"
+
+
+def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
+    known = domain.known(state)
+    return [
+        one
+        for one in look.requires
+        if one.name in domain.fields and known.get(one.name) not in one.values
+    ]
+
+
+def _told(conditions: Iterable[Condition]) -> str:
+    return spoken(named(one.name, one.values) for one in conditions)
+
+
+def _richest(having: list[tuple[Prospects, Move]]) -> Prospects:
+    """The class in which the most can be known: what clashes there, does not for want of looks."""
+    return max((one for one, _ in having), key=lambda one: len(one.moves))
+
+
+def _rule_of(part: Part) -> Rule:
+    return Rule.NEVER_OPENS if isinstance(part, Look) else Rule.NEVER_APPLIES
+
+
+def _of_no_class(subject: Subject, part: Part) -> Finding:
+    attributes = subject.problem.attributes
+    conditions = [
+        f"{verb} {named(one.name, one.values)}"
+        for verb, some in (("requires", part.requires), ("excludes", part.excludes))
+        for one in some
+        if one.name in attributes
+    ]
+    text = f"no entity has attributes for it: it {spoken(conditions)}"
+    fix = "drop one of these conditions, or make two parts of it"
+    return subject.finding(_rule_of(part), part, text, fix=fix)
+
+
+def _mend(found: Clash) -> str:
+    if len(found.demands) == 1:
+        return f"serve a look that can find {_wanted(found)}, or drop that condition"
+    return "drop or correct one of these conditions"
+
+
+def _wanted(found: Clash) -> str:
+    return spoken(dict.fromkeys(one.what for one in found.demands))

@@ -1,0 +1,176 @@
+"""The lint's rules for variables: who learns them, and where their values lead."""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import islice, permutations
+from operator import or_
+
+from haptera.lint.demands import spoken
+from haptera.lint.reachability import Prospects
+from haptera.lint.subject import Subject, example
+from haptera.model.chain import Do
+from haptera.model.finding import Example, Finding, Rule
+from haptera.model.parts import Change, Look, Step
+from haptera.planner.domain.bitsets import each
+from haptera.planner.domain.bitstate import Field
+from haptera.planner.domain.domain import unmet
+
+
+def no_look(subject: Subject, name: str) -> Iterator[Finding]:
+    """Whether steps change it, and no look of any class is at it."""
+    parts = subject.concerning(name)
+    if not parts or any(isinstance(part, Look) for part in parts):
+        return
+    taken = (
+        example(one.domain, found, move)
+        for part in parts
+        for one, move in subject.having(part)
+        if (found := one.states.find(-1, move)) is not None
+    )
+    text = f"{spoken(part.path for part in parts)} would be believed for ever: no look finds {name}"
+    fix = f"serve a look at {name}"
+    yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
+
+
+def unserved(subject: Subject, name: str) -> Iterator[Finding]:
+    """Whether parts require it, and none of these modules ever learns it or brings it about."""
+    requiring = [
+        part
+        for part in subject.problem.parts
+        if any(condition.name == name for condition in part.requires)
+    ]
+    # What is borrowed is served by modules of its own kind.
+    if requiring and "." not in name and not subject.concerning(name):
+        text = f"it requires {name}, which no part looks at or changes"
+        fix = f"take it together with the module that serves {name}, or serve it"
+        yield subject.finding(Rule.UNSERVED, requiring[0], text, fix=fix)
+
+
+def unreachable(subject: Subject, name: str) -> Iterator[Finding]:
+    """Values that come about in no class."""
+    subject.check_complete()
+    if not subject.concerning(name):
+        return
+    bits = 0
+    for one in subject.classes:
+        bits |= one.possible & one.domain.fields[name].known
+    field = subject.classes[0].domain.fields[name]
+    values = [_told(field, bit) for bit in each(field.known & ~bits)]
+    if values:
+        text = f"{name}={' or '.join(values)} never comes about"
+        fix = "a look that finds it, a step that leads there, or a time-out that fails to it would"
+        yield subject.finding(Rule.UNREACHABLE_VALUE, name, text, fix=fix)
+
+
+def dead_end(subject: Subject, name: str) -> Iterator[Finding]:
+    """Values from which no part leads to another that can come about."""
+    told: set[str] = set()
+    for one in subject.classes:
+        field = one.domain.fields[name]
+        steps = [step for step in one.domain.steps if _changes(step, name)]
+        known = one.possible & field.known
+        for bit in each(known) if steps and known & known - 1 else ():
+            value = _told(field, bit)
+            if value in told or one.reach(field, bit) & field.known & ~bit:
+                continue
+            found = one.find(~field.whole | bit)
+            if found is not None:
+                told.add(value)
+                wanted = any(_changes(step, name, value) for step in subject.problem.steps)
+                rule = Rule.ONE_WAY if wanted else Rule.DEAD_END
+                text = f"once {name} is {value}, no part leads to another value of it"
+                fix = f"let a step start from {value}, or from any state ('*')"
+                yield subject.finding(rule, name, text, example(one.domain, found), fix=fix)
+
+
+def hope_repeats(subject: Subject, name: str) -> Iterator[Finding]:
+    """Steps to what no look finds, from where a look has hoped and found something else."""
+    told: set[str] = set()
+    for one in subject.classes:
+        looks = [look for look in one.domain.looks if look.at == name]
+        found = {value for look in looks for value in look.outcomes}
+        for step in one.domain.steps if looks else ():
+            for change in step.changes:
+                if step.path in told or change.variable != name or change.target in found:
+                    continue
+                for look, shown in _repeats(one, step, change, looks):
+                    told.add(step.path)
+                    yield _hope(subject, step, change, look, shown)
+
+
+def split_grounds(subject: Subject, name: str) -> Iterator[Finding]:
+    """Pairs of looks that are never open at once, between which steps carry what is known."""
+    told: set[tuple[str, str]] = set()
+    for one in subject.classes:
+        field = one.domain.fields[name]
+        looks = [look for look in one.domain.looks if look.at == name]
+        for first, other in permutations(looks, 2):
+            pair = min(first.path, other.path), max(first.path, other.path)
+            common = field.holding({*first.outcomes} & {*other.outcomes})
+            shut, opened = (_shut(one, look) for look in (first, other))
+            if pair in told or not common or one.states.find(~(shut | opened)):
+                continue
+            held = ~field.whole | common
+            for move in one.moves.values():
+                if move.touches & field.whole or not isinstance(move.link, Do):
+                    continue
+                found = one.find(held & ~shut, move, held & ~opened)
+                if found is not None:
+                    told.add(pair)
+                    yield _split(subject, name, (first, other), example(one.domain, found, move))
+                    break
+
+
+def _repeats(
+    one: Prospects, step: Step, change: Change, looks: Iterable[Look]
+) -> Iterator[tuple[Look, Example]]:
+    """A look that hopes after the step, and the state from which it is taken anew."""
+    field, move = one.domain.fields[change.variable], one.moves[step.path]
+    hidden = field.holding((change.target,)) << field.width
+    ways = [way for way in one.ways(field) if way.move is move]
+    for look in looks:
+        if len(look.outcomes) < 2 or not one.find(~field.whole | hidden, one.moves[look.path]):
+            continue
+        outcomes = field.holding(look.outcomes)
+        again = [way for way in ways if way.source & one.reach(field, outcomes)]
+        for way in sorted(again, key=lambda way: not way.source & outcomes)[:1]:
+            found = one.find(~field.whole | way.source, move, ~field.whole | way.target)
+            assert found is not None, "each way has a witness"
+            yield look, example(one.domain, found, move)
+            return
+
+
+def _hope(subject: Subject, step: Step, change: Change, look: Look, shown: Example) -> Finding:
+    name, target = change.variable, change.target
+    text = (
+        f"it leads to {name}={target}, which no look finds; {look.path} then hopes for the"
+        f" best of {', '.join(look.outcomes)}, and if it finds another, all begins anew"
+    )
+    fix = f"say what is expected of the step: one of the values that {look.path} finds"
+    return subject.finding(Rule.HOPE_REPEATS, step, text, shown, fix=fix)
+
+
+def _split(subject: Subject, name: str, looks: tuple[Look, Look], shown: Example) -> Finding:
+    first, other = looks
+    text = (
+        f"what {first.path} has found stays known over {shown.part}, though only {other.path} is"
+        " open then, and never both are"
+    )
+    fix = f"if {name} may be another then, let {shown.part} say so, and change it too"
+    return subject.finding(Rule.SPLIT_GROUNDS, name, text, shown, fix=fix)
+
+
+def _shut(one: Prospects, look: Look) -> int:
+    """The bits that shut a look; excludes do not count."""
+    return reduce(or_, (unmet(each, one.domain.fields) for each in look.requires), 0)
+
+
+def _changes(step: Step, name: str, target: str | None = None) -> bool:
+    """Whether a step changes this variable, and to this, if it is given."""
+    return any(one.variable == name and target in (None, one.target) for one in step.changes)
+
+
+def _told(field: Field, bit: int) -> str:
+    value = field.value(bit)
+    assert value is not None, "it is the bit of a known value"
+    return value

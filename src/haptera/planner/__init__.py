@@ -1,0 +1,1 @@
+"""A problem in, a plan with its reasons out; pure, usable alone."""

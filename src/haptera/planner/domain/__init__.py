@@ -1,0 +1,1 @@
+"""A class compiled to bit states, operators, and what knowledge rests on."""

@@ -1,0 +1,39 @@
+"""A chain told by its links, gone through again: the moves of its class, and the states between."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from haptera.model.chain import Find, Link
+from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.domain import Domain
+
+# A link told between processes: its part's path, and what a look expects.
+Name = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The moves, and the states before each of them and after the last."""
+
+    moves: tuple[Move, ...]
+    states: tuple[int, ...]
+
+
+def replay(domain: Domain, root: int, links: Iterable[Name]) -> Trail | None:
+    """Take each link as the planner would; None where one cannot be taken."""
+    by_name: dict[Name, list[Move]] = {}
+    for move in (*domain.moves, *domain.doubts):  # In doubt, a look can go one way more.
+        by_name.setdefault(link_name(move.link), []).append(move)
+    moves, states = list[Move](), [root]
+    for name in links:
+        state = states[-1]
+        open_moves = [one for one in by_name.get(name, ()) if not state & one.forbidden]
+        if not open_moves:
+            return None
+        moves.append(open_moves[0])
+        states.append(domain.strip(state & moves[-1].keep | moves[-1].put))
+    return Trail(tuple(moves), tuple(states))
+
+
+def link_name(link: Link) -> Name:
+    return link.part.path, link.expect if isinstance(link, Find) else None

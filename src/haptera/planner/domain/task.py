@@ -1,0 +1,136 @@
+"""What of a class a goal depends on: whatever is outside neither helps nor hinders."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cached_property, reduce
+from operator import or_
+
+from haptera.planner.domain.bitstate import Field, Grounds, Move
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.successors import Openings, Row
+
+
+class Memory(Enum):
+    """Whether looks rely on what is remembered (SEMANTICS, Doubt)."""
+
+    TRUSTED = auto()
+    DOUBTED = auto()
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """A goal, and the variables and moves that it depends on.
+
+    States are words without the bits outside `within`; `allowed` are the bits of those that can
+    be last in a chain.
+    """
+
+    goal: Mapping[str, str]
+    wanted: int
+    within: int
+    allowed: int
+    fields: tuple[Field, ...]
+    grounds: tuple[Grounds, ...]
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def openings(self) -> Openings:
+        """Which rows can be taken in a state."""
+        return Openings(self.rows, self.fields)
+
+
+def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:
+    """The closure of what the goal's variables depend on, by conditions, changes and looks."""
+    moves = domain.moves if memory is Memory.TRUSTED else (*domain.moves, *domain.doubts)
+    within = _closure(domain, goal, moves)
+    fields = tuple(field for field in domain.fields.values() if field.whole & within)
+    grounds = tuple(one for one in domain.grounds if one.known & within)
+    if memory is Memory.TRUSTED:
+        within &= ~domain.touched  # Only doubts read these.
+    return Scope(
+        goal,
+        domain.wanted(goal),
+        within,
+        _allowed(domain, goal, within),
+        fields,
+        grounds,
+        tuple(_row(move, within) for move in moves if move.touches & within),
+    )
+
+
+def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scope, ...]:
+    """A scope for each part of the goal that has nothing to do with the others.
+
+    Two parts may read the same variable where nothing ever changes it.
+    """
+    whole = scope_of(domain, goal, memory)
+    vary = _varying(whole)
+    groups = joined(bits & vary for bits in _together(whole))
+    names: dict[int, list[str]] = {}
+    for name in sorted(goal):
+        bits = domain.fields[name].whole
+        mine = next((one for one in groups if one & bits), bits)
+        names.setdefault(mine, []).append(name)
+    if len(names) == 1:
+        return (whole,)
+    goals = ({name: goal[name] for name in some} for some in names.values())
+    return tuple(scope_of(domain, one, memory) for one in goals)
+
+
+def joined(spans: Iterable[int]) -> list[int]:
+    """The bits of spans, those that overlap put together."""
+    groups: list[int] = []
+    for span in dict.fromkeys(spans):
+        overlapping = [one for one in groups if one & span]
+        groups = [one for one in groups if not one & span]
+        groups.append(reduce(or_, overlapping, span))
+    return groups
+
+
+def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> int:
+    within, before = sum(domain.fields[name].span for name in goal), -1
+    links = {(move.touches, move.reads) for move in moves}
+    while within != before:
+        before = within
+        for touches, reads in links:
+            if touches & within:
+                within |= reads
+    return within
+
+
+def _allowed(domain: Domain, goal: Mapping[str, str], within: int) -> int:
+    """The goal, and what must be so for it to be known: read downwards from look to look."""
+    allowed = within
+    for name, value in goal.items():
+        field = domain.fields[name]
+        allowed &= ~field.whole | field.holding((value,))
+    for one in reversed(domain.grounds):
+        field = domain.fields[one.variable]
+        if field.whole & within and not allowed & (field.remembered | field.unknown):
+            allowed &= one.reading(allowed & field.known)
+    return allowed
+
+
+def _row(move: Move, within: int) -> Row:
+    upsets = tuple(one for one in move.upsets if one.known & within)
+    return move.forbidden & within, move.keep, move.put & within, move.part.cost, upsets, move
+
+
+def _varying(scope: Scope) -> int:
+    """The bits of variables that moves touch, or that can be stripped because of these."""
+    vary = reduce(or_, (move.touches for *_, move in scope.rows), 0)
+    for one in scope.grounds:
+        if one.reads & vary:
+            vary |= one.known | one.known << one.width
+    for field in scope.fields:
+        vary |= field.span if field.whole & vary else 0
+    return vary
+
+
+def _together(scope: Scope) -> list[int]:
+    """For each variable and move, the bits of all variables that it joins.
+
+    What strip joins, looks join: their moves read what they require.
+    """
+    return [field.span for field in scope.fields] + [move.reads for *_, move in scope.rows]

@@ -1,0 +1,105 @@
+"""What a chain is sought for: whole, for a worker to answer, and its answer put together again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.model.chain import Chain, NoChain, ToldChain
+from haptera.model.effects import Search
+from haptera.model.events import Searched
+from haptera.planner.domain.domain import Domain, compile_class
+from haptera.planner.domain.problem import Problem
+from haptera.planner.domain.replay import link_name, replay
+from haptera.planner.domain.task import Memory
+from haptera.planner.planner import chain_of, plan
+from haptera.planner.search.factors import PLAIN, Method, factors_of
+from haptera.planner.search.search_budget import Allowance
+
+# Where nothing waits: states that one search goes on from, and moves that it tries in them. What
+# is kept of a state takes some 500 bytes, and no move leads to more than one.
+EXPANSIONS_APART_MAX: Final = 100_000
+TRIES_APART_MAX: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A start and a goal of one class, and the parts that may not come first.
+
+    Two are the same only with the same compiled class: what is found with some parts is never
+    taken for an answer with others.
+    """
+
+    domain: Domain
+    start: int
+    goal: tuple[tuple[str, str], ...]
+    barred: frozenset[str]
+
+
+def sought(domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]) -> Sought:
+    return Sought(domain, start, tuple(sorted(goal.items())), barred)
+
+
+def search_for(one: Sought, number: int, deadline_at: int) -> Search:
+    """The question as it leaves the core, of which no other side knows the classes."""
+    problem = one.domain.problem
+    return Search(
+        number,
+        dict(problem.variables),
+        dict(problem.attributes),
+        problem.looks,
+        problem.steps,
+        one.domain.known(one.start),
+        one.domain.remembered(one.start),
+        dict(one.goal),
+        tuple(sorted(one.barred)),
+        unhurried(one.domain),
+        deadline_at,
+    )
+
+
+def unhurried(domain: Domain) -> int:
+    """How many states a search may go on from where nothing waits for it."""
+    return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
+
+
+def answer(asked: Search, method: Method = PLAIN) -> Searched:
+    """What a worker does: the same planner, with more time."""
+    problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
+    domain = compile_class(problem)
+    found = plan(
+        domain,
+        domain.start(asked.observed, asked.remembered),
+        asked.goal,
+        Allowance(asked.states_max),
+        barred=frozenset(asked.barred),
+        method=method,
+    )
+    return Searched(asked.id, found if isinstance(found, NoChain) else _told(found))
+
+
+def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None:
+    """The answer in the parts of the class itself; None where it does not answer this question.
+
+    Each part is taken as the planner would take it, so that what cannot be is found out here. On
+    the way that it tells of nothing has to be sought again.
+    """
+    if isinstance(told, NoChain):
+        return told
+    domain = one.domain
+    root = one.start | domain.touched
+    if told.doubts:
+        root &= ~domain.memories(one.start)
+    trail = replay(domain, root, told.links)
+    if trail is None or any(move.part.path in one.barred for move in trail.moves[:1]):
+        return None
+    if not domain.meets(trail.states[-1], dict(one.goal)):
+        return None
+    if told.optimal and not one.barred:
+        memory = Memory.DOUBTED if told.doubts else Memory.TRUSTED
+        factors_of(domain, dict(one.goal), memory).keep(root, trail.moves)
+    return chain_of(domain, root, trail.moves, told.expanded, optimal=told.optimal)
+
+
+def _told(chain: Chain) -> ToldChain:
+    links = tuple(map(link_name, chain.links))
+    return ToldChain(links, chain.optimal, chain.doubts, chain.expanded)

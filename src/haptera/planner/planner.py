@@ -1,0 +1,125 @@
+"""The chain from what is to what should be, or the reason why there is none (SEMANTICS, Chain)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from haptera.model.chain import Chain, Do, Find, Link, NoChain
+from haptera.planner.domain.bitstate import Move, strip
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.task import Memory
+from haptera.planner.reasons.reason import gave_up, no_progress, reason
+from haptera.planner.search.a_star import Route, Spent, Walled
+from haptera.planner.search.factors import PLAIN, Factors, Method, factors_of
+from haptera.planner.search.search_budget import EXPANSIONS_MAX, Allowance
+from haptera.planner.search.serial_subgoals import End
+
+
+def plan(
+    domain: Domain,
+    start: int,
+    goal: Mapping[str, str],
+    allowance: Allowance | None = None,
+    *,
+    barred: frozenset[str] = frozenset(),
+    method: Method = PLAIN,
+) -> Chain | NoChain:
+    """The cheapest chain from a stripped state to the goal, which is all known values.
+
+    Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
+    All that is looked for spends one `allowance`: once it is spent, a chain is looked for that need
+    not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
+    """
+    allowance = Allowance() if allowance is None else allowance
+    expanded = 0
+    for root, factors in _roots(domain, start, goal):
+        found = factors.search(root, allowance, barred=barred, method=method)
+        expanded += found.expanded
+        if not isinstance(found, Walled):
+            return _answer(domain, root, found, expanded)
+    if barred:
+        freely = plan(domain, start, goal, allowance, method=method)
+        return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
+    trusted = factors_of(domain, goal, Memory.TRUSTED)
+    return NoChain(reason(domain, start, goal, trusted, allowance), expanded)
+
+
+def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
+    """Work out what all searches for a goal need, which the first one would do else."""
+    factors_of(domain, goal, Memory.TRUSTED).make_ready()
+
+
+def next_part(
+    domain: Domain, start: int, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX
+) -> Move | End:
+    """What the chain from here begins with, and nothing else of it.
+
+    WALLED where there is none, UNKNOWN where a `budget` of so many states does not tell.
+    """
+    allowance = Allowance(budget)
+    for root, factors in _roots(domain, start, goal):
+        found = factors.next(root, allowance)
+        if found is not End.WALLED:
+            return found
+    return End.WALLED
+
+
+def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tuple[int, Factors]]:
+    """Where searches begin: first memory is trusted, then, if that led nowhere, less so.
+
+    For a machine may have been swapped (SEMANTICS, Doubt).
+    """
+    trusting = start | domain.touched
+    yield trusting, factors_of(domain, goal, Memory.TRUSTED)
+    doubting = trusting & ~domain.memories(start)
+    doubtful = factors_of(domain, goal, Memory.DOUBTED)
+    if (trusting ^ doubting) & doubtful.whole.within:
+        yield doubting, doubtful
+
+
+def chain_of(
+    domain: Domain, root: int, moves: Sequence[Move], expanded: int, *, optimal: bool
+) -> Chain:
+    """The chain that these moves make from a root, where each can be made in its turn."""
+    state, cost = root, 0
+    links: list[Link] = []
+    states = [domain.known(state)]
+    for move in moves:
+        links.append(_link(domain, state, move))
+        before, state = state, strip(state & move.keep | move.put, move.upsets)
+        states.append(_known(domain, states[-1], before ^ state, state))
+        cost += move.part.cost
+    doubts = root & domain.touched != domain.touched
+    return Chain(
+        tuple(links), tuple(states), cost, optimal=optimal, doubts=doubts, expanded=expanded
+    )
+
+
+def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
+    if isinstance(found, Spent):
+        return NoChain(gave_up(expanded), expanded)
+    return chain_of(domain, root, found.moves, expanded, optimal=found.optimal)
+
+
+def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> dict[str, str]:
+    """What is known, where it differs from the last state only by the changed bits."""
+    known = dict(last)
+    for name, field in domain.fields.items():
+        if changed & field.whole:
+            value = field.value(state)
+            known.pop(name, None)
+            known |= {} if value is None else {name: value}
+    return known
+
+
+def _link(domain: Domain, state: int, move: Move) -> Link:
+    """The link of a move; a look hopes where it could expect anything but what is remembered."""
+    if isinstance(move.link, Do):
+        return move.link
+    look = move.link.look
+    could = {
+        one.link.expect
+        for one in domain.by_look[look.path]
+        if isinstance(one.link, Find) and not state & one.forbidden
+    }
+    memory = domain.fields[look.at].memory(state)
+    return replace(move.link, hoped=could != {memory})

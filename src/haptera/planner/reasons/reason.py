@@ -1,0 +1,96 @@
+"""Why there is no chain, in words for operators; the first reason that fits (SEMANTICS, reason)."""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+
+from haptera.model.chain import Chain, Reason, ReasonKind
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.problem import subjects
+from haptera.planner.domain.task import Scope
+from haptera.planner.reasons.achievers import listed, nothing_leads
+from haptera.planner.reasons.excuses import Trials
+from haptera.planner.reasons.unknowable import unknowable
+from haptera.planner.reasons.waiting import cheapest, others, waits_for
+from haptera.planner.search.a_star import Route, Search, Walled
+from haptera.planner.search.factors import Factors
+from haptera.planner.search.search_budget import Allowance
+
+
+def reason(
+    domain: Domain,
+    start: int,
+    goal: Mapping[str, str],
+    factors: Factors,
+    allowance: Allowance,
+) -> Reason:
+    """Why the search that trusted memory was walled in, as far as the allowance lets it be told."""
+    return (
+        unknowable(domain, goal, allowance)
+        or _no_step(domain, start, goal)
+        or _waits(domain, start, factors, allowance)
+        or _blocked(domain, start, goal, factors, allowance)
+    )
+
+
+def gave_up(expanded: int) -> Reason:
+    return Reason(ReasonKind.BUDGET, None, f"gave up after looking at {expanded} states")
+
+
+def no_progress(free: Chain) -> Reason:
+    """All chains begin with barred parts, as this one does."""
+    part = free.links[0].part
+    text = f"every chain begins with a part that was tried from here in vain, as {part.path}"
+    return Reason(ReasonKind.NO_PROGRESS, subjects(part)[0], text)
+
+
+def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | None:
+    for name in sorted(goal):
+        bit = domain.fields[name].holding((goal[name],))
+        if not start & bit and (text := nothing_leads(domain, name, goal[name])):
+            return Reason(ReasonKind.NO_STEP, name, text)
+    return None
+
+
+def _waits(domain: Domain, start: int, factors: Factors, allowance: Allowance) -> Reason | None:
+    values = waits_for(domain, start, factors, allowance)
+    if not values:
+        return None
+    return Reason(ReasonKind.WAITS, values[0][0], f"waits for {listed(values)}", waits_for=values)
+
+
+def _blocked(
+    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: Allowance
+) -> Reason:
+    """What stands in the way of those parts of the goal that have no chain."""
+    # Not all that was found walled in is kept, and there may be nothing left to search anew.
+    found = ((one.scope, one.search(start, allowance)) for one in factors.parts)
+    scopes = [scope for scope, some in found if not isinstance(some, Route)]
+    way = Trials(domain, scopes, start, allowance).smallest()
+    missing = sorted(_missing(domain, one, start, allowance) for one in scopes)
+    to = f"no way to {' and '.join(missing)}"
+    if way is None:
+        why = "no order of parts leads there, however things stood"
+        if allowance.is_spent:
+            why = "what stands in the way was not found within the budget"
+        variable = min(name for one in scopes for name in one.goal)
+        return Reason(ReasonKind.BLOCKED, variable, f"{to}: {why}")
+    told = way.told(domain)
+    several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
+    hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
+    names = sorted({one.variable for one in hurdles})
+    wants = cheapest(domain, start, factors, others(domain, start, names, goal), allowance)
+    text = f"{to}: {several}{'; '.join(told)}"
+    return Reason(ReasonKind.BLOCKED, names[0], text, hurdles=hurdles, wants=wants)
+
+
+def _missing(domain: Domain, scope: Scope, start: int, allowance: Allowance) -> str:
+    """The values of a goal that are in no state within reach; or all, if each is in some."""
+    found = Search(scope, start, allowance=allowance).best()
+    seen = reduce(or_, found.reached) if isinstance(found, Walled) else 0
+    missing = [
+        (name, value)
+        for name, value in scope.goal.items()
+        if not seen & domain.fields[name].holding((value,))
+    ]
+    return listed(missing) if missing else f"{listed(scope.goal.items())} at once"

@@ -1,0 +1,197 @@
+"""A goal in the parts that have nothing to do with each other, each searched for by itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import merge
+from typing import Final, Protocol
+
+from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.successors import Row
+from haptera.planner.domain.task import Memory, Scope, apart, scope_of
+from haptera.planner.search.a_star import Found, Route, Spent, Walled, search
+from haptera.planner.search.ff_heuristic import Relaxation
+from haptera.planner.search.landmark_heuristic import Estimate
+from haptera.planner.search.lru import Kept
+from haptera.planner.search.policy_cache import STATES_MAX, NextMoves, next_moves
+from haptera.planner.search.policy_rollout import walk
+from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.serial_subgoals import End
+
+# Goals of classes that are kept ready: fleets have few.
+FACTORS_CACHED_MAX: Final = 256
+# The bits of all their rows, of which each takes up to three bytes in the end: some 100 MB.
+FACTORS_BITS_MAX: Final = 32_000_000
+
+
+class Method(Protocol):
+    """A way to find the cheapest route: `search`, or one that finds the same sooner."""
+
+    def __call__(
+        self,
+        scope: Scope,
+        start: int,
+        bound: Estimate,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+    ) -> Found: ...
+
+
+PLAIN: Final[Method] = search
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A goal that is searched for in one, where its tables do not tell."""
+
+    scope: Scope
+    states_max: int
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What the goal costs at the least."""
+        return Estimate(self.scope)
+
+    @cached_property
+    def relaxation(self) -> Relaxation:
+        """What the goal costs at a guess."""
+        return Relaxation(self.scope)
+
+    @cached_property
+    def tables(self) -> NextMoves:
+        return next_moves(self.scope, self.states_max)
+
+    def next(self, start: int, allowance: Allowance) -> Row | End:
+        """The first move, without the rest; UNKNOWN where it takes more than the allowance."""
+        state = start & self.scope.within
+        row = self.tables.next(state)
+        if row is not End.UNKNOWN:
+            return row
+        self.tables.keep(state, search(self.scope, state, self.estimate, allowance))
+        return self.tables.next(state)
+
+    def search(self, start: int, allowance: Allowance, *, method: Method = PLAIN) -> Found:
+        state = start & self.scope.within
+        known = self.tables.route(state)
+        if known is not None:
+            return known
+        found = self.seek(state, allowance, method=method)
+        if not isinstance(found, Route) or found.optimal:
+            self.tables.keep(state, found)
+        return found
+
+    def seek(
+        self,
+        start: int,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+        method: Method = PLAIN,
+    ) -> Found:
+        """The cheapest route where the allowance is enough to find it, else any."""
+        found = method(self.scope, start, self.estimate, allowance, barred=barred)
+        if not isinstance(found, Spent) or allowance.outlooks <= 0:
+            return found
+        other = walk(self.scope, self.relaxation, start, allowance, barred=barred)
+        return replace(other, expanded=found.expanded + other.expanded)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A goal as a whole, and its parts."""
+
+    whole: Scope
+    parts: tuple[Factor, ...]
+
+    def make_ready(self) -> None:
+        """Have the tables of all parts now."""
+        for part in self.parts:
+            assert part.tables is not None
+
+    @cached_property
+    def order(self) -> Mapping[Move, int]:
+        """The place of each move among all."""
+        return {move: number for number, (*_, move) in enumerate(self.whole.rows)}
+
+    def next(self, start: int, allowance: Allowance) -> Move | End:
+        """The first move of what a search would find."""
+        each = [one.next(start, allowance) for one in self.parts]
+        for end in (End.WALLED, End.UNKNOWN):
+            if end in each:
+                return end
+        moves = [row[-1] for row in each if isinstance(row, tuple)]
+        return min(moves, key=self.order.__getitem__, default=End.MET)
+
+    def search(
+        self,
+        start: int,
+        allowance: Allowance,
+        *,
+        barred: frozenset[str] = frozenset(),
+        method: Method = PLAIN,
+    ) -> Found:
+        """What a search for the whole finds, put together from its parts."""
+        found = [one.search(start, allowance, method=method) for one in self.parts]
+        routes, expanded, cost, optimal = list[Route](), 0, 0, True
+        for one in found:
+            expanded += one.expanded
+            if isinstance(one, Route):
+                routes.append(one)
+                cost += one.cost
+                optimal = optimal and one.optimal
+        if len(routes) < len(found):
+            walled = next((one for one in found if isinstance(one, Walled)), None)
+            return Spent(expanded) if walled is None else Walled(walled.reached, expanded)
+        moves = self._together([one.moves for one in routes if one.moves], barred)
+        if moves is None:
+            whole = Factor(self.whole, 0)
+            return whole.seek(start, allowance, barred=barred, method=method)
+        return Route(moves, cost, expanded, optimal)
+
+    def keep(self, start: int, moves: Sequence[Move]) -> None:
+        """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""
+        for one in self.parts:
+            mine = tuple(move for move in moves if move.touches & one.scope.within)
+            cost = sum(move.part.cost for move in mine)
+            one.tables.keep(start & one.scope.within, Route(mine, cost, expanded=0))
+
+    def _together(
+        self, chains: list[tuple[Move, ...]], barred: frozenset[str]
+    ) -> tuple[Move, ...] | None:
+        """One chain of all: of the moves that come next, always the first in order.
+
+        The first of all is not barred; None where each part begins with one that is.
+        """
+        order = self.order
+        if not barred:
+            return tuple(merge(*chains, key=order.__getitem__))
+        leads = [one for one in chains if one[0].part.path not in barred]
+        if chains and not leads:
+            return None
+        lead = min(leads, key=lambda one: order[one[0]], default=())
+        rest = [one[1:] if one is lead else one for one in chains]
+        return (*lead[:1], *merge(*rest, key=order.__getitem__))
+
+
+def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
+    """The parts of a goal, kept ready for the next time."""
+    key = domain, tuple(sorted(goal.items())), memory
+    return _KEPT.get(key, lambda: _factors(domain, goal, memory))
+
+
+def _factors(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
+    scopes = apart(domain, goal, memory)
+    parts = (Factor(one, STATES_MAX // len(scopes)) for one in scopes)
+    return Factors(scope_of(domain, goal, memory), tuple(parts))
+
+
+def _size(factors: Factors) -> int:
+    """The bits of its rows, which what is worked out for it grows with."""
+    return factors.whole.within.bit_length() * len(factors.whole.rows)
+
+
+_KEPT: Final = Kept[tuple[Domain, tuple[tuple[str, str], ...], Memory], Factors](
+    FACTORS_CACHED_MAX, FACTORS_BITS_MAX, _size
+)

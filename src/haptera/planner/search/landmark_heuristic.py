@@ -1,0 +1,133 @@
+"""A lower bound of what a goal still costs: what each group of variables must do at the least."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field as default
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from haptera.planner.domain.bitstate import Field
+from haptera.planner.domain.task import Scope
+from haptera.planner.search.projections import Block, blocks_of, whole_of
+from haptera.planner.search.search_budget import Allowance
+
+# Things that must be so at some time for the goal to be met: so many are minded.
+LANDMARKS_MAX: Final = 256
+# Work, in moves tried: beginning with a row and a variable, minding a landmark in a state, looking
+# what comes before one for a variable.
+BEGINNING: Final = 2
+MINDING: Final = 10
+LOOKING: Final = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmark:
+    """Something that must be so at some time: that variables of a block have no bad bit.
+
+    While one is set, what clears it is yet to come. `ahead` remembers, for states of the block,
+    what that costs it at the least, and the bits of the landmarks that come before.
+    """
+
+    bit: int
+    block: Block
+    fields: tuple[Field, ...]
+    bad: int
+    whole: int
+    ahead: dict[int, tuple[float, int]] = default(default_factory=dict)
+
+
+class Estimate:
+    """What the goal costs at the least from a state; UNREACHED where nothing leads to it.
+
+    No cost counts in two blocks, so what they cost adds up; of one block the farthest landmark
+    counts. A move never lowers it by more than its own cost. Whoever asks is charged for what has
+    to be found out first; with an allowance that is spent the answer is less.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._grounds = {one.variable: one for one in scope.grounds}
+        self._blocks: dict[Field, Block] = {}
+        self._marks: dict[int, Landmark] = {}
+        self._by_bit: dict[int, tuple[Landmark, int, int, dict[int, tuple[float, int]]]] = {}
+        self.ends = 0
+
+    def _begin(self, allowance: Allowance) -> bool:
+        """Part the scope in blocks, if that can be afforded."""
+        scope = self._scope
+        if not allowance.covers(BEGINNING * len(scope.rows) * len(scope.fields)):
+            return False
+        self._blocks = {field: block for block in blocks_of(scope) for field in block.fields}
+        ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
+        ends += [(field,) for field in scope.fields]
+        bads = ((fields, whole_of(fields) & ~scope.allowed) for fields in ends)
+        self.ends = reduce(or_, (self._mark(fields, bad) for fields, bad in bads if bad), 0)
+        return True
+
+    def __call__(self, state: int, allowance: Allowance) -> float:
+        if not self._blocks and not self._begin(allowance):
+            return 0
+        farthest: dict[int, float] = {}
+        by_bit = self._by_bit
+        left = minded = self.ends if allowance.work > 0 else 0
+        while left:
+            bit = left & -left
+            left ^= bit
+            mark, bad, whole, ahead = by_bit[bit]
+            if state & bad:
+                here = state & whole
+                cost, before = ahead.get(here) or self.ahead(mark, here, allowance)
+                if cost > farthest.get(whole, 0):
+                    farthest[whole] = cost
+                before &= ~minded
+                left |= before
+                minded |= before
+        allowance.work -= MINDING * minded.bit_count()
+        return sum(farthest.values())
+
+    def landmarks(self) -> Iterator[Landmark]:
+        """Those that were met so far, the goal's own first."""
+        return iter(self._marks.values())
+
+    def ahead(self, mark: Landmark, state: int, allowance: Allowance) -> tuple[float, int]:
+        """What a mark costs, and the bits of those before it; nothing if that is too much work."""
+        if allowance.work <= 0:
+            return 0, 0
+        allowance.spend(LOOKING * len(self._scope.fields))
+        cost, before = mark.block.cost(state, mark.bad, allowance), 0
+        if allowance.work <= 0:
+            return 0, 0
+        if len(mark.fields) == 1:
+            first = self._first(mark, state)
+            before = reduce(or_, (self._mark((one,), bad) for one, bad in first), 0)
+        ahead = mark.ahead[state] = cost, before
+        return ahead
+
+    def _mark(self, fields: tuple[Field, ...], bad: int) -> int:
+        """The bit of a landmark; none where no more of them are minded."""
+        if bad not in self._marks and len(self._marks) < LANDMARKS_MAX:
+            block = self._blocks[fields[0]]
+            mark = Landmark(1 << len(self._marks), block, fields, bad, block.whole)
+            self._marks[bad] = mark
+            self._by_bit[mark.bit] = mark, bad, mark.whole, mark.ahead
+        return self._marks[bad].bit if bad in self._marks else 0
+
+    def _first(self, mark: Landmark, state: int) -> Iterator[tuple[Field, int]]:
+        """Bits of other variables that must be gone by the time that the mark is met.
+
+        Either just before, for the moves that can meet it, or just after, for its value to stay
+        known.
+        """
+        (field,) = mark.fields
+        good = field.whole & ~mark.bad
+        grounds = self._grounds.get(field.name)
+        rows = mark.block.leading(state, mark.bad)
+        if not rows or (grounds and grounds.loose and good & field.remembered):
+            return  # Nothing can bring it about, or strip can.
+        before = reduce(or_, (~forbidden for forbidden, *_ in rows))
+        after = grounds.reading(good) if grounds and not good & ~field.known else -1
+        for other in self._scope.fields:
+            for reach in (before, after):
+                if other is not field and (missing := other.whole & ~reach):
+                    yield other, missing

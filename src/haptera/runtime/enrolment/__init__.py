@@ -1,0 +1,1 @@
+"""How a booted node becomes a child."""

@@ -1,0 +1,80 @@
+"""What is said when a node enrols: one claim, one answer, each a frame."""
+
+import asyncio
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from haptera.runtime.identity.tokens import Token
+from haptera.runtime.processes.own_modules import OwnModule
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+from haptera.wire.seal import Agreement
+
+SAID_BYTES_MAX: Final = 64 * 1024
+_READ_BYTES: Final = 16 * 1024
+
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class Refusal(StrEnum):
+    """All that a claimant is told; the parent's log says more."""
+
+    TOKEN = "token"
+    CLAIM = "claim"  # not a claim that this parent understands
+    LATER = "later"  # it cannot be written down now; try again
+
+
+class Claim(msgspec.Struct, frozen=True, tag="claim"):
+    """The token, a certificate request in PEM, and the port that datagrams may be sent to."""
+
+    token: Token
+    request: bytes
+    hello_port: Port
+
+
+class Granted(msgspec.Struct, frozen=True, tag="granted"):
+    """What makes its receiver the node's agent, in a new incarnation; certificates in PEM."""
+
+    node: str
+    certificate: bytes
+    ca: bytes
+    agreement: Agreement
+    hello_port: Port
+    hello_ms: int
+    modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    reason: Refusal
+
+
+Said = Claim | Granted | Refused
+
+
+def pack(said: Said) -> bytes:
+    return encode_frame(msgspec.to_builtins(said, builtin_types=(bytes,)))
+
+
+async def hear(reader: asyncio.StreamReader) -> Said | None:
+    """The first thing said; None where the other side hangs up, or says what is none of these."""
+    frames, size = Frames(), 0
+    while data := await reader.read(_READ_BYTES):
+        size += len(data)
+        whole = frames.feed(data)
+        if isinstance(whole, Reject) or size > SAID_BYTES_MAX:
+            return None
+        if whole:
+            return _said(whole[0])
+    return None
+
+
+def _said(content: dict[str, object]) -> Said | None:
+    try:
+        # The union as mypy does not take it for a type.
+        said: Said = msgspec.convert(content, Claim | Granted | Refused, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        return None
+    return said

@@ -1,0 +1,151 @@
+"""How a booted node becomes a child: it claims its token over TLS and gets a session."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.core.state.side import PARENT
+from haptera.model.errors import HapteraError
+from haptera.runtime.enrolment.claims import Claim, Granted, Refusal, Refused, hear, pack
+from haptera.runtime.identity.pki import Key, cluster_of, make_request
+from haptera.runtime.identity.tokens import TOKEN_TTL_S, parse_token
+from haptera.runtime.network.tls import client_context, is_parent
+from haptera.runtime.processes.own_modules import OwnModule
+from haptera.runtime.store.sessions import SavedSession
+
+# One claim, from the first byte to the last.
+ENROL_WITHIN_S: Final = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a boot hands to the node: where its parent is, its token, and the pinned authority."""
+
+    address: tuple[str, int]
+    token: str = field(repr=False)
+    ca_pem: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """All that an agent got, and keeps for as long as the node is up."""
+
+    node: str
+    session: SavedSession
+    certificate: bytes
+    ca: bytes
+    hello_ms: int
+    modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
+
+
+async def enrol(
+    invitation: Invitation,
+    key: Key,
+    *,
+    hello_port: int,
+    retry_s: float,
+    give_up_s: float = TOKEN_TTL_S,
+    local_host: str | None = None,
+) -> Enrolment:
+    """Claim until answered: the same key each time, so that a lost answer is given again.
+
+    At least one try is made, and none is begun after `give_up_s`.
+
+    Raises:
+        HapteraError: the parent refuses the token, or did not answer while that could be good.
+    """
+    caller = _Caller(invitation, key, hello_port, local_host)
+    where = "{}:{}".format(*invitation.address)
+    loop = asyncio.get_running_loop()
+    given_up_at = loop.time() + give_up_s
+    while True:
+        outcome = await caller.call()
+        if isinstance(outcome, Enrolment):
+            return outcome
+        _raise_if_final(outcome, where)
+        if loop.time() >= given_up_at:
+            raise HapteraError(
+                f"not enrolled within {give_up_s:g} s: {outcome}",
+                where=where,
+                do="see that the parent serves there and is of this cluster, then boot the node",
+            )
+        _log.warning("enrolment at %s: %s; again in %g s", where, outcome, retry_s)
+        await asyncio.sleep(retry_s)
+
+
+def _raise_if_final(outcome: Refusal | OSError | str, where: str) -> None:
+    if outcome is Refusal.TOKEN:
+        raise HapteraError(
+            "the parent refused the token",
+            where=where,
+            do="boot the node through its parent, which gives it a new one",
+        )
+    if outcome is Refusal.CLAIM:
+        raise HapteraError(
+            "the parent does not understand this claim",
+            where=where,
+            do="run the same version of haptera on both",
+        )
+
+
+class _Caller:
+    """The same claim, as often as it is made."""
+
+    def __init__(
+        self, invitation: Invitation, key: Key, hello_port: int, local_host: str | None
+    ) -> None:
+        token = parse_token(invitation.token)
+        if token is None:
+            raise HapteraError("this is no token", do="hand in the whole of it: hp1.ID.SECRET")
+        self._host, self._port = invitation.address
+        self._cluster = cluster_of(invitation.ca_pem)
+        self._context = client_context(invitation.ca_pem)
+        self._local = None if local_host is None else (local_host, 0)
+        self._claim = Claim(token, make_request(key), hello_port)
+
+    async def call(self) -> Enrolment | Refusal | OSError | str:
+        """Claim once; where it came to nothing, why."""
+        try:
+            async with asyncio.timeout(ENROL_WITHIN_S):
+                return await self._converse()
+        except TimeoutError:
+            return f"no answer within {ENROL_WITHIN_S:g} s"
+        except OSError as error:
+            return error
+
+    async def _converse(self) -> Enrolment | Refusal | str:
+        reader, writer = await asyncio.open_connection(
+            self._host, self._port, ssl=self._context, local_addr=self._local
+        )
+        try:
+            # Before the token is shown.
+            if not is_parent(writer.get_extra_info("peercert"), self._cluster):
+                return f"who answers is not the parent of cluster {self._cluster}"
+            writer.write(pack(self._claim))
+            answer = await hear(reader)
+            host = writer.get_extra_info("peername")[0]
+        finally:
+            writer.transport.abort()
+        match answer:
+            case Granted():
+                return _enrolment(answer, host)
+            case Refused(reason):
+                return reason
+            case _:
+                return "the parent hung up without an answer"
+
+
+def _enrolment(granted: Granted, host: str) -> Enrolment:
+    return Enrolment(
+        granted.node,
+        SavedSession(PARENT, granted.agreement, (host, granted.hello_port)),
+        granted.certificate,
+        granted.ca,
+        granted.hello_ms,
+        granted.modules,
+        granted.own,
+    )

@@ -1,0 +1,174 @@
+"""The parent's side of enrolment: takes claims over TLS and makes nodes its children."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cryptography import x509
+
+from haptera.runtime.enrolment.claims import Claim, Granted, Refusal, Refused, hear, pack
+from haptera.runtime.enrolment.enrol import ENROL_WITHIN_S
+from haptera.runtime.identity.pki import (
+    Authority,
+    issue_node,
+    issue_parent,
+    parse_request,
+    public_key_bytes,
+)
+from haptera.runtime.network.tls import server_context
+from haptera.runtime.network.tls_server import Converse, TlsServer
+from haptera.runtime.processes.own_modules import OwnModule
+from haptera.runtime.store import sessions_sql
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sessions_sql import Claimed
+from haptera.runtime.store.sqlite_writer import Failure
+from haptera.runtime.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What every child is told: where to send hellos, how often, and which modules it runs."""
+
+    hello_port: int
+    hello_ms: int
+    modules: tuple[str, ...]
+    own: tuple[OwnModule, ...] = ()
+
+
+class EnrolServer:
+    """Serves claims until cancelled; `counts` says how they ended.
+
+    `enrolled` hears of each new session once it is durable and before the child does, so that
+    its first hello finds it. `others` converse with who shows a certificate.
+    """
+
+    def __init__(
+        self,
+        authority: Authority,
+        store: Store,
+        offer: Offer,
+        enrolled: Callable[[SavedSession], None],
+        others: Converse,
+        *,
+        wall_s: Callable[[], float],
+        within_s: float = ENROL_WITHIN_S,
+    ) -> None:
+        self._authority = authority
+        self._store = store
+        self._offer = offer
+        self._enrolled = enrolled
+        self._wall_s = wall_s
+        self._within_s = within_s
+        self._others = others
+        self.identity = issue_parent(authority, wall_s())
+        self.counts: Counter[str] = Counter()
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Take claims, from whoever shows no certificate: who has one is enrolled already."""
+        context = server_context(self.identity, self._authority.ca_pem, ssl.CERT_OPTIONAL)
+        server = TlsServer(context, self._converse, self.counts, handshake_within_s=self._within_s)
+        await server.serve(listener)
+
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str
+    ) -> None:
+        if writer.get_extra_info("peercert"):
+            await self._others(reader, writer, host)
+            return
+        async with asyncio.timeout(self._within_s):
+            said = await hear(reader)
+        if not isinstance(said, Claim):
+            self.counts["no claim"] += 1
+            return
+        # No deadline here: once it is decided, the daemon must hear of it.
+        answer = await self._answer(said, host)
+        async with asyncio.timeout(self._within_s):
+            await _send(writer, answer)
+
+    async def _answer(self, claim: Claim, host: str) -> Granted | Refused:
+        request = parse_request(claim.request)
+        if request is None:
+            self.counts["bad request"] += 1
+            return Refused(Refusal.CLAIM)
+        key = public_key_bytes(request)
+        outcome = await asyncio.wrap_future(
+            self._store.claim(
+                claim.token,
+                key,
+                cluster=self._authority.cluster,
+                address=(host, claim.hello_port),
+            )
+        )
+        match outcome:
+            case Claimed(session, again):
+                self._note(session, key, claim.token.id, host, "again" if again else "enrolled")
+                if not again:
+                    self._enrolled(session)
+                return self._granted(session, request)
+            case sessions_sql.Refused():
+                self._note_refusal(outcome, key, host)
+                return Refused(Refusal.TOKEN)
+            case Failure(text):
+                self.counts["not stored"] += 1
+                _log.error("enrolment from %s put off: %s", host, text)
+                return Refused(Refusal.LATER)
+
+    def _granted(self, session: SavedSession, request: x509.CertificateSigningRequest) -> Granted:
+        node = session.agreement.node
+        return Granted(
+            node=session.peer,
+            certificate=issue_node(
+                self._authority, request, node, session.agreement.incarnation, self._wall_s()
+            ),
+            ca=self._authority.ca_pem,
+            agreement=session.agreement,
+            hello_port=self._offer.hello_port,
+            hello_ms=self._offer.hello_ms,
+            modules=self._offer.modules,
+            own=self._offer.own,
+        )
+
+    def _note(self, session: SavedSession, key: bytes, token: str, host: str, how: str) -> None:
+        self.counts[how] += 1
+        _log.info(
+            "node %s %s: incarnation %d, token %s, key %s, from %s",
+            session.peer,
+            how,
+            session.agreement.incarnation,
+            token,
+            _fingerprint(key),
+            host,
+        )
+
+    def _note_refusal(self, refused: sessions_sql.Refused, key: bytes, host: str) -> None:
+        """Count it; only one who knew the secret may write to the log."""
+        self.counts[refused.reason] += 1
+        if refused.node is not None:
+            _log.warning(
+                "node %s refused: %s, token %s, key %s, from %s",
+                refused.node,
+                refused.reason,
+                refused.token,
+                _fingerprint(key),
+                host,
+            )
+
+
+async def _send(writer: asyncio.StreamWriter, answer: Granted | Refused) -> None:
+    writer.write(pack(answer))
+    writer.close()
+    # A child that has its answer may hang up without a farewell.
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+def _fingerprint(key: bytes) -> str:
+    return hashlib.sha256(key).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Datagrams and TLS between neighbours."""

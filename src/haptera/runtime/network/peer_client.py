@@ -1,0 +1,70 @@
+"""Asking the other side over TLS: a connection for each request, so many at once, so long each."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_answer, pack
+from haptera.runtime.network.tls import Certificate
+
+ASKED_AT_ONCE_MAX: Final = 32
+ASK_WITHIN_S: Final = 5.0
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Whom to ask: where it is, what people call it, and whether a certificate is its own."""
+
+    name: str
+    address: Address
+    owns: Callable[[Certificate], bool]
+
+
+class Asker:
+    """Asks; whatever goes wrong comes back as `Unable`, in words for people.
+
+    `context` is read anew for each connection, for certificates are renewed.
+    """
+
+    def __init__(
+        self, context: Callable[[], ssl.SSLContext], local_host: str | None = None
+    ) -> None:
+        self._context = context
+        self._local = None if local_host is None else (local_host, 0)
+        self._slots = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+
+    async def ask(self, party: Party, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:
+        """One request and its answer; waiting for a free slot counts, too."""
+        try:
+            async with asyncio.timeout(within_s), self._slots:
+                return await self._converse(party, request)
+        except TimeoutError:
+            return Unable(f"{party.name} did not answer within {within_s:g} s")
+        except OSError as error:
+            return Unable(f"{party.name} cannot be asked: {_words(error)}")
+
+    async def _converse(self, party: Party, request: Request) -> Answer:
+        reader, writer = await asyncio.open_connection(
+            *party.address, ssl=self._context(), local_addr=self._local
+        )
+        try:
+            if not party.owns(writer.get_extra_info("peercert")):
+                return Unable(f"who answers is not {party.name}")
+            writer.write(pack(request))
+            answer = await hear_answer(reader)
+        finally:
+            writer.transport.abort()
+        return Unable(f"{party.name} hung up without an answer") if answer is None else answer
+
+
+def _words(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "TLS failed").lower().replace("_", " ")
+    return os.strerror(error.errno) if error.errno else str(error) or type(error).__name__

@@ -1,0 +1,161 @@
+"""What parent and agent ask each other over TLS: one request, one answer, each a frame."""
+
+import asyncio
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from haptera.core.state.limits import RECALLED_MAX
+from haptera.model.entity import EntityId
+from haptera.model.messages import Mark
+from haptera.model.remote_schema import ToldSchema
+from haptera.model.views import EntityView
+from haptera.wire.frame import Reject
+from haptera.wire.ipc import Frames, encode_frame
+
+LOG_BYTES_MAX: Final = 64 * 1024
+_READ_BYTES: Final = 64 * 1024
+
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class EntityAsked(msgspec.Struct, frozen=True, tag_field="op", tag="entity"):
+    """How the other side sees this entity: its chain, and what it has tried."""
+
+    entity: EntityId
+
+
+class LogAsked(msgspec.Struct, frozen=True, tag_field="op", tag="log"):
+    """The end of what a module has written, or a service."""
+
+    entity: EntityId
+    size_bytes: Annotated[int, msgspec.Meta(ge=1, le=LOG_BYTES_MAX)] = LOG_BYTES_MAX
+
+
+class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
+    """Which entities the other side tells of, each in which version."""
+
+
+class SchemaAsked(msgspec.Struct, frozen=True, tag_field="op", tag="schema"):
+    """Which numbers the other side's values have, and which modules it runs."""
+
+
+class RecallAsked(msgspec.Struct, frozen=True, tag_field="op", tag="recall"):
+    """Tell of these entities again."""
+
+    entities: Annotated[tuple[EntityId, ...], msgspec.Meta(max_length=RECALLED_MAX)]
+
+
+class RetryAsked(msgspec.Struct, frozen=True, tag_field="op", tag="retry"):
+    """Try this entity again at once: a person asks."""
+
+    entity: EntityId
+
+
+class RenewAsked(msgspec.Struct, frozen=True, tag_field="op", tag="renew"):
+    """A new certificate for the key of this request, in PEM."""
+
+    request: bytes
+
+
+class SecretAsked(msgspec.Struct, frozen=True, tag_field="op", tag="secret"):
+    """A secret that the settings of a module on this node name."""
+
+    name: str
+
+
+Request = (
+    EntityAsked
+    | ListAsked
+    | LogAsked
+    | RecallAsked
+    | RenewAsked
+    | RetryAsked
+    | SchemaAsked
+    | SecretAsked
+)
+
+
+class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told"):
+    view: EntityView
+
+
+class LogTold(msgspec.Struct, frozen=True, tag_field="op", tag="log told"):
+    text: bytes
+
+
+class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
+    """The layer that a process tells of: its boot-id, the layer's mark, all that counts in it."""
+
+    boot: int
+    mark: Mark
+    versions: list[tuple[EntityId, Whole]]
+
+
+class SchemaTold(msgspec.Struct, frozen=True, tag_field="op", tag="schema told"):
+    schema: ToldSchema
+
+
+class Noted(msgspec.Struct, frozen=True, tag_field="op", tag="noted"):
+    """It will be done."""
+
+
+class Renewed(msgspec.Struct, frozen=True, tag_field="op", tag="renewed"):
+    certificate: bytes
+
+
+class SecretTold(msgspec.Struct, frozen=True, tag_field="op", tag="secret told"):
+    value: str
+
+    def __repr__(self) -> str:
+        return "SecretTold()"
+
+
+class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
+    """There is no answer: why, in words for people."""
+
+    text: str
+
+
+Answer = SecretTold | EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | Unable
+
+
+def pack(said: Request | Answer) -> bytes:
+    """One frame.
+
+    Raises:
+        ValueError: it is longer than a frame may be.
+    """
+    return encode_frame(msgspec.to_builtins(said, builtin_types=(bytes,)))
+
+
+async def hear_request(reader: asyncio.StreamReader) -> Request | None:
+    """The first thing said; None where the other side hangs up, or asks for what is none."""
+    request: Request | None = _read(await _frame(reader), Request)
+    return request
+
+
+async def hear_answer(reader: asyncio.StreamReader) -> Answer | None:
+    """The first thing said; None where the other side hangs up, or says what is no answer."""
+    answer: Answer | None = _read(await _frame(reader), Answer)
+    return answer
+
+
+async def _frame(reader: asyncio.StreamReader) -> dict[str, Any] | None:
+    frames = Frames()
+    while data := await reader.read(_READ_BYTES):
+        whole = frames.feed(data)
+        if isinstance(whole, Reject):
+            return None
+        if whole:
+            return whole[0]
+    return None
+
+
+def _read(content: dict[str, Any] | None, shape: Any) -> Any:
+    if content is None:
+        return None
+    try:
+        return msgspec.convert(content, shape, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        return None

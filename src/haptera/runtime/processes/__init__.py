@@ -1,0 +1,1 @@
+"""The processes of modules and controllers: forked, confined, spoken to in frames."""

@@ -1,0 +1,91 @@
+"""Frames between the daemon and a module's process: calls as frames, and what frames mean."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from haptera.model.effects import Call, Start
+from haptera.model.errors import HapteraError
+from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
+from haptera.model.parts import API, Manifest
+from haptera.runtime.processes.ipc import Frame
+from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
+from haptera.sdk.target import Boot
+
+
+def begin_frame(start: Start, run_dir: Path) -> Frame:
+    """What a module is told first, over its link: nobody else sees its settings."""
+    settings = msgspec.json.decode(start.settings) if start.settings else {}
+    return {
+        "op": "begin",
+        "module": start.module,
+        "settings": settings,
+        "run_dir": str(run_dir),
+        "api": API,
+    }
+
+
+def call_frame(call: Call, boot: Boot | None) -> Frame:
+    entity = {"kind": call.entity.kind, "name": call.entity.name, "node": call.entity.node}
+    secret = None
+    if boot is not None:
+        secret = {"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent}
+    return {
+        "op": "call",
+        "id": call.id,
+        "work": call.work.value,
+        "part": call.part,
+        "entity": entity,
+        "attributes": call.attributes,
+        "values": call.values,
+        "digest": call.digest,
+        "deadline_ns": call.deadline_at,
+        "intent": call.intent,
+        "boot": secret,
+    }
+
+
+def event_of(start: Start, frame: Frame) -> Event:
+    """What a module's frame means; the module is who it is by its link, not by what it says.
+
+    Raises:
+        ValueError: it means nothing.
+    """
+    match frame:
+        case {"op": "answered", "id": int(call), "value": str(value), "at_ns": int(at)}:
+            return Answered(call, value, at, _note(frame))
+        case {"op": "ended", "id": int(call)}:
+            return Ended(call)
+        case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
+            return Failed(call, text[:TEXT_BYTES_MAX], refused)
+        case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
+            return Sighted(call, value, at, _note(frame))
+        case {"op": "ready", "version": str(version)}:
+            manifest = _manifest(start.module, frame.get("manifest"))
+            return Ready(start.module, start.process, version, manifest)
+        case _:
+            raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+
+
+def _note(frame: Frame) -> str | None:
+    note = frame.get("note")
+    if note is None or (isinstance(note, str) and len(note.encode()) <= NOTE_BYTES_MAX):
+        return note
+    raise ValueError("it sent a note that is none, or too long")
+
+
+def _manifest(module: str, content: Any) -> Manifest | None:
+    """What it declares, of its own name only; the core checks whether it can be planned with."""
+    if content is None:
+        return None
+    try:
+        manifest = msgspec.convert(content, Manifest)
+    except (msgspec.ValidationError, HapteraError) as error:
+        raise ValueError(f"it declares what is no manifest: {error}") from None
+    if manifest.api > API:
+        what = f"it is written for version {manifest.api} of the frames, and this haptera has {API}"
+        raise ValueError(f"{what}: install a newer haptera")
+    if {manifest.name, *(part.module for part in manifest.parts)} != {module}:
+        raise ValueError("it declares another module than it is")
+    return manifest

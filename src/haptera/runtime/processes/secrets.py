@@ -1,0 +1,264 @@
+"""Secrets: read where they are kept, put into settings on the way to a module's process only."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from haptera.kinds import module
+from haptera.model.effects import Start, Stop
+from haptera.model.entity import EntityId, check_name
+from haptera.model.errors import HapteraError
+from haptera.model.events import Event, Exited
+from haptera.model.secrets import Keeper, Reference, references, resolved
+from haptera.runtime.identity.private import private_directory, write_durable
+from haptera.runtime.processes.process import ModuleProcesses
+from haptera.selectors.selector import Selector, parse_selector
+
+SECRET_BYTES_MAX: Final = 4_096
+# Where `file:` references may lead on the module's machine, and the variable that says otherwise.
+FILES_FOLDER: Final = "/etc/haptera/secrets"
+FILES_VARIABLE: Final = "HAPTERA_SECRET_FILES"
+# How many selectors may say who may name one secret.
+USERS_MAX: Final = 64
+# How long a module's start waits for what its settings name.
+FOUND_WITHIN_S: Final = 30.0
+
+# The value of a secret, for a module of this name.
+Find = Callable[[str, Reference], Awaitable[str]]
+
+
+class Kept:
+    """The secrets that a parent keeps, one a file, in a folder for its owner only.
+
+    A second folder has for each the selectors of who may name it; without a file there, all may.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "secrets"
+        self._users = home / "secret-users"
+
+    def names(self) -> list[str]:
+        if not self._folder.is_dir():
+            return []
+        return sorted(one.name for one in self._folder.iterdir() if one.suffix != ".new")
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep one, in place of what it was.
+
+        Raises:
+            HapteraError: it is too long, or no text, or cannot be written.
+        """
+        _text(value, f"secret {name}")
+        private_directory(self._folder)
+        write_durable(self._folder / check_name(name), value)
+
+    def allow(self, name: str, users: Sequence[str]) -> None:
+        """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
+
+        Raises:
+            HapteraError: one of them is no selector of modules by their names.
+        """
+        if len(users) > USERS_MAX:
+            raise HapteraError(f"at most {USERS_MAX} selectors", do="use node-sets")
+        texts = [_user(text).text for text in users]
+        private_directory(self._users)
+        write_durable(self._users / check_name(name), msgspec.json.encode(texts))
+
+    def users(self, name: str) -> list[str] | None:
+        """Who may name a secret; None: all modules.
+
+        Raises:
+            HapteraError: what says so cannot be read.
+        """
+        try:
+            return msgspec.json.decode((self._users / name).read_bytes(), type=list[str])
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            what = f"secret {name}: who may name it cannot be read: {error}"
+            raise HapteraError(what, do=f"say so anew: haptera secret allow {name}") from None
+
+    def check_user(self, name: str, user: EntityId) -> None:
+        """See that an entity of a module may name a secret.
+
+        Raises:
+            HapteraError: it may not.
+        """
+        users = self.users(name)
+        if users is None or any(_user(text).could_mean(user) for text in users):
+            return
+        raise HapteraError(
+            f"secret {name}: {user} may not name it", do=f"haptera secret allow {name} MODULE"
+        )
+
+    def remove(self, name: str) -> None:
+        """Keep it no longer.
+
+        Raises:
+            HapteraError: there is none of this name.
+        """
+        try:
+            (self._folder / check_name(name)).unlink()
+        except FileNotFoundError:
+            raise HapteraError(f"there is no secret {name!r}", do="haptera secret list") from None
+        (self._users / name).unlink(missing_ok=True)
+
+    async def find_at_parent(self, name: str, reference: Reference) -> str:
+        """As `find`, for a module of this name that runs at the parent."""
+        return await self.find(EntityId(module.kind.name, name, None), reference)
+
+    async def find(self, user: EntityId, reference: Reference) -> str:
+        """The value of a secret, for an entity of a module.
+
+        Raises:
+            HapteraError: it cannot be had.
+        """
+        if reference.keeper is Keeper.PARENT:
+            self.check_user(reference.name, user)
+            return _read(self._folder / reference.name, f"secret {reference}")
+        return await find_here(reference)
+
+
+async def find_here(reference: Reference) -> str:
+    """The value of a secret that this machine keeps.
+
+    Raises:
+        HapteraError: it cannot be had.
+    """
+    match reference.keeper:
+        case Keeper.FILE:
+            return _read(_below(Path(reference.name), reference), f"secret {reference}")
+        case Keeper.ENVIRONMENT:
+            value = os.environ.get(reference.name)
+            if value is None:
+                raise HapteraError(f"secret {reference}: it is not set for the daemon")
+            return value
+        case Keeper.PARENT:
+            raise HapteraError(f"secret {reference}: only the parent keeps it")
+        case _:
+            assert_never(reference.keeper)
+
+
+class Starter:
+    """Starts modules whose settings name secrets once these are found; all others at once.
+
+    Needs a running loop.
+    """
+
+    def __init__(
+        self,
+        processes: ModuleProcesses,
+        find: Find,
+        deliver: Callable[[list[Event]], None],
+    ) -> None:
+        self._processes = processes
+        self._find = find
+        self._deliver = deliver
+        self._waiting: dict[tuple[str, int], asyncio.Task[None]] = {}
+
+    def start(self, start: Start) -> None:
+        settings = msgspec.json.decode(start.settings) if start.settings else {}
+        named = list(dict.fromkeys(references(settings)))
+        if not named:
+            self._processes.start(start)
+            return
+        task = asyncio.get_running_loop().create_task(self._start(start, settings, named))
+        self._waiting[start.module, start.process] = task
+
+    def stop(self, stop: Stop) -> None:
+        """End a process; one that is still to be started never is."""
+        waiting = self._waiting.pop((stop.module, stop.process), None)
+        if waiting is None:
+            self._processes.stop(stop)
+            return
+        waiting.cancel()
+        gone: list[Event] = [Exited(stop.module, "it was not started", stop.process)]
+        asyncio.get_running_loop().call_soon(self._deliver, gone)
+
+    @property
+    def waiting(self) -> int:
+        """How many modules wait for their secrets."""
+        return len(self._waiting)
+
+    def close(self) -> None:
+        for task in self._waiting.values():
+            task.cancel()
+
+    async def _start(self, start: Start, settings: Any, named: list[Reference]) -> None:
+        try:
+            async with asyncio.timeout(FOUND_WITHIN_S):
+                values = {one: await self._find(start.module, one) for one in named}
+        except TimeoutError:
+            self._fail(start, f"its secrets were not found within {FOUND_WITHIN_S:.0f} s")
+        except HapteraError as error:
+            self._fail(start, str(error))
+        else:
+            self._waiting.pop((start.module, start.process), None)
+            text = msgspec.json.encode(resolved(settings, values)).decode()
+            self._processes.start(msgspec.structs.replace(start, settings=text))
+
+    def _fail(self, start: Start, text: str) -> None:
+        self._waiting.pop((start.module, start.process), None)
+        self._deliver([Exited(start.module, f"was not started: {text}", start.process)])
+
+
+def _user(text: str) -> Selector:
+    """Which modules may name a secret.
+
+    Raises:
+        HapteraError: it is no selector, or goes by what changes.
+    """
+    selector = parse_selector(f"{module.kind.name}:{text.removeprefix(f'{module.kind.name}:')}")
+    if not selector.by_name:
+        what = f"{text!r} goes by state, which changes"
+        raise HapteraError(what, do="name modules: labnode, or service@rack1n*")
+    return selector
+
+
+def _below(path: Path, reference: Reference) -> Path:
+    """The file that is meant, links followed, if it is in the folder of secrets.
+
+    Raises:
+        HapteraError: it is elsewhere.
+    """
+    folder = os.environ.get(FILES_VARIABLE, FILES_FOLDER)
+    try:
+        found = path.resolve()
+        inside = found.is_relative_to(Path(folder).resolve())
+    except (OSError, RuntimeError) as error:
+        raise HapteraError(f"secret {reference}: {error}") from None
+    if not inside:
+        raise HapteraError(
+            f"secret {reference}: it is not below {folder}",
+            do=f"move it there, or start the daemon with another folder as {FILES_VARIABLE}",
+        )
+    return found
+
+
+def _read(path: Path, what: str) -> str:
+    """The text of a file that nobody else can read, without its last line end."""
+    try:
+        with path.open("rb") as file:
+            others = os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+            value = file.read(SECRET_BYTES_MAX + 2)
+    except OSError as error:
+        raise HapteraError(f"{what}: {error.strerror}") from None
+    if others:
+        raise HapteraError(f"{what}: others can read its file; chmod 600 it")
+    return _text(value, what)
+
+
+def _text(value: bytes, what: str) -> str:
+    try:
+        text = value.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise HapteraError(f"{what} is no UTF-8 text", do="encode it, as Base64 say") from None
+    if not text or len(value) > SECRET_BYTES_MAX:
+        size = f"{SECRET_BYTES_MAX} bytes at most"
+        raise HapteraError(f"{what} is empty, or too long", do=f"let it have {size}")
+    return text

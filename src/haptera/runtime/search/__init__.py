@@ -1,0 +1,1 @@
+"""Searches in worker processes."""

@@ -1,0 +1,1 @@
+"""What is durable: the databases, the journal and the log of events."""

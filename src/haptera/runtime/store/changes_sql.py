@@ -1,0 +1,315 @@
+"""How each change becomes rows of `state.db`, and the rows what an engine starts from."""
+
+import sqlite3
+import uuid
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+import msgspec
+
+from haptera.model.changes import (
+    Change,
+    CloseIntent,
+    Declare,
+    Desired,
+    Disruption,
+    OpenIntent,
+    SetDesired,
+    Stored,
+    StoredEntity,
+    Undeclare,
+    UnsetDesired,
+)
+from haptera.model.effects import Write
+from haptera.model.entity import node_id, parse_entity
+from haptera.model.intent import Intent
+from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
+from haptera.runtime.store.sqlite_writer import RefusalError, StaleError
+
+# What is remembered of each: changes, writes, deeds. None of them for longer than this.
+HISTORY_ROWS_MAX: Final = 100_000
+HISTORY_KEPT_S: Final = 400 * 86_400
+# What is too old goes a little with each write, so that none of them takes long.
+FORGOTTEN_AT_ONCE: Final = 1_000
+# Longer than any budget counts back, should the wall clock be set meanwhile.
+DISRUPTIONS_KEPT_S: Final = 2 * 3_600
+
+
+# A value with its owner; None where there is nothing.
+Owned = tuple[str | int, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A write that was done; `minted` holds the token of each intent that enrols."""
+
+    revision: int
+    minted: dict[str, str] = field(repr=False)
+
+
+def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applied:
+    """Make the rows of a write, all or (raising `RefusalError`) none."""
+    revision, desired_revision = connection.execute(
+        "SELECT revision, desired_revision FROM store"
+    ).fetchone()
+    expected = write.if_revision
+    if expected is not None and not desired_revision <= expected <= revision:
+        raise StaleError(
+            f"made for revision {expected}, but what is desired changed since, at"
+            f" {desired_revision}; read it again"
+        )
+    written = revision + len(write.changes)
+    turn = _Turn(connection, wall_s, revision, desired_revision, written)
+    for change in write.changes:
+        turn.apply(change)
+    if write.author is not None and turn.desired_revision != desired_revision:
+        author = write.author
+        connection.execute(
+            "INSERT INTO writes VALUES (?, ?, ?, ?)", (written, wall_s, author.who, author.why)
+        )
+    connection.execute(
+        "UPDATE store SET revision = ?, desired_revision = ?",
+        (turn.revision, turn.desired_revision),
+    )
+    forget(connection, wall_s)
+    return Applied(turn.revision, turn.minted)
+
+
+def forget(connection: sqlite3.Connection, wall_s: float) -> None:
+    """Keep the last changes, writes and deeds, and none that is too old."""
+    for table, key in (("history", "id"), ("writes", "revision"), ("deeds", "id")):
+        connection.execute(
+            f"DELETE FROM {table} WHERE {key} <= (SELECT max({key}) FROM {table}) - ?",
+            (HISTORY_ROWS_MAX,),
+        )
+        connection.execute(
+            f"DELETE FROM {table} WHERE {key} < (SELECT min({key}) FROM {table}) + ? AND at_s < ?",
+            (FORGOTTEN_AT_ONCE, wall_s - HISTORY_KEPT_S),
+        )
+
+
+def note(connection: sqlite3.Connection, *, who: str, what: str, wall_s: float) -> None:
+    """Remember what somebody asked for that changes nothing of what is desired."""
+    connection.execute("INSERT INTO deeds (at_s, who, what) VALUES (?, ?, ?)", (wall_s, who, what))
+    forget(connection, wall_s)
+
+
+class _Turn:
+    """One write under way: each of its changes has the next revision."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        wall_s: float,
+        revision: int,
+        desired_revision: int,
+        written: int,
+    ) -> None:
+        self._sql = connection.execute
+        self._wall_s = wall_s
+        self._written = written
+        self.revision = revision
+        self.desired_revision = desired_revision
+        self.minted: dict[str, str] = {}
+
+    def apply(self, change: Change) -> None:
+        self.revision += 1
+        match change:
+            case OpenIntent(intent):
+                self._open(intent)
+                return
+            case CloseIntent(intent_id, begun):
+                self._sql("DELETE FROM intents WHERE id = ?", (intent_id,))
+                if not begun:
+                    self._sql("DELETE FROM disruptions WHERE intent = ?", (intent_id,))
+                return
+            case Declare():
+                self._declare(change)
+            case Undeclare(entity):
+                self._undeclare(str(entity))
+            case SetDesired():
+                self._set(change)
+            case UnsetDesired(entity, name):
+                self._unset(str(entity), name)
+            case _:
+                assert_never(change)
+        self.desired_revision = self.revision
+
+    def _declare(self, change: Declare) -> None:
+        key = str(change.entity)
+        if parse_entity(key) != change.entity:
+            raise RefusalError(f"{key} is not how {change.entity!r} is written")
+        if change.entity == node_id(change.entity.name):
+            self._sql(
+                "INSERT OR IGNORE INTO nodes VALUES (?, ?, 0)",
+                (change.entity.name, str(uuid.uuid4())),
+            )
+        attributes = msgspec.json.encode(change.attributes, order="sorted").decode()
+        before = self._sql("SELECT attributes, owner FROM entities WHERE id = ?", (key,)).fetchone()
+        self._sql(
+            "INSERT INTO entities VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE"
+            " SET attributes = ?2, owner = ?3, revision = ?4",
+            (key, attributes, change.owner, self.revision),
+        )
+        self._remember(key, None, before, (attributes, change.owner))
+
+    def _undeclare(self, key: str) -> None:
+        for name, value, owner in self._sql(
+            "SELECT name, value, owner FROM desired WHERE entity = ?", (key,)
+        ).fetchall():
+            self._remember(key, name, (value, owner), None)
+        row = self._sql(
+            "DELETE FROM entities WHERE id = ? RETURNING attributes, owner", (key,)
+        ).fetchone()
+        if row is not None:
+            self._remember(key, None, row, None)
+
+    def _set(self, change: SetDesired) -> None:
+        key = str(change.entity)
+        if not self._touch(key):
+            raise RefusalError(f"{key} is not declared")
+        before = self._value(key, change.name)
+        self._sql(
+            "INSERT OR REPLACE INTO desired VALUES (?, ?, ?, ?, ?, ?)",
+            (key, change.name, change.value, change.owner, self._wall_s, self.revision),
+        )
+        self._remember(key, change.name, before, (change.value, change.owner))
+
+    def _unset(self, key: str, name: str) -> None:
+        if (before := self._value(key, name)) is not None:
+            self._sql("DELETE FROM desired WHERE entity = ? AND name = ?", (key, name))
+            self._remember(key, name, before, None)
+        self._touch(key)
+
+    def _open(self, intent: Intent) -> None:
+        if self._sql("SELECT 1 FROM intents WHERE id = ?", (intent.id,)).fetchone():
+            raise RefusalError(f"intent {intent.id} is open already")
+        self._sql(
+            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                intent.id,
+                str(intent.entity),
+                intent.module,
+                intent.step,
+                intent.began_at,
+                intent.kernel_boot,
+                intent.enrols,
+                intent.disruptive,
+            ),
+        )
+        if intent.disruptive:
+            self._note_disruption(intent)
+        if intent.enrols:
+            self.minted[intent.id] = self._mint(intent)
+
+    def _note_disruption(self, intent: Intent) -> None:
+        self._sql("DELETE FROM disruptions WHERE at_s < ?", (self._wall_s - DISRUPTIONS_KEPT_S,))
+        self._sql(
+            "INSERT INTO disruptions VALUES (?, ?, ?, ?, ?)",
+            (intent.id, str(intent.entity), intent.began_at, intent.kernel_boot, self._wall_s),
+        )
+
+    def _mint(self, intent: Intent) -> str:
+        node = intent.entity.node
+        if not self._sql("SELECT 1 FROM nodes WHERE name = ?", (node,)).fetchone():
+            raise RefusalError(f"intent {intent.id}: {intent.entity} is on no declared node")
+        token = mint()
+        self._sql("DELETE FROM enrolments WHERE expires_s < ?", (self._wall_s - TOKEN_TTL_S,))
+        self._sql(
+            "INSERT INTO enrolments VALUES (?, ?, ?, ?, ?, NULL, NULL)",
+            (token.id, token.sha256, node, intent.id, self._wall_s + TOKEN_TTL_S),
+        )
+        return token.text
+
+    def _value(self, key: str, name: str) -> Owned:
+        row: Owned = self._sql(
+            "SELECT value, owner FROM desired WHERE entity = ? AND name = ?", (key, name)
+        ).fetchone()
+        return row
+
+    def _touch(self, key: str) -> bool:
+        """Number the entity's last change; False where there is no such entity."""
+        done = self._sql("UPDATE entities SET revision = ? WHERE id = ?", (self.revision, key))
+        return done.rowcount == 1
+
+    def _remember(self, key: str, name: str | None, before: Owned, after: Owned) -> None:
+        """Note a change; before and after are values with their owners."""
+        if before == after:
+            return
+        value_before, owner_before = before or (None, None)
+        value, owner = after or (None, owner_before)
+        self._sql(
+            "INSERT INTO history"
+            " (revision, at_s, entity, name, owner, before, after, owner_before, written)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.revision,
+                self._wall_s,
+                key,
+                name,
+                owner,
+                value_before,
+                value,
+                owner_before,
+                self._written,
+            ),
+        )
+
+
+def load(connection: sqlite3.Connection) -> Stored:
+    """All rows as values, in the order of their names; intents in the order they were opened."""
+    epoch, revision = connection.execute("SELECT epoch, revision FROM store").fetchone()
+    incarnations = dict(
+        connection.execute(
+            "SELECT name, incarnation FROM nodes WHERE incarnation > 0 ORDER BY name"
+        ).fetchall()
+    )
+    return Stored(
+        epoch,
+        revision,
+        _entities(connection),
+        _intents(connection),
+        incarnations,
+        _disruptions(connection),
+    )
+
+
+def _entities(connection: sqlite3.Connection) -> list[StoredEntity]:
+    desired: dict[str, dict[str, Desired]] = {}
+    for key, name, value, owner in connection.execute(
+        "SELECT entity, name, value, owner FROM desired ORDER BY entity, name"
+    ):
+        desired.setdefault(key, {})[name] = Desired(value, owner)
+    return [
+        StoredEntity(
+            parse_entity(key),
+            msgspec.json.decode(attributes, type=dict[str, str]),
+            owner,
+            desired.get(key, {}),
+            revision,
+            node_uuid,
+        )
+        for key, attributes, owner, revision, node_uuid in connection.execute(
+            "SELECT e.id, e.attributes, e.owner, e.revision, n.uuid FROM entities e"
+            " LEFT JOIN nodes n ON n.name = substr(e.id, 6) AND e.id LIKE 'node:%' ORDER BY e.id"
+        )
+    ]
+
+
+def _intents(connection: sqlite3.Connection) -> list[Intent]:
+    return [
+        Intent(key, parse_entity(entity), module, step, at, boot, bool(enrols), bool(disruptive))
+        for key, entity, module, step, at, boot, enrols, disruptive in connection.execute(
+            "SELECT id, entity, module, step, began_at, kernel_boot, enrols, disruptive"
+            " FROM intents ORDER BY rowid"
+        )
+    ]
+
+
+def _disruptions(connection: sqlite3.Connection) -> list[Disruption]:
+    return [
+        Disruption(parse_entity(entity), began_at, kernel_boot)
+        for entity, began_at, kernel_boot in connection.execute(
+            "SELECT entity, began_at, kernel_boot FROM disruptions ORDER BY at_s, intent"
+        )
+    ]

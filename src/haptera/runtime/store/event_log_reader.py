@@ -1,0 +1,70 @@
+"""Reading what was written down: what happened, and how all was at a time."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.past import Happened, Sort
+from haptera.runtime.store.event_log_writer import days, file_of
+from haptera.runtime.store.history_sql import reading
+
+Chosen = Callable[[EntityId], bool]
+_TELLING: Final = (Sort.SEEN, Sort.STANDS, Sort.GONE)
+
+
+@dataclass(slots=True)
+class Known:
+    """What was known of an entity at a time, and where it stood and why."""
+
+    observed: dict[str, str] = field(default_factory=dict)
+    condition: str | None = None
+    why: str | None = None
+
+
+def last_happenings(folder: Path, chosen: Chosen, *, count_max: int) -> list[Happened]:
+    """The last that happened to what is chosen, and to the record itself, latest first."""
+    found: list[Happened] = []
+    for path in reversed(days(folder)):
+        for one in _read(path, "ORDER BY id DESC"):
+            if one.entity == "" or chosen(parse_entity(one.entity)):
+                found.append(one)
+                if len(found) == count_max:
+                    return found
+    return found
+
+
+def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, Known]:
+    """How what is chosen was at a time, as far as it was written down."""
+    path = file_of(folder, at_s)
+    earlier = [one for one in days(folder) if one <= path]
+    found: dict[EntityId, Known] = {}
+    if not earlier:
+        return found
+    for one in _read(earlier[-1], "WHERE at_s <= ? ORDER BY id", at_s):
+        if one.sort is Sort.BEGUN:
+            found.clear()
+        elif one.sort in _TELLING and chosen(entity := parse_entity(one.entity)):
+            _take(found, entity, one)
+    return found
+
+
+def _take(found: dict[EntityId, Known], entity: EntityId, one: Happened) -> None:
+    if one.sort is Sort.GONE:
+        found.pop(entity, None)
+        return
+    known = found.setdefault(entity, Known())
+    if one.sort is Sort.STANDS:
+        known.condition, known.why = one.value, one.note
+    elif one.name is not None and one.value is not None:
+        known.observed[one.name] = one.value
+    elif one.name is not None:
+        known.observed.pop(one.name, None)
+
+
+def _read(path: Path, rest: str, *values: float) -> Iterator[Happened]:
+    query = f"SELECT at_s, entity, sort, name, value, note FROM happened {rest}"
+    with reading(path) as connection:
+        for at_s, entity, sort, *others in connection.execute(query, values):
+            yield Happened(at_s, entity, Sort(sort), *others)

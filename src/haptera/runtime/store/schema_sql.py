@@ -1,0 +1,245 @@
+"""The tables of `state.db`, and how the file is made, checked and opened."""
+
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from haptera.model.errors import HapteraError
+from haptera.runtime.identity.private import sync
+
+VERSION: Final = 5
+# "hapt": tells our files from other SQLite files.
+APPLICATION: Final = 0x68617074
+BUSY_S: Final = 5.0
+EPOCH_BITS: Final = 32
+
+_TABLES: Final = """
+CREATE TABLE store (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    desired_revision INTEGER NOT NULL  -- the last that changed what is desired
+);
+CREATE TABLE nodes (  -- never deleted from: a name keeps its UUID, and incarnations only grow
+    name TEXT PRIMARY KEY,
+    uuid TEXT NOT NULL UNIQUE,
+    incarnation INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE entities (
+    id TEXT PRIMARY KEY,
+    attributes TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    revision INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE desired (
+    entity TEXT NOT NULL REFERENCES entities ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    value NOT NULL,
+    owner TEXT NOT NULL,
+    set_at_s REAL NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (entity, name)
+) WITHOUT ROWID;
+CREATE TABLE history (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    revision INTEGER NOT NULL,
+    at_s REAL NOT NULL,
+    entity TEXT NOT NULL,
+    name TEXT,  -- NULL: the entity itself, with its attributes as values
+    owner TEXT NOT NULL,  -- of what is after, or, where that is nothing, of what was before
+    before,
+    after,
+    owner_before TEXT,
+    written INTEGER  -- the last revision of the write
+);
+CREATE TABLE intents (
+    id TEXT PRIMARY KEY,
+    entity TEXT NOT NULL,
+    module TEXT NOT NULL,
+    step TEXT NOT NULL,
+    began_at INTEGER NOT NULL,
+    kernel_boot TEXT NOT NULL,
+    enrols INTEGER NOT NULL,
+    disruptive INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE enrolments (
+    id TEXT PRIMARY KEY,
+    sha256 BLOB NOT NULL,
+    node TEXT NOT NULL REFERENCES nodes,
+    intent TEXT NOT NULL,
+    expires_s REAL NOT NULL,
+    claimed_by BLOB,
+    incarnation INTEGER  -- the one that was made for the claim
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+    peer TEXT PRIMARY KEY REFERENCES nodes,
+    secret BLOB NOT NULL,
+    cluster TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    parent_index INTEGER NOT NULL UNIQUE,
+    child_index INTEGER NOT NULL,
+    suite INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    port INTEGER NOT NULL,
+    peer_boot BLOB  -- 8 bytes, for an INTEGER is signed
+) WITHOUT ROWID;
+CREATE TABLE tokens (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 BLOB NOT NULL,
+    scope TEXT NOT NULL,
+    expires_s REAL NOT NULL,
+    made_s REAL NOT NULL DEFAULT 0,
+    within TEXT  -- the selector that it is limited to; NULL: it is not
+) WITHOUT ROWID;
+"""
+_DISRUPTIONS: Final = """
+CREATE TABLE disruptions (  -- of the last hour, for the budgets
+    intent TEXT PRIMARY KEY,
+    entity TEXT NOT NULL,
+    began_at INTEGER NOT NULL,
+    kernel_boot TEXT NOT NULL,
+    at_s REAL NOT NULL
+) WITHOUT ROWID;
+"""
+_WRITES: Final = """
+CREATE TABLE writes (  -- who wrote what is in the history, and why
+    revision INTEGER PRIMARY KEY,  -- the last of the write
+    at_s REAL NOT NULL,
+    who TEXT NOT NULL,
+    why TEXT
+);
+CREATE TABLE deeds (  -- what else was asked for that changes how the cluster is kept
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_s REAL NOT NULL,
+    who TEXT NOT NULL,
+    what TEXT NOT NULL
+);
+CREATE INDEX history_of_entity ON history (entity, id);
+"""
+KEYED: Final = """
+CREATE TABLE keyed (  -- requests with an idempotency key, of the last day
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    who TEXT NOT NULL,
+    key TEXT NOT NULL,
+    sha256 BLOB NOT NULL,  -- of the whole request
+    at_s REAL NOT NULL,
+    answer BLOB,  -- NULL: it is not known
+    UNIQUE (who, key)
+);
+"""
+# What makes a file of each earlier version one of the next.
+_MIGRATIONS: Final = {
+    1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
+    2: "ALTER TABLE history ADD COLUMN owner_before TEXT;"
+    "ALTER TABLE history ADD COLUMN written INTEGER;" + _WRITES,
+    3: "ALTER TABLE tokens ADD COLUMN made_s REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN within TEXT;",
+    4: KEYED,
+}
+
+
+def open_database(path: Path, *, pages_max: int | None = None) -> sqlite3.Connection:
+    """Open the file, made first where there is none.
+
+    `pages_max` limits the file's size, as a full disk would.
+
+    Raises:
+        HapteraError: the file cannot be used; it is left as it was.
+    """
+    try:
+        if not path.exists():
+            _make(path)
+        return _open(path, pages_max)
+    except (OSError, sqlite3.Error) as error:
+        raise HapteraError(
+            f"cannot be opened: {error}", where=str(path), do="see to the disk, then start again"
+        ) from error
+
+
+def _make(path: Path) -> None:
+    """Make the file beside its place and rename it, so that it is there whole or not at all."""
+    if (wal := path.with_name(path.name + "-wal")).exists():
+        raise HapteraError(
+            f"is missing, but {wal.name} is there",
+            where=str(path),
+            do="restore both from a backup, or move the rest away to start anew",
+        )
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.executescript(
+            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES + KEYED
+        )
+        epoch = secrets.randbits(EPOCH_BITS)
+        connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+    draft.rename(path)
+    sync(path.parent)
+
+
+def _open(path: Path, pages_max: int | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _check(connection, path)
+        path.chmod(0o600)
+        _migrate(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if pages_max is not None:
+            connection.execute(f"PRAGMA max_page_count = {pages_max:d}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring an older file to this version, step by step, each step whole or not at all."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for step in range(version, VERSION):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;"
+        )
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is damaged, another's, or from the future; nothing is written before."""
+    damaged = HapteraError(
+        "is damaged, or no database; nothing was changed",
+        where=str(path),
+        do="restore it from a backup, or move it away to start anew",
+    )
+    if path.stat().st_size == 0:
+        raise damaged
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        findings = connection.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise  # the disk's or a lock's fault, not the file's
+        raise damaged from error
+    if application != APPLICATION:
+        raise HapteraError(
+            "is not a haptera state file", where=str(path), do="give another directory"
+        )
+    if version > VERSION:
+        raise HapteraError(
+            f"is of version {version}, this haptera knows up to {VERSION}; nothing was changed",
+            where=str(path),
+            do="start the newer haptera, or restore a backup from before the upgrade",
+        )
+    if findings != [("ok",)]:
+        raise damaged

@@ -1,0 +1,186 @@
+"""Sessions, the claims that make them, and the API's tokens as rows of `state.db`."""
+
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from haptera.core.sync.admission import Admit, Reason, Refuse, Repeat, TokenRow, admit
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope, Token
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sqlite_writer import RefusalError
+from haptera.wire.frame import Suite
+from haptera.wire.seal import SECRET_BYTES, Agreement
+
+INDEX_BITS: Final = 32
+# A free index is found at the first try, as good as always: 100,000 of 4,294,967,296 are taken.
+INDEX_TRIES_MAX: Final = 16
+# Tokens of the API that there may be, expired ones not counted.
+TOKENS_MAX: Final = 1_000
+_BOOT_BYTES: Final = 8
+
+_SESSIONS: Final = (
+    "SELECT s.peer, s.secret, s.cluster, n.uuid, s.incarnation, s.parent_index, s.child_index,"
+    " s.suite, s.host, s.port, s.peer_boot FROM sessions s JOIN nodes n ON n.name = s.peer"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim that was admitted; with `again` the session was made by the same claim before."""
+
+    session: SavedSession
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A claim that was not; `node` is what the token is bound to, where its secret was right."""
+
+    reason: Reason
+    token: str
+    node: str | None
+
+
+def claim(
+    connection: sqlite3.Connection,
+    token: Token,
+    public_key: bytes,
+    *,
+    cluster: UUID,
+    address: tuple[str, int],
+    wall_s: float,
+) -> Claimed | Refused:
+    """Decide on a claim and, where it is the first, make the incarnation and the session."""
+    row = _token_row(connection, token)
+    match admit(row, public_key, wall_s):
+        case Admit(node):
+            session = _new_session(connection, node, cluster, address)
+            connection.execute(
+                "UPDATE enrolments SET claimed_by = ?, incarnation = ? WHERE id = ?",
+                (public_key, session.agreement.incarnation, token.id),
+            )
+            return Claimed(session, again=False)
+        case Repeat(node):
+            (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
+            return Claimed(_session(found), again=True)
+        case Refuse(reason):
+            return Refused(reason, token.id, None if row is None else row.node)
+
+
+def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:
+    """The token's row, if the secret is right and its node is still declared."""
+    row = connection.execute(
+        "SELECT t.sha256, t.node, t.expires_s, t.claimed_by, t.incarnation IS NOT NULL"
+        " AND (s.incarnation IS NOT t.incarnation OR s.peer_boot IS NOT NULL)"
+        " FROM enrolments t LEFT JOIN sessions s ON s.peer = t.node"
+        " WHERE t.id = ? AND EXISTS (SELECT 1 FROM entities WHERE id = 'node:' || t.node)",
+        (token.id,),
+    ).fetchone()
+    if not token.fits(None if row is None else row[0]):
+        return None
+    _, node, expires_s, claimed_by, spent = row
+    return TokenRow(token.id, node, expires_s, claimed_by, bool(spent))
+
+
+def _new_session(
+    connection: sqlite3.Connection, node: str, cluster: UUID, address: tuple[str, int]
+) -> SavedSession:
+    uuid, incarnation = connection.execute(
+        "UPDATE nodes SET incarnation = incarnation + 1 WHERE name = ? RETURNING uuid, incarnation",
+        (node,),
+    ).fetchone()
+    agreement = Agreement(
+        secret=secrets.token_bytes(SECRET_BYTES),
+        cluster=cluster,
+        node=UUID(uuid),
+        incarnation=incarnation,
+        parent_index=_free_index(connection),
+        child_index=secrets.randbits(INDEX_BITS),
+    )
+    session = SavedSession(node, agreement, address)
+    save_session(connection, session)
+    return session
+
+
+def _free_index(connection: sqlite3.Connection) -> int:
+    for _ in range(INDEX_TRIES_MAX):
+        index = secrets.randbits(INDEX_BITS)
+        if not connection.execute(
+            "SELECT 1 FROM sessions WHERE parent_index = ?", (index,)
+        ).fetchone():
+            return index
+    raise RefusalError("no free receiver index")
+
+
+def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
+    """Write a session, unless a later incarnation of the node has one."""
+    agreement, boot = session.agreement, session.peer_boot
+    connection.execute(
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (peer)"
+        " DO UPDATE SET secret = ?2, cluster = ?3, incarnation = ?4, parent_index = ?5,"
+        " child_index = ?6, suite = ?7, host = ?8, port = ?9, peer_boot = ?10"
+        " WHERE incarnation <= ?4",
+        (
+            session.peer,
+            agreement.secret,
+            str(agreement.cluster),
+            agreement.incarnation,
+            agreement.parent_index,
+            agreement.child_index,
+            agreement.suite,
+            *session.address,
+            None if boot is None else boot.to_bytes(_BOOT_BYTES, "big"),
+        ),
+    )
+
+
+def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
+    """All sessions, by the name of the peer."""
+    return [_session(row) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]
+
+
+def _session(row: Sequence[Any]) -> SavedSession:
+    peer, secret, cluster, uuid, incarnation, parent, child, suite, host, port, boot = row
+    agreement = Agreement(
+        secret, UUID(cluster), UUID(uuid), incarnation, parent, child, Suite(suite)
+    )
+    peer_boot = None if boot is None else int.from_bytes(boot, "big")
+    return SavedSession(peer, agreement, (host, port), peer_boot)
+
+
+def save_token(connection: sqlite3.Connection, token: ApiToken, wall_s: float) -> None:
+    connection.execute("DELETE FROM tokens WHERE expires_s < ?", (wall_s,))
+    (count,) = connection.execute("SELECT count(*) FROM tokens").fetchone()
+    if count >= TOKENS_MAX:
+        raise RefusalError(f"there are {count} tokens already: revoke some")
+    bearer = token.bearer
+    connection.execute(
+        "INSERT INTO tokens (id, name, sha256, scope, expires_s, made_s, within)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            token.id,
+            bearer.name,
+            token.sha256,
+            bearer.scope,
+            token.expires_s,
+            token.made_s,
+            bearer.within,
+        ),
+    )
+
+
+def drop_token(connection: sqlite3.Connection, key: str) -> None:
+    connection.execute("DELETE FROM tokens WHERE id = ?", (key,))
+
+
+def load_tokens(connection: sqlite3.Connection) -> list[ApiToken]:
+    rows = connection.execute(
+        "SELECT id, name, scope, within, sha256, made_s, expires_s FROM tokens ORDER BY id"
+    )
+    return [
+        ApiToken(key, Bearer(name, Scope(scope), within), sha256, made_s, expires_s)
+        for key, name, scope, within, sha256, made_s, expires_s in rows
+    ]

@@ -1,0 +1,266 @@
+"""The parent's durable state, `state.db`: what is desired, intents, sessions and tokens."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final, Self, TypeVar
+from uuid import UUID
+
+from haptera.model.changes import CloseIntent, Stored
+from haptera.model.effects import Write
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.events import Unwritten, Written
+from haptera.model.past import Changed, Deed, Page
+from haptera.runtime.identity.lock import Lock, take
+from haptera.runtime.identity.private import private_directory
+from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
+from haptera.runtime.store import changes_sql, keyed, sessions_sql
+from haptera.runtime.store.changes_sql import Applied
+from haptera.runtime.store.history_sql import (
+    read_changes,
+    read_changes_since,
+    read_deeds,
+    read_write,
+)
+from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
+from haptera.runtime.store.schema_sql import open_database
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sessions_sql import Claimed, Refused
+from haptera.runtime.store.sqlite_writer import Failure, Job, Writer
+
+STATE_FILE: Final = "state.db"
+# How long the few who wait for the writer (start-up, minting a token) do so.
+ANSWER_WITHIN_S: Final = 30.0
+
+Answer = TypeVar("Answer")
+Deliver = Callable[[Written | Unwritten], None]
+
+
+class Store:
+    """One process's hold on a state file; only `open`, `load`, `mint_token` and `close` wait.
+
+    `deliver` gets the answer to each `submit`, from the writer's thread (hand in one that posts
+    to a loop). `wall_s` reads wall time: for people, and for when a token expires.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        deliver: Deliver,
+        wall_s: Callable[[], float],
+        pages_max: int | None = None,
+    ) -> Self:
+        """Open the file, made where there is none, and keep other processes out.
+
+        Raises:
+            HapteraError: it is in use, damaged, not ours or of a later version.
+        """
+        private_directory(path.parent)
+        held = take(path)
+        try:
+            return cls(open_database(path, pages_max=pages_max), path, held, deliver, wall_s)
+        except BaseException:
+            held.release()
+            raise
+
+    def __init__(
+        self,
+        connection: Connection,
+        path: Path,
+        held: Lock,
+        deliver: Deliver,
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._path = path
+        self._lock = held
+        self._deliver = deliver
+        self._wall_s = wall_s
+        self._minted: dict[str, str] = {}
+        self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
+        self._writer = Writer(connection, path.name)
+        self.sessions_unsaved = 0
+
+    def close(self) -> None:
+        """Commit what is queued, then let go of the file."""
+        self._writer.close()
+        self._lock.release()
+
+    def load(self) -> Stored:
+        return self._answer(changes_sql.load)
+
+    def submit(self, write: Write) -> None:
+        """Queue a write; `deliver` gets `Written` once it is durable, or `Unwritten`."""
+        work = partial(changes_sql.apply, write=write, wall_s=self._wall_s())
+        refusal = self._writer.put(Job(work, partial(self._submitted, write)))
+        if refusal is not None:
+            self._deliver(Unwritten(write.ticket, refusal.text, refusal.cause))
+
+    def past(
+        self, chosen: Callable[[EntityId], bool], *, before: int | None, count_max: int
+    ) -> Page:
+        """What was changed of what is chosen, read from the file: it may take a while.
+
+        Raises:
+            HapteraError: it cannot be read.
+        """
+        return read_changes(self._path, chosen, before=before, count_max=count_max)
+
+    def changed_since(
+        self, chosen: Callable[[EntityId], bool], at_s: float, revision: int
+    ) -> list[Changed]:
+        """As `past`: all changes after a time, up to a revision, latest first."""
+        return read_changes_since(self._path, chosen, at_s, revision)
+
+    def written(self, revision: int) -> list[Changed]:
+        """As `past`: all changes of the write that made this revision; none if it is not known."""
+        return read_write(self._path, revision)
+
+    def deeds(self, count_max: int) -> list[Deed]:
+        """As `past`: the last that people and programs have asked for, latest first."""
+        return read_deeds(self._path, count_max=count_max)
+
+    def note(self, author: str, what: str) -> None:
+        """Write down some time that somebody asked for something that changes no desired state."""
+        job = Job(partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()), _done)
+        self._writer.put(job)
+
+    def token_for(self, intent_id: str) -> str | None:
+        """The enrolment token minted with this intent, once; its secret is kept nowhere else."""
+        return self._minted.pop(intent_id, None)
+
+    def claim(
+        self, token: Token, public_key: bytes, *, cluster: UUID, address: tuple[str, int]
+    ) -> Future[Claimed | Refused | Failure]:
+        """Decide on the claim of an enrolment token; answered once its session is durable."""
+        return self._ask(
+            partial(
+                sessions_sql.claim,
+                token=token,
+                public_key=public_key,
+                cluster=cluster,
+                address=address,
+                wall_s=self._wall_s(),
+            )
+        )
+
+    def sessions(self) -> list[SavedSession]:
+        return self._answer(sessions_sql.load_sessions)
+
+    def save_session(self, session: SavedSession) -> None:
+        """Write a session's address and its peer's boot-id some time; nobody waits for it."""
+        job = Job(partial(sessions_sql.save_session, session=session), self._session_saved)
+        if refusal := self._writer.put(job):
+            self._session_saved(refusal)
+
+    def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """Make a token of the API; its text is kept nowhere else. Waits for the disk.
+
+        Raises:
+            HapteraError: it cannot be stored, or there are too many.
+        """
+        minted = self.new_token(bearer, ttl_s)
+        kept(self.keep_token(minted.row).result(ANSWER_WITHIN_S))
+        self.hold_token(minted.row)
+        return minted
+
+    def new_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
+        """A token that holds once it is kept."""
+        token, now_s = mint(), self._wall_s()
+        row = ApiToken(token.id, bearer, token.sha256, now_s, now_s + ttl_s)
+        return MintedToken(row, token.text)
+
+    def keep_token(self, row: ApiToken) -> Future[Failure | None]:
+        """Have a token written; see `kept`."""
+        return self._ask(partial(sessions_sql.save_token, token=row, wall_s=row.made_s))
+
+    def hold_token(self, row: ApiToken) -> None:
+        """A token is kept: it holds from now on."""
+        self._tokens[row.id] = row
+
+    def revoke_token(self, key: str) -> tuple[ApiToken, Future[Failure | None]] | None:
+        """Let a token hold no more, from now on; None where there is none.
+
+        Until that is written, it would hold again after a restart; see `kept`.
+        """
+        row = self._tokens.pop(key, None)
+        if row is None:
+            return None
+        return row, self._ask(partial(sessions_sql.drop_token, key=key))
+
+    def tokens(self) -> list[ApiToken]:
+        """All tokens of the API that hold, the oldest first."""
+        now_s = self._wall_s()
+        held = [one for one in self._tokens.values() if now_s < one.expires_s]
+        return sorted(held, key=lambda one: (one.made_s, one.id))
+
+    def check_token(self, text: str) -> Bearer | None:
+        """Whose token of the API this is, and what it allows; None where it is none, or expired."""
+        token = parse_token(text)
+        if token is None:
+            return None
+        row = self._tokens.get(token.id)
+        if not token.fits(None if row is None else row.sha256) or row is None:
+            return None
+        return self.bearer_of(token.id)
+
+    def begin_keyed(self, key: RequestKey, sha256: bytes) -> Future[Held | Failure | None]:
+        """Have an idempotency key kept, or be told what is known of it."""
+        return self._ask(partial(keyed.begin, key=key, sha256=sha256, wall_s=self._wall_s()))
+
+    def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> Future[Failure | None]:
+        """Have the answer to a request with a key kept; None: have the key forgotten."""
+        if answer is None:
+            return self._ask(partial(keyed.forget, key=key))
+        return self._ask(partial(keyed.finish, key=key, answer=answer))
+
+    def bearer_of(self, key: str) -> Bearer | None:
+        """What the token of this id allows, for who has proven to hold it; None where it ended."""
+        row = self._tokens.get(key)
+        return None if row is None or self._wall_s() >= row.expires_s else row.bearer
+
+    def _submitted(self, write: Write, result: Applied | Failure) -> None:
+        """In the writer's thread: tokens are there before anybody hears of their intents."""
+        if isinstance(result, Failure):
+            self._deliver(Unwritten(write.ticket, result.text, result.cause))
+            return
+        self._minted.update(result.minted)
+        for change in write.changes:
+            if isinstance(change, CloseIntent):
+                self._minted.pop(change.id, None)
+        self._deliver(Written(write.ticket, result.revision))
+
+    def _session_saved(self, result: Failure | None) -> None:
+        if result is not None:
+            self.sessions_unsaved += 1
+
+    def _ask(self, work: Callable[[Connection], Answer]) -> Future[Answer | Failure]:
+        future: Future[Answer | Failure] = Future()
+        future.set_running_or_notify_cancel()  # what is queued can no longer be cancelled
+        if refusal := self._writer.put(Job(work, future.set_result)):
+            future.set_result(refusal)
+        return future
+
+    def _answer(self, work: Callable[[Connection], Answer]) -> Answer:
+        answer = self._ask(work).result(ANSWER_WITHIN_S)
+        if isinstance(answer, Failure):
+            raise HapteraError(answer.text, do="see to the disk, then try again")
+        return answer
+
+
+def kept(failure: Failure | None) -> None:
+    """See that a token was written.
+
+    Raises:
+        HapteraError: it was not.
+    """
+    if failure is not None:
+        raise HapteraError(failure.text, do="see to what it says, then try again")
+
+
+def _done(_: Failure | None) -> None:
+    """Nobody waits for it."""

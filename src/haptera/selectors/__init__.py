@@ -1,0 +1,1 @@
+"""Node-sets and selectors: one small language for which entities are meant."""

@@ -1,0 +1,188 @@
+"""Warewulf 4's registry of nodes, nodes.conf."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.kinds import node
+from haptera.model.errors import HapteraError
+from haptera.rest.schemas import SiteFile
+from haptera.site.imports.found import Found, FoundNode
+from haptera.site.imports.remarks import Sort
+from haptera.site.syntax.sources import read_tree
+from haptera.site.syntax.tree import Branch, Errors, Leaf, Tree, leaves
+
+IPMI_PORT: Final = "623"
+
+_NODES: Final = "nodes"
+_PROFILES: Final = "nodeprofiles"
+# In the mapping of a node or of a profile: the profiles that it names.
+_NAMED: Final = "profiles"
+_FORMAT: Final = "WW_INTERNAL"
+_NETWORKS: Final = "network devices"
+_ADDRESS: Final = "ipaddr"
+_DO: Final = "name Warewulf's nodes.conf"
+
+_Path = tuple[str, ...]
+# Each scalar of a node or profile by the keys that lead to it.
+_Fields = dict[_Path, Leaf]
+
+# Older registries have no mapping under `ipmi`.
+_BMC: Final[Sequence[_Path]] = (("ipmi", _ADDRESS), ("ipmi ipaddr",))
+_BMC_PORT: Final[Sequence[_Path]] = (("ipmi", "port"), ("ipmi port",))
+
+
+def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> Found:
+    """The nodes of a registry with their profiles, addresses and BMCs.
+
+    `attributes` says of which tag each of them is. Profiles are filled in as Warewulf does: those
+    that a profile names come before it, a later one of a list beats an earlier one, and a node's
+    own fields beat all.
+
+    Raises:
+        HapteraError: the text is no YAML, or no registry.
+    """
+    errors = Errors()
+    tree = read_tree(source, errors) if source.text.strip() else None
+    if not isinstance(tree, Branch):
+        raise HapteraError("it is no registry of nodes", where=source.name, do=_DO)
+    found = Found()
+    found.remarks.take(errors)
+    top = {key.text: (key, inner) for key, inner in tree.entries}
+    for name, (key, _) in top.items():
+        if name not in (_NODES, _PROFILES, _FORMAT):
+            found.remarks.leave_out(name, key.place)
+    registry = _Registry(found, attributes)
+    if _PROFILES in top:
+        registry.read_profiles(top[_PROFILES][1])
+    if _NODES in top:
+        registry.read_nodes(top[_NODES][1])
+    registry.close()
+    found.compare()
+    return found
+
+
+@dataclass(slots=True)
+class _Profile:
+    """A profile: those that it names itself, its fields, and which of them stand in the site."""
+
+    names: list[str]
+    fields: _Fields
+    taken: set[_Path] = field(default_factory=set)
+
+
+class _Registry:
+    """Gathers profiles first, then nodes, each with all that holds of it."""
+
+    def __init__(self, found: Found, attributes: Mapping[str, str]) -> None:
+        self._found = found
+        self._remarks = found.remarks
+        self._attributes = attributes
+        self._profiles: dict[str, _Profile] = {}
+
+    def read_profiles(self, tree: Tree) -> None:
+        for key, inner in self._remarks.entries(tree, _PROFILES):
+            self._found.profile(key.text, key.place)
+            names, fields = self._read(inner, f"profile {key.text}")
+            self._profiles[key.text] = _Profile(names, fields)
+
+    def read_nodes(self, tree: Tree) -> None:
+        for key, inner in self._remarks.entries(tree, _NODES):
+            one = self._found.node(key.text, key.place)
+            if one is not None:
+                names, fields = self._read(inner, "a node")
+                self._make(one, self._holding(names, one), fields)
+
+    def close(self) -> None:
+        """Remark on what profiles have that stands nowhere."""
+        for name, profile in self._profiles.items():
+            for path, text in profile.fields.items():
+                if path not in profile.taken:
+                    self._remarks.leave_out(f"{' '.join(path)} of profile {name}", text.place)
+
+    def _read(self, tree: Tree, what: str) -> tuple[list[str], _Fields]:
+        """The profiles that this names, and its fields; of a list, its first value."""
+        names, fields = list[str](), _Fields()
+        for key, inner in self._remarks.entries(tree, what):
+            if key.text == _NAMED:
+                names = [one.text for one in self._remarks.texts(inner, f"profiles of {what}")]
+            else:
+                for path, text in leaves(inner):
+                    if text.text and not text.empty:
+                        fields.setdefault((key.text, *path), text)
+        return names, fields
+
+    def _make(self, one: FoundNode, holding: Sequence[str], own: _Fields) -> None:
+        """Give the node what holds of it, and remark on what of its own stands nowhere."""
+        self._found.give_profiles(one, holding, one.place)
+        whole = _Fields()
+        for name in holding:
+            whole.update(self._profiles[name].fields)
+        whole.update(own)
+        taken = set(self._give(one, whole))
+        for path, text in own.items():
+            if path not in taken:
+                self._remarks.leave_out(" ".join(path), text.place, node=one.name)
+        for name in holding:
+            self._profiles[name].taken |= taken
+
+    def _give(self, one: FoundNode, whole: _Fields) -> Iterator[_Path]:
+        """Give attributes; the paths of the fields that they were made of."""
+        for name, tag in self._attributes.items():
+            if (path := ("tags", tag)) in whole:
+                self._found.attribute(one, name, whole[path].text, whole[path].place)
+                yield path
+        bmc, port = _first(_BMC, whole), _first(_BMC_PORT, whole)
+        if bmc is not None and node.bmc.name not in self._attributes:
+            number = IPMI_PORT if port is None else whole[port].text
+            bmc_text = f"{whole[bmc].text}:{number}"
+            self._found.attribute(one, node.bmc.name, bmc_text, whole[bmc].place)
+            yield from (bmc,) if port is None else (bmc, port)
+        address = _first(_addresses(whole), whole)
+        if address is not None and node.address.name not in self._attributes:
+            self._found.attribute(one, node.address.name, whole[address].text, whole[address].place)
+            yield address
+
+    def _holding(self, names: Sequence[str], one: FoundNode) -> list[str]:
+        """The profiles of a node, each behind those that it names; `~NAME` takes one out again."""
+        holding = list[str]()
+        for name in self._with_theirs(names):
+            if name.startswith("~"):
+                holding = [other for other in holding if other != name[1:]]
+            elif name in self._profiles:
+                holding.append(name)
+            else:
+                what = f"there is no profile {name}"
+                self._remarks.add(Sort.CONFLICT, what, one.place, node=one.name)
+        return holding
+
+    def _with_theirs(self, names: Sequence[str]) -> Iterator[str]:
+        """The profiles, each once and behind those that it names itself."""
+        seen = set[str]()
+        waiting = [(name, False) for name in reversed(names)]
+        while waiting:
+            name, opened = waiting.pop()
+            if opened or name.startswith("~"):
+                yield name
+            elif name not in seen:
+                seen.add(name)
+                waiting.append((name, True))
+                profile = self._profiles.get(name)
+                below = () if profile is None else reversed(profile.names)
+                waiting += [(other, False) for other in below]
+
+
+def _addresses(whole: _Fields) -> Iterator[_Path]:
+    """Where the node's own address may be: in its primary network, its default one, any."""
+    if ("primary network",) in whole:
+        yield _NETWORKS, whole["primary network",].text, _ADDRESS
+    networks = [path[1] for path in whole if path[0] == _NETWORKS and len(path) > 2]
+    for one in networks:
+        marked = whole.get((_NETWORKS, one, "primary"))
+        if marked is not None and marked.text.lower() == "true":
+            yield _NETWORKS, one, _ADDRESS
+    yield from ((_NETWORKS, one, _ADDRESS) for one in ("default", *networks))
+
+
+def _first(paths: Iterable[_Path], whole: _Fields) -> _Path | None:
+    return next((path for path in paths if path in whole), None)

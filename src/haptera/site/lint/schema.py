@@ -1,0 +1,216 @@
+"""The JSON Schema of site files, for editors: made of what the code reads them by."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from haptera.kinds import module, node, service
+from haptera.lab.settings import Settings
+from haptera.model.parts import Context
+from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.walltime import parse_duration_ms
+from haptera.modules import BUNDLED
+from haptera.site.model.modules import PLACE
+from haptera.site.model.rules import BUDGETS, POLICIES, SCOPE, Form
+
+Schema = dict[str, Any]
+
+# All values are texts as they are written, whatever they look like.
+_TEXT: Final[Schema] = {"type": ["string", "number", "boolean"]}
+_NULL: Final[Schema] = {"type": "null"}
+_TEMPLATE: Final[Schema] = {"type": "string", "pattern": r"[{}]"}
+_NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
+_DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
+_PLACE: Final = f"^{PLACE.pattern}$"
+
+
+def schema() -> Schema:
+    """The whole schema; what a site file says beyond its shape, `haptera site check` knows."""
+    settings, lab = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A site file of haptera: the desired state of a cluster, or a part of it",
+        **_mapping(
+            {
+                "cluster": {"type": "string", "pattern": _NAME, "description": "Its name."},
+                "include": _one_or_list("Other files or folders of the same site."),
+                "groups": _named(_nodeset(), "Names of node-sets: @NAME."),
+                "defaults": _ref("layer", "What holds of each node that says nothing else."),
+                "profiles": _named(_ref("layer"), "What holds of the nodes that name them."),
+                "nodes": _named(_ref("node"), "Node-sets, each with attributes."),
+                "fault_groups": _named(_nodeset(), "Nodes that may fail together."),
+                "services": _named(_ref("service_data"), "Services, each with its data."),
+                "desired": _desired(),
+                "policies": _rules("policy", "How parts are tried, on what a selector names."),
+                "budgets": _rules("budget", "How many may be disturbed at once."),
+                "modules": _modules(),
+                "controllers": _named(_ref("controller"), "Controllers of one's own."),
+                "lab": {"description": "How virtual nodes behave.", "anyOf": [*settings, _NULL]},
+            }
+        ),
+        "$defs": {**_defs(), **lab},
+    }
+
+
+def _defs() -> Schema:
+    profiles = _one_or_list("Names of profiles; a later one outranks an earlier.")
+    attributes = {one.name: _attribute(one) for one in node.kind.attributes}
+    return {
+        "node": _mapping({"profiles": profiles, **attributes}),
+        "node_attributes": _mapping(attributes),
+        "node_desired": _mapping(_desirable(node.kind)),
+        "service_data": _mapping({one.name: _plain(one) for one in service.kind.plain}),
+        "service_desired": _mapping(_desirable(service.kind)),
+        "module_desired": _mapping(_desirable(module.kind)),
+        "module_terms": _mapping(_terms()),
+        "own_module": _own_module(),
+        "layer": _mapping(
+            {
+                "attributes": _ref("node_attributes"),
+                "desired": _ref("node_desired"),
+                "services": _named(_ref("service_desired")),
+                "modules": _named(_ref("module_terms")),
+            }
+        ),
+        "policy": _rule(POLICIES),
+        "budget": _rule(BUDGETS),
+        "controller": {
+            **_mapping({"place": {"type": "string", "pattern": _PLACE}, "settings": _object()}),
+            "type": "object",
+            "required": ["place"],
+        },
+    }
+
+
+def _desirable(kind: Kind) -> Mapping[str, Schema]:
+    """All that a mapping below `desired` may say of entities of this kind."""
+    variables = {one.name: _variable(one) for one in kind.variables if one.values is not Applied}
+    return variables | {one.name: _plain(one) for one in kind.plain}
+
+
+def _variable(variable: Variable[Any]) -> Schema:
+    values = [str(one) for one in variable.values if one is not variable.unknown]
+    return {"anyOf": [{"enum": values}, _TEMPLATE]}
+
+
+def _attribute(attribute: Attribute) -> Schema:
+    return {**_TEXT, "description": f"At most {attribute.size_bytes_max} bytes."}
+
+
+def _plain(plain: Plain) -> Schema:
+    if plain.type is str:
+        return {**_TEXT, "description": f"At most {plain.size_bytes_max} bytes."}
+    number = {"type": "string", "pattern": r"^-?[0-9]+$|[{}]"}
+    return {"anyOf": [{"type": "integer"}, number]}
+
+
+def _terms() -> Mapping[str, Schema]:
+    """What is said of a module where it is named."""
+    return {
+        "enabled": {"type": "boolean"},
+        "version": _TEXT,
+        "settings": _object("Handed to the module when it connects."),
+    }
+
+
+def _desired() -> Schema:
+    return {
+        "description": "What nodes should be: NODESET, SERVICE@NODESET, module:NAME@NODESET.",
+        "type": ["object", "null"],
+        "patternProperties": {
+            "^module:": _ref("module_desired"),
+            "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
+            "^(?!(module|service|node):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
+                "Of a kind that an installed package brings."
+            ),
+        },
+        "additionalProperties": _ref("node_desired"),
+    }
+
+
+def _rules(name: str, description: str) -> Schema:
+    return {
+        "description": description,
+        "anyOf": [
+            {"type": "array", "items": _ref(name)},
+            {**_named(_ref(name)), "propertyNames": {"pattern": _NAME}},
+        ],
+    }
+
+
+def _rule(form: Form) -> Schema:
+    says = [key for key in form.keys if key not in SCOPE]
+    return {
+        **_mapping({key: _rule_value(plain, read) for key, (plain, read) in form.keys.items()}),
+        "type": "object",
+        "required": list(form.needed),
+        "anyOf": [{"required": [key]} for key in says],
+    }
+
+
+def _rule_value(plain: Plain, read: object) -> Schema:
+    if read is parse_duration_ms:
+        return {"type": "string", "pattern": _DURATION}
+    if plain.type is int:
+        return {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^[0-9]+%?$"}]}
+    return _TEXT
+
+
+def _modules() -> Schema:
+    bundled = sorted(BUNDLED)
+    return {
+        "description": "The modules that there are, and what is desired of each.",
+        "anyOf": [
+            {"type": "array", "items": {"enum": bundled}, "uniqueItems": True},
+            {
+                "type": "object",
+                "properties": dict.fromkeys(bundled, _ref("module_terms")),
+                "additionalProperties": _ref("own_module"),
+                "propertyNames": {"pattern": _NAME},
+            },
+        ],
+    }
+
+
+def _own_module() -> Schema:
+    place = {"type": "string", "pattern": _PLACE, "description": "MODULE:ATTRIBUTE"}
+    command = _one_or_list("The words of a command that speaks the frames of docs/reference.")
+    context = {"enum": list(Context), "description": "Where it runs: self is each node."}
+    return {
+        **_mapping({"place": place, "exec": command, "context": context, **_terms()}),
+        "type": "object",
+        "required": ["context"],
+        # One without either is brought by an installed package.
+        "not": {"required": ["place", "exec"]},
+    }
+
+
+def _named(inner: Schema, description: str | None = None) -> Schema:
+    """A mapping with any names."""
+    told = {} if description is None else {"description": description}
+    return {**told, "type": ["object", "null"], "additionalProperties": inner}
+
+
+def _mapping(keys: Mapping[str, Schema]) -> Schema:
+    """A mapping with some of these keys; nothing written is an empty one."""
+    return {"type": ["object", "null"], "properties": dict(keys), "additionalProperties": False}
+
+
+def _object(description: str | None = None) -> Schema:
+    told = {} if description is None else {"description": description}
+    return {**told, "type": "object"}
+
+
+def _one_or_list(description: str) -> Schema:
+    text = {"type": "string"}
+    return {"description": description, "anyOf": [text, {"type": "array", "items": text}]}
+
+
+def _nodeset() -> Schema:
+    return {"type": "string", "minLength": 1}
+
+
+def _ref(name: str, description: str | None = None) -> Schema:
+    told = {} if description is None else {"description": description}
+    return {**told, "$ref": f"#/$defs/{name}"}

@@ -1,0 +1,1 @@
+"""What the trees of a site say."""

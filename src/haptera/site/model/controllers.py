@@ -1,0 +1,54 @@
+"""The `controllers` part of a site file: which controllers of its own a cluster has."""
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from haptera.model.desired_check import nearest
+from haptera.model.entity import check_name
+from haptera.model.errors import HapteraError
+from haptera.modules import BUNDLED
+from haptera.runtime.processes.controllers import ControllerPlace
+from haptera.site.model.modules import check_place
+from haptera.site.syntax.tree import Branch, Errors, Tree, entries_of, plain_data
+
+SETTINGS_BYTES_MAX: Final = 16_384
+_KEYS = ("place", "settings")
+
+
+def read_controllers(
+    tree: Tree, folder: str, modules: Collection[str], errors: Errors
+) -> tuple[ControllerPlace, ...]:
+    """The controllers, each with its name, its place and its settings; `folder` is the site's."""
+    found: list[ControllerPlace] = []
+    for key, inner in entries_of(tree, errors):
+        with errors.at(key.place):
+            if check_name(key.text) in {*BUNDLED, *modules}:
+                raise HapteraError(f"{key.text} is a module", do="take another name")
+        with errors.at(inner.place):
+            found.append(_controller(key.text, inner, folder, errors))
+    return tuple(found)
+
+
+def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> ControllerPlace:
+    if not isinstance(tree, Branch):
+        raise HapteraError("a mapping is due here", do="write `place: MODULE:ATTRIBUTE` below")
+    given = {key.text: value for key, value in tree.entries}
+    for key, _ in tree.entries:
+        if key.text not in _KEYS:
+            errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
+    if "place" not in given:
+        raise HapteraError("its place is not given", do="write `place: MODULE:ATTRIBUTE`")
+    place = ""
+    with errors.at(given["place"].place):
+        place = check_place(given["place"])
+    settings = given.get("settings", Branch((), tree.place))
+    if not isinstance(settings, Branch):
+        raise HapteraError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
+    values = {key.text: plain_data(value) for key, value in settings.entries}
+    if len(msgspec.json.encode(values)) > SETTINGS_BYTES_MAX:
+        raise HapteraError(
+            f"settings take {SETTINGS_BYTES_MAX} bytes at most", do="name a file in them"
+        )
+    return ControllerPlace(name, place, folder, values)

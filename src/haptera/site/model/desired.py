@@ -1,0 +1,147 @@
+"""What is desired of each entity of a site: by its own key, by profiles, by what it is of."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from haptera.kinds import KINDS, module, node, service
+from haptera.model.desired_check import check_plain, nearest
+from haptera.model.entity import EntityId, check_name
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Kind
+from haptera.site.model.layers import ITSELF
+from haptera.site.model.modules import Modules
+from haptera.site.model.nodes import Nodes
+from haptera.site.model.values import Entries, Rank, Value, Values, is_template, read_desired
+from haptera.site.syntax.template import unknown
+from haptera.site.syntax.tree import Errors, Leaf, Place, Tree, entries_of, leaf
+
+# `SERVICE@NODESET`, `KIND:NAME@NODESET`; a node-set may have an @ of its own.
+_ON_NODES: Final = re.compile(r"(?:(?P<kind>[^:@,]*):)?(?P<name>[A-Za-z0-9._-]+)@(?P<nodes>.+)")
+
+Services = Mapping[str, Entries]
+Desired = Mapping[EntityId, Mapping[str, str | int]]
+Places = Mapping[EntityId, Mapping[str, Place]]
+
+
+def read_services(tree: Tree, errors: Errors) -> Services:
+    """The services by name, with their plain data."""
+    found: dict[str, Entries] = {}
+    names = [plain.name for plain in service.kind.plain]
+    for key, inner in entries_of(tree, errors):
+        with errors.at(key.place):
+            check_name(key.text)
+        data: list[tuple[Leaf, Value]] = []
+        for name, value in entries_of(inner, errors):
+            plain = service.kind.plain_named(name.text)
+            if plain is None:
+                what = f"a service has no datum {name.text!r}"
+                errors.add(what, name.place, nearest(name.text, names))
+                continue
+            with errors.at(value.place):
+                text = leaf(value)
+                data.append((name, text if is_template(text) else check_plain(plain, text.text)))
+        found[key.text] = tuple(data)
+    return found
+
+
+class Wanted:
+    """Gathers what is desired, entity by entity."""
+
+    def __init__(self, nodes: Nodes, services: Services, modules: Modules, errors: Errors) -> None:
+        self._nodes = nodes
+        self._services = services
+        self._modules = modules
+        self._errors = errors
+        self._found: dict[EntityId, Values] = {}
+
+    def read(self, tree: Tree) -> Desired:
+        """All that is desired, filled: what stands in the tree, and what layers and data say."""
+        for key, inner in entries_of(tree, self._errors):
+            with self._errors.at(key.place):
+                self._read_key(key, inner)
+        self._lay()
+        return dict(self._filled())
+
+    def places(self) -> Places:
+        """Where the site says each value that holds."""
+        return {
+            entity: {name: one.place for name, one in values.given.items()}
+            for entity, values in self._found.items()
+        }
+
+    def _read_key(self, key: Leaf, tree: Tree) -> None:
+        found = _ON_NODES.fullmatch(key.text)
+        if found is None:
+            self._read_alone(key, tree)
+            return
+        kind, name = _kind(found["kind"] or service.kind.name), check_name(found["name"])
+        if kind is node.kind:
+            raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
+        self._check_there(kind, name)
+        entries = read_desired(kind, tree, self._errors)
+        for one in self._nodes.named(key, found["nodes"]):
+            self._give(EntityId(kind.name, name, one.name), entries, Rank.NODE)
+
+    def _read_alone(self, key: Leaf, tree: Tree) -> None:
+        """`NODESET`, `node:NODESET`, or `module:NAME` of the parent's."""
+        prefix, colon, rest = key.text.partition(":")
+        kind = node.kind if not colon or "@" in prefix else _kind(prefix)
+        if kind is module.kind:
+            if rest not in self._modules.at_parent():
+                do = nearest(rest, self._modules.at_parent())
+                raise HapteraError(f"the parent runs no module {rest!r}", do=do)
+            entity = EntityId(kind.name, rest, None)
+            self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
+        elif kind is node.kind:
+            entries = read_desired(kind, tree, self._errors)
+            for one in self._nodes.named(key, rest if kind.name == prefix else key.text):
+                self._give(EntityId(kind.name, one.name, one.name), entries, Rank.NODE)
+        else:
+            raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
+
+    def _check_there(self, kind: Kind, name: str) -> None:
+        known = self._services if kind is service.kind else self._modules.on_nodes()
+        if kind in (service.kind, module.kind) and name not in known:
+            raise HapteraError(f"there is no {kind.name} {name!r}", do=nearest(name, known))
+
+    def _lay(self) -> None:
+        """What layers say, and under all of it what services and modules are everywhere."""
+        for one in self._nodes.by_name.values():
+            for rank, layer in one.layers:
+                for (kind, name), entries in layer.desired.items():
+                    itself = (kind, name) == ITSELF
+                    entity = EntityId(kind, one.name if itself else str(name), one.name)
+                    self._give(entity, entries, rank)
+        for said in self._modules.all:
+            if said.desired:
+                on_nodes = said.name in self._modules.on_nodes()
+                for where in self._nodes.by_name if on_nodes else (None,):
+                    entity = EntityId(module.kind.name, said.name, where)
+                    self._give(entity, said.desired, Rank.DATA)
+        for entity in [one for one in self._found if one.kind == service.kind.name]:
+            self._give(entity, self._services.get(entity.name, ()), Rank.DATA)
+
+    def _give(self, entity: EntityId, entries: Entries, rank: int) -> None:
+        values = self._found.setdefault(entity, Values(entity))
+        values.give(entries, rank, self._errors)
+
+    def _filled(self) -> Iterator[tuple[EntityId, Mapping[str, str | int]]]:
+        for entity, values in self._found.items():
+            known = _nothing if entity.node is None else self._nodes.by_name[entity.node].known
+            yield entity, values.desired(KINDS[entity.kind], known, self._errors)
+
+
+_DO: Final = "write NODESET, SERVICE@NODESET or module:NAME@NODESET"
+
+
+def _kind(name: str) -> Kind:
+    kind = KINDS.get(name)
+    if kind is None:
+        raise HapteraError(f"there is no kind {name!r}", do=nearest(name, KINDS))
+    return kind
+
+
+def _nothing(name: str) -> str:
+    """Templates need a node."""
+    raise unknown(name, [])

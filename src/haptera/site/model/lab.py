@@ -1,0 +1,58 @@
+"""The `lab` part of a site: checked here, where each key has a place, and read by a lab."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from haptera.lab.settings import Settings
+from haptera.model.desired_check import nearest
+from haptera.model.errors import HapteraError
+from haptera.selectors.nodeset import fold
+from haptera.site.model.nodes import Nodes
+from haptera.site.syntax.tree import Errors, Tree, entries_of, plain_data
+
+# Below these stand node-sets.
+_BY_NODES: Final = ("refuse", "bmc")
+_PATH: Final = re.compile(r" - at `[^`]*`$")
+
+
+def read_lab(tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[str, object]:
+    """What the lab is told, as data; its node-sets name nodes only, no groups or patterns."""
+    found: dict[str, object] = {}
+    for key, inner in entries_of(tree, errors):
+        if key.text not in Settings.__struct_fields__:
+            do = nearest(key.text, Settings.__struct_fields__)
+            errors.add(f"a lab has no {key.text!r}", key.place, do)
+        elif key.text not in _BY_NODES:
+            with errors.at(inner.place):
+                found[key.text] = _checked(key.text, plain_data(inner))
+        else:
+            found[key.text] = _by_nodes(key.text, inner, nodes, errors)
+    return found
+
+
+def _by_nodes(name: str, tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for key, inner in entries_of(tree, errors):
+        named = nodes.named(key, key.text)
+        with errors.at(inner.place):
+            data = plain_data(inner)
+            _checked(name, {"": data})
+            if named:
+                text = fold(one.name for one in named)
+                found.pop(text, None)  # The later stands later.
+                found[text] = data
+    return found
+
+
+def _checked(name: str, data: object) -> object:
+    try:
+        # Numbers may be texts here, as everywhere.
+        msgspec.convert({name: data}, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        what = _PATH.sub("", str(error))
+        what, do = what[:1].lower() + what[1:], "see docs/reference/site-file.md, The lab"
+        raise HapteraError(what, do=do) from None
+    return data

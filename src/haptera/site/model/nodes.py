@@ -1,0 +1,236 @@
+"""The nodes of a site: which there are, their attributes, and the layers that each of them has."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from haptera.kinds import node
+from haptera.model.desired_check import check_attribute, nearest
+from haptera.model.entity import check_name, node_id
+from haptera.model.errors import HapteraError
+from haptera.selectors.names import ALL_NODES, Group
+from haptera.selectors.nodeset import expand, fold
+from haptera.site.model.groups import Groups, not_yet
+from haptera.site.model.layers import Layer
+from haptera.site.model.values import PROFILES_MAX, Entries, Rank, Values, read_attributes
+from haptera.site.syntax.template import fill, unknown
+from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree, entries_of, leaf
+
+# All node-sets of a site together: what it may make a parent work through.
+EXPANDED_MAX: Final = 500_000
+PROFILES: Final = "profiles"
+
+_NUMBER = re.compile(r"([A-Za-z]*)[-_.]?([0-9]+)")
+_ITEMS: Final = re.compile(r"[,\s]+")
+
+
+def dimensions(name: str) -> dict[str, str]:
+    """What the numbers in a name are called: by their order, and by the letters before them.
+
+    >>> dimensions("rack1n02")
+    {'1': '1', '2': '02', 'rack': '1', 'n': '02'}
+
+    Letters that stand before two of them name neither.
+    """
+    numbers = [number for _, number in _NUMBER.findall(name)]
+    by_order = {str(at): number for at, number in enumerate(numbers, start=1)}
+    return by_order | dict(zip(holes(name), numbers, strict=True))
+
+
+def holes(name: str) -> list[str]:
+    """The name of each number in a node's name: the letters before it, or else its order.
+
+    >>> holes("rack1n02"), holes("n1n2-3")
+    (['rack', 'n'], ['1', '2', '3'])
+    """
+    letters = [letter for letter, _ in _NUMBER.findall(name)]
+    return [
+        one if one and letters.count(one) == 1 else str(at)
+        for at, one in enumerate(letters, start=1)
+    ]
+
+
+@dataclass(slots=True)
+class Node:
+    """One node: `own` is what its templates know of itself, `texts` its attributes, filled."""
+
+    name: str
+    own: Mapping[str, str]
+    constants: Mapping[str, str]
+    attributes: Values
+    profiles: tuple[Leaf, ...] | None = None
+    layers: list[tuple[int, Layer]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    _filling: list[str] = field(default_factory=list)
+
+    def known(self, name: str) -> str:
+        """What stands for a name in a template.
+
+        Raises:
+            HapteraError: nothing does.
+        """
+        if name in self.own:
+            return self.own[name]
+        if name in self.texts:
+            return self.texts[name]
+        if name in self.constants:
+            return self.constants[name]
+        raise unknown(name, [*self.own, *self.texts, *self.constants])
+
+    def fill(self, errors: Errors) -> None:
+        """Fill the attributes, each once what it names is filled."""
+        for name in self.attributes.given:
+            self._fill(name, errors)
+
+    def _fill(self, name: str, errors: Errors) -> str:
+        if name in self.texts:
+            return self.texts[name]
+        given = self.attributes.given[name]
+        if isinstance(given.value, Leaf):
+            with errors.at(given.value.place):
+                self._filling.append(name)
+                try:
+                    filled = fill(given.value.text, lambda one: self._needed(one, errors))
+                    self.texts[name] = check_attribute(node.kind, name, filled)
+                finally:
+                    self._filling.pop()
+            return self.texts.setdefault(name, "")
+        return self.texts.setdefault(name, str(given.value))
+
+    def _needed(self, name: str, errors: Errors) -> str:
+        if name in self.own or name not in self.attributes.given or name in self.texts:
+            return self.known(name)
+        if name in self._filling:
+            chain = " > ".join([*self._filling[self._filling.index(name) :], name])
+            raise HapteraError(f"an attribute needs itself: {chain}", do="let one be without")
+        return self._fill(name, errors)
+
+
+class Nodes:
+    """All nodes of a site by name, and the node-sets that name some of them."""
+
+    def __init__(self, groups: Mapping[str, Leaf], errors: Errors) -> None:
+        self._errors = errors
+        self._texts = groups
+        self._groups = Groups(groups, not_yet)
+        self._expanded = 0
+        self.by_name: dict[str, Node] = {}
+
+    def declare(self, tree: Tree, constants: Mapping[str, str]) -> None:
+        """Declare what stands under `nodes`."""
+        for key, inner in entries_of(tree, self._errors):
+            profiles, said = self._said(inner)
+            for name in self._expand(key, key.text):
+                one = self.by_name.get(name)
+                if one is None:
+                    own = {"name": name, "index": str(len(self.by_name) + 1)}
+                    one = Node(name, own | dimensions(name), constants, Values(node_id(name)))
+                    self.by_name[name] = one
+                one.attributes.give(said, Rank.NODE, self._errors)
+                if profiles is not None:
+                    self._give_profiles(one, *profiles)
+
+    def lay(self, defaults: Layer, profiles: Mapping[str, Layer]) -> None:
+        """Give each node its layers, and fill its attributes."""
+        for one in self.by_name.values():
+            one.layers.append((Rank.DEFAULTS, defaults))
+            for at, name in enumerate(one.profiles or ()):
+                if name.text in profiles:
+                    one.layers.append((Rank.PROFILE + at, profiles[name.text]))
+                else:
+                    what = f"there is no profile {name.text!r}"
+                    self._errors.add(what, name.place, nearest(name.text, profiles))
+            for rank, layer in one.layers:
+                one.attributes.give(layer.attributes, rank, self._errors)
+            one.fill(self._errors)
+        self._groups = Groups(self._texts, partial(_of_attributes, self.by_name))
+        self._join_groups()
+
+    def part(self, tree: Tree) -> None:
+        """Give nodes the fault groups that they are said to be in, each with its node-set."""
+        for key, inner in entries_of(tree, self._errors):
+            with self._errors.at(key.place):
+                name = check_attribute(node.kind, node.fault_group.name, check_name(key.text))
+            with self._errors.at(inner.place):
+                said = Leaf(node.fault_group.name, quoted=False, place=inner.place), name
+                for one in self.named(leaf(inner), leaf(inner).text):
+                    one.attributes.give((said,), Rank.NODE, self._errors)
+                    one.texts[node.fault_group.name] = name
+
+    def group_names(self) -> set[str]:
+        """All groups that a node is in."""
+        texts = (one.texts.get(node.groups.name, "") for one in self.by_name.values())
+        return {*self._texts, *(name for text in texts for name in _ITEMS.split(text) if name)}
+
+    def named(self, key: Leaf, text: str) -> list[Node]:
+        """The nodes of a node-set, all of which must be declared."""
+        names = self._expand(key, text)
+        if missing := [one for one in names if one not in self.by_name]:
+            what = f"no such node: {fold(missing)}"
+            self._errors.add(what, key.place, "declare it under `nodes`")
+        return [self.by_name[one] for one in names if one in self.by_name]
+
+    def _join_groups(self) -> None:
+        """Give each node the names of its groups, beside those that it is said to have."""
+        for group, text in self._texts.items():
+            for one in self.named(text, f"@{group}"):
+                with self._errors.at(text.place):
+                    names = _ITEMS.split(one.texts.get(node.groups.name, ""))
+                    joined = ", ".join(dict.fromkeys([*filter(None, names), group]))
+                    check_attribute(node.kind, node.groups.name, joined)
+                    one.texts[node.groups.name] = joined
+
+    def _expand(self, key: Leaf, text: str) -> tuple[str, ...]:
+        with self._errors.at(key.place):
+            found = expand(text, self._groups)
+            self._expanded += len(found)
+            if self._expanded > EXPANDED_MAX:
+                raise HapteraError(
+                    f"the node-sets of this site name more than {EXPANDED_MAX} nodes",
+                    do="write fewer of them",
+                )
+            return found
+        return ()
+
+    def _said(self, tree: Tree) -> tuple[tuple[tuple[Leaf, ...], Place] | None, Entries]:
+        """The profiles that a mapping under `nodes` names, with their place, and the rest."""
+        profiles: tuple[tuple[Leaf, ...], Place] | None = None
+        rest = []
+        for key, inner in entries_of(tree, self._errors):
+            if key.text != PROFILES:
+                rest.append((key, inner))
+                continue
+            with self._errors.at(inner.place):
+                names = inner.items if isinstance(inner, Series) else (inner,)
+                profiles = tuple(map(leaf, names)), key.place
+                _check_profiles(profiles[0])
+        return profiles, read_attributes(Branch(tuple(rest), tree.place), self._errors)
+
+    def _give_profiles(self, one: Node, profiles: tuple[Leaf, ...], place: Place) -> None:
+        if one.profiles is None:
+            one.profiles = profiles
+        else:
+            what = f"profiles of node:{one.name} are given twice, here and at"
+            first = one.profiles[0].place if one.profiles else "an empty list"
+            self._errors.add(f"{what} {first}", place, "put them into one list")
+
+
+def _of_attributes(by_name: Mapping[str, Node], group: Group) -> Collection[str]:
+    """All nodes, or those of which an attribute is so."""
+    if group == ALL_NODES:
+        return by_name
+    source = group.source or ""
+    if node.kind.attribute(source) is None:
+        do = nearest(source, [one.name for one in node.kind.attributes])
+        raise HapteraError(f"no attribute of nodes is called {source!r}", do=do)
+    return [one.name for one in by_name.values() if one.texts.get(source) == group.name]
+
+
+def _check_profiles(names: Collection[Leaf]) -> None:
+    texts = [one.text for one in names]
+    if twice := next((one for one in texts if texts.count(one) > 1), None):
+        raise HapteraError(f"the profile {twice} is there twice", do="write it once")
+    if len(texts) > PROFILES_MAX:
+        raise HapteraError(f"a node has {PROFILES_MAX} profiles at most", do="join some")

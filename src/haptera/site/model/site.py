@@ -1,0 +1,136 @@
+"""What a site's files say: which nodes and services there are, and what they should be.
+
+Nothing of them holds unless all of it can be read; what is wrong is told together.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from haptera.kinds import module
+from haptera.model.entity import EntityId, check_name, node_id
+from haptera.rest.schemas import SiteFile
+from haptera.runtime.processes.controllers import ControllerPlace
+from haptera.runtime.processes.places import ModulePlace
+from haptera.site.model.controllers import read_controllers
+from haptera.site.model.desired import Desired, Places, Wanted, read_services
+from haptera.site.model.groups import read_groups
+from haptera.site.model.lab import read_lab
+from haptera.site.model.layers import Known, read_layer, read_profiles
+from haptera.site.model.merge_files import read_whole
+from haptera.site.model.modules import read_modules, setting_places
+from haptera.site.model.nodes import Nodes
+from haptera.site.model.rules import BUDGETS, POLICIES, There, read_rules
+from haptera.site.syntax.sources import gather
+from haptera.site.syntax.tree import Branch, Errors, Place, Tree, leaf
+
+KEYS: Final = (
+    *("cluster", "groups", "defaults", "profiles", "nodes", "fault_groups", "services"),
+    *("desired", "policies", "budgets", "modules", "controllers", "lab"),
+)
+# Where modules are given settings.
+_WITH_SETTINGS: Final = ("defaults", "profiles", "modules")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteEntity:
+    """One entity as the site wants it, and where it says each value that is desired."""
+
+    entity: EntityId
+    attributes: Mapping[str, str]
+    desired: Mapping[str, str | int]
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A whole site; `entities` hold the rules last, `lab` is for the lab to read.
+
+    `modules` are those that come with haptera, `own` the others. `settings` tells where each
+    setting of these stands, by the place of the key above it.
+    """
+
+    cluster: str
+    entities: tuple[SiteEntity, ...]
+    modules: tuple[str, ...]
+    lab: Mapping[str, object]
+    controllers: tuple[ControllerPlace, ...] = ()
+    own: tuple[ModulePlace, ...] = ()
+    settings: Mapping[Place, Mapping[str, Place]] = field(default_factory=dict, compare=False)
+
+    def place_of(self, entity: SiteEntity, setting: str) -> Place:
+        """Where a module is given a setting."""
+        place = entity.places[module.settings.name]
+        return self.settings.get(place, {}).get(setting, place)
+
+
+def load_site(path: Path, constants: Mapping[str, str]) -> Site:
+    """Read the site of a file with what it includes, or of a folder.
+
+    Raises:
+        InputError: some of it cannot be read, or is wrong; all of that is told.
+    """
+    return parse_site(gather([path]), constants)
+
+
+def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Site:
+    """Read a site; `constants` are known to its templates besides what each node has.
+
+    Raises:
+        InputError: the texts are no site files; all that is wrong is told.
+    """
+    errors = Errors()
+    place = Place(sources[0].name, 1, 1)
+    trees = read_whole(sources, KEYS, errors)
+
+    def said(key: str) -> Tree:
+        return trees.get(key, Branch((), place))
+
+    folder = constants.get("site", "")
+    modules = read_modules(trees.get("modules"), folder, errors)
+    services = read_services(said("services"), errors)
+    known = Known(services, modules)
+    defaults = read_layer(said("defaults"), known, errors)
+    profiles = read_profiles(said("profiles"), known, errors)
+    nodes = Nodes(read_groups(said("groups"), errors), errors)
+    nodes.declare(said("nodes"), constants)
+    nodes.lay(defaults, profiles)
+    nodes.part(said("fault_groups"))
+    wanted = Wanted(nodes, services, modules, errors)
+    desired = wanted.read(said("desired"))
+    there = There(nodes.by_name, nodes.group_names(), modules.names)
+    rules = [
+        *read_rules(trees.get("policies"), POLICIES, there, errors),
+        *read_rules(trees.get("budgets"), BUDGETS, there, errors),
+    ]
+    site = Site(
+        cluster=_cluster(trees.get("cluster"), place, errors),
+        entities=(
+            *_entities(nodes, desired, wanted.places()),
+            *(SiteEntity(entity, {}, values) for entity, values in rules),
+        ),
+        modules=modules.bundled,
+        own=modules.own,
+        controllers=read_controllers(said("controllers"), folder, modules.names, errors),
+        lab=read_lab(said("lab"), nodes, errors),
+        settings=dict(one for key in _WITH_SETTINGS for one in setting_places(said(key))),
+    )
+    errors.check()
+    return site
+
+
+def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
+    if tree is None:
+        errors.add("the cluster has no name", place, "write `cluster: NAME`")
+        return ""
+    with errors.at(tree.place):
+        return check_name(leaf(tree).text)
+    return ""
+
+
+def _entities(nodes: Nodes, desired: Desired, places: Places) -> Iterator[SiteEntity]:
+    attributes = {node_id(name): one.texts for name, one in nodes.by_name.items()}
+    for entity in sorted({*attributes, *desired}):
+        texts, values = attributes.get(entity, {}), desired.get(entity, {})
+        yield SiteEntity(entity, texts, values, places.get(entity, {}))

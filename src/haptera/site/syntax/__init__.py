@@ -1,0 +1,1 @@
+"""Texts of site files as trees whose every piece knows its place."""

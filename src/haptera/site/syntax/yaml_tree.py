@@ -1,0 +1,104 @@
+"""YAML as a tree, less what can blow up (depth, aliases) or would be ignored (tags)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from haptera.model.errors import HapteraError
+from haptera.site.syntax.tree import DEPTH_MAX, Branch, Errors, Leaf, Place, Series, Tree
+
+# Libyaml's parser where it is there: it takes a twentieth of the time.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(text: str, file: str, errors: Errors) -> Tree:
+    """The tree of one YAML document.
+
+    Raises:
+        HapteraError: the text is no YAML, is empty, or uses what no site file needs.
+    """
+    try:
+        tree = _Reader(yaml.parse(text, Loader=_LOADER), file, errors).document()
+    except yaml.MarkedYAMLError as error:
+        place = _place(file, error.problem_mark or error.context_mark)
+        begin = error.context_mark
+        since = "" if begin is None else f" (line {begin.line + 1})"
+        context = "" if error.context is None else f"{error.context}{since}: "
+        what = f"{context}{error.problem}"
+        raise HapteraError(what, where=str(place), do="mend the YAML") from None
+    except (ValueError, OverflowError):  # PyYAML's own parser lets these through.
+        raise HapteraError(
+            "an escape names no character", where=file, do="use \\u with four digits"
+        ) from None
+    if tree is None:
+        raise HapteraError("the file is empty", where=file, do="begin with `cluster: NAME`")
+    return tree
+
+
+class _Reader:
+    """Makes a tree of the events of one document."""
+
+    def __init__(self, events: Iterator[Any], file: str, errors: Errors) -> None:
+        self._events = events
+        self._file = file
+        self._errors = errors
+        self._depth = 0
+
+    def document(self) -> Tree | None:
+        """The one document that there is; None where there is none."""
+        next(self._events)  # the stream begins
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        tree = self._node(next(self._events))
+        next(self._events)  # the document ends
+        if not isinstance(event := next(self._events), yaml.StreamEndEvent):
+            raise _refused("a second document begins here", event)
+        return tree
+
+    def _node(self, event: Any) -> Tree:
+        self._check(event)
+        place = _place(self._file, event.start_mark)
+        if isinstance(event, yaml.ScalarEvent):
+            return Leaf(event.value, event.style not in (None, ""), place)
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise _refused(f"deeper than {DEPTH_MAX} levels", event)
+        tree: Tree
+        if isinstance(event, yaml.MappingStartEvent):
+            tree = Branch(tuple(self._entries()), place)
+        else:
+            tree = Series(tuple(map(self._node, self._until(yaml.SequenceEndEvent))), place)
+        self._depth -= 1
+        return tree
+
+    def _entries(self) -> Iterator[tuple[Leaf, Tree]]:
+        seen: dict[str, Place] = {}
+        for event in self._until(yaml.MappingEndEvent):
+            key, value = self._node(event), self._node(next(self._events))
+            if not isinstance(key, Leaf):
+                self._errors.add("a key is not a text", key.place, "put a name before the colon")
+            elif key.text in seen:
+                what = f"the key {key.text} is there already, at {seen[key.text]}"
+                self._errors.add(what, key.place, "write it once")
+            else:
+                seen[key.text] = key.place
+                yield key, value
+
+    def _until(self, end: type[yaml.Event]) -> Iterator[Any]:
+        while not isinstance(event := next(self._events), end):
+            yield event
+
+    def _check(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise _refused("anchors and aliases are not used here", event)
+        if event.tag is not None:
+            raise _refused("tags are not used here", event)
+
+
+def _refused(what: str, event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)
+
+
+def _place(file: str, mark: Any) -> Place:
+    return Place(file, 0, 0) if mark is None else Place(file, mark.line + 1, mark.column + 1)

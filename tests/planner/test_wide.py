@@ -1,0 +1,151 @@
+"""Every way to plan, forced alone on each of many problems; and how often each decides.
+
+Drawn by seeds, which is so fast that there can be 20,000 (`HYPOTHESIS_PROFILE=ci`). Of one that
+fails the number is told; `question(Seeded(NUMBER))` draws it again, and the properties in
+`test_methods.py` and `test_planner.py` make such ones small.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from haptera.planner.domain.domain import Domain
+from haptera.planner.domain.successors import Row
+from haptera.planner.domain.task import Memory
+from haptera.planner.fleet.columns import Columns
+from haptera.planner.fleet.levels import MET, UNKNOWN, WALLED, levels_of, table
+from haptera.planner.fleet.states import numbering
+from haptera.planner.planner import plan
+from haptera.planner.search.a_star import Found, Route, Walled
+from haptera.planner.search.factors import factors_of
+from haptera.planner.search.ff_heuristic import Relaxation
+from haptera.planner.search.full_policy import solve
+from haptera.planner.search.policy_cache import STATES_MAX, NextMoves
+from haptera.planner.search.policy_rollout import walk
+from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.serial_subgoals import End, stages_of
+from tests.planner.dice import Seeded
+from tests.planner.fleet.test_columns import begins, tables_tell, told
+from tests.planner.fleet.test_sweep import swept
+from tests.planner.strategies import Question, question
+from tests.planner.test_methods import (
+    Case,
+    blind,
+    bounded,
+    case,
+    decided_by,
+    in_parts,
+    model_cost,
+    straight,
+    verdict,
+)
+from tests.planner.test_planner import from_memory, hold_to_model
+
+BATCHES = 20
+EACH = {"ci": 1_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "dev"), 10)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_all_methods_agree_with_the_plain_model(
+    batch: int, shares: Callable[[str], Counter[str]]
+) -> None:
+    for number in range(batch * EACH, (batch + 1) * EACH):
+        drawn = question(Seeded(number))
+        memory = Memory.DOUBTED if number % 4 == 0 else Memory.TRUSTED
+        one = case(from_memory(drawn) if memory is Memory.DOUBTED else drawn, memory)
+        try:
+            forced = agree(one)
+            used = agree_on_answer(one.domain, one.question)
+        except AssertionError as error:
+            error.add_note(f"problem {number}, memory {memory.name}")
+            raise
+        shares("parts of goals decided by").update(decided_by(one))
+        shares("next parts of a fleet told by").update([used])
+        shares("by columns, forced to use each table").update([forced])
+
+
+def agree(one: Case) -> str:
+    """The same cost as the plain model, and but for the walk the same moves as each other.
+
+    Returns whether columns told of it, forced.
+    """
+    found = blind(one)
+    assert isinstance(found, Route | Walled)
+    assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
+    assert verdict(bounded(one)) == verdict(found)
+    assert verdict(in_parts(one)) == verdict(found)
+    assert verdict(swept(one)) == verdict(found)
+    assert (first := straight(one)) is None or verdict(first) == verdict(found)
+    columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
+    some = walk(one.scope, Relaxation(one.scope), one.root, Allowance())
+    if isinstance(some, Route):
+        assert isinstance(found, Route)
+        assert some.cost >= found.cost
+    elif isinstance(some, Walled):
+        assert isinstance(found, Walled)
+    return "told" if any(columns_tell) else "no table"
+
+
+def agree_on_tables(one: Case, tables: NextMoves, found: Found) -> bool:
+    """What these tell is what was found, in columns too; whether they tell anything."""
+    state = one.root & one.scope.within
+    known = tables.route(state)
+    assert known is None or verdict(known) == verdict(found)
+    assert by_columns(one, tables) == tables.next(state)
+    return tables.next(state) is not End.UNKNOWN
+
+
+def agree_on_answer(domain: Domain, asked: Question) -> str:
+    """The planner's answer is the plain model's, and the pass over a fleet tells its first part.
+
+    So do columns alone, wherever it stands in tables: by which of the two it is told.
+    """
+    start, goal = domain.start(asked.observed, asked.remembered), asked.desired
+    answer = plan(domain, start, goal)
+    hold_to_model(asked, answer)
+    columns = Columns(domain, [start])
+    (alone,) = columns.tabled(goal).tolist()
+    if tables_tell(domain, start, goal):
+        assert told(domain, alone) == begins(answer)
+        return "columns alone"
+    assert alone == End.UNKNOWN
+    (number,) = columns.next_parts(goal).tolist()
+    assert told(domain, number) == begins(answer)
+    return "a plan for each"
+
+
+def all_tables(one: Case) -> Iterator[NextMoves]:
+    """Of each kind those of the whole goal; if it is one part, what that has is not made again."""
+    parts = factors_of(one.domain, one.question.desired, one.memory).parts
+    own = parts[0].tables if len(parts) == 1 else None
+    if own is not None and own.ahead is not None:
+        ahead: Mapping[int, Row | End] | None = own.ahead
+    else:
+        ahead = solve(one.scope, STATES_MAX)
+    if own is not None and own.ahead is None:
+        stages = own.stages
+    else:
+        stages = stages_of(one.scope, STATES_MAX)
+    yield NextMoves(one.scope, STATES_MAX, ahead=ahead)
+    yield NextMoves(one.scope, STATES_MAX, stages=stages)
+
+
+def by_columns(one: Case, tables: NextMoves) -> Row | End:
+    """What comes next by these tables, read as a column."""
+    asked, numbers = one.question, numbering(one.domain)
+    start = one.domain.start(asked.observed, asked.remembered)
+    sheet = Columns(one.domain, [start]).sheet
+    factors = factors_of(one.domain, asked.desired, one.memory)
+    first = factors.parts[0].tables
+    same = tables.ahead is first.ahead and tables.stages == first.stages
+    if len(factors.parts) == 1 and same:  # What it has is read, not made again.
+        (read,) = levels_of(one.domain, factors)
+    else:
+        read = table(tables, one.scope, numbers)
+    (level,) = read.read(sheet).tolist()
+    ends = {MET: End.MET, WALLED: End.WALLED, UNKNOWN: End.UNKNOWN}
+    return ends.get(level) or next(row for row in one.scope.rows if numbers[row[-1]] == level)

@@ -1,0 +1,154 @@
+"""Warewulf's registry: nodes with what holds of them after all profiles, no password with them."""
+
+import json
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from haptera.model.errors import HapteraError
+from haptera.rest.schemas import SiteFile
+from haptera.site.imports.site_text import site_text
+from haptera.site.imports.warewulf import read_warewulf
+from tests.site.imports.reading import nothing_planted, said, site_of
+
+NODES_CONF = """\
+nodeprofiles:
+  default:
+    comment: This profile is automatically included for each node
+    runtime overlay: [hosts, ssh.authorized_keys]
+    ipmi: {username: admin, password: planted, port: "6230"}
+    network devices:
+      default: {netmask: 255.255.255.0}
+  gpu:
+    profiles: [big]
+    image name: rocky-9-gpu
+  big:
+    tags: {rack: r2}
+nodes:
+  n1:
+    profiles: [default]
+    tags: {rack: r1}
+    ipmi: {ipaddr: 10.0.3.1}
+    network devices:
+      default: {hwaddr: e6:92:39:49:7b:03, ipaddr: 10.0.2.1}
+  n2:
+    profiles: [default, gpu]
+    ipmi: {ipaddr: 10.0.3.2, password: planted}
+    network devices:
+      default: {hwaddr: e6:92:39:49:7b:04, ipaddr: 10.0.2.2}
+  n3:
+    profiles: [default, gpu, ~big, gone]
+    ipmi: {ipaddr: 10.0.3.2, port: ""}
+"""
+
+
+def read(text, **attributes):
+    return read_warewulf(SiteFile("nodes.conf", text), attributes)
+
+
+def test_nodes_have_their_addresses_and_bmcs_by_their_profiles():
+    found = read(NODES_CONF, rack="rack")
+
+    assert site_of(found) == {
+        "n1": ({"address": "10.0.2.1", "bmc": "10.0.3.1:6230", "rack": "r1"}, {}),
+        "n2": ({"address": "10.0.2.2", "bmc": "10.0.3.2:6230", "rack": "r2"}, {}),
+        "n3": ({"bmc": "10.0.3.2:6230"}, {}),
+    }
+    assert nothing_planted(found)
+
+
+def test_profiles_are_there_by_name_in_their_order():
+    text = site_text(read(NODES_CONF, rack="rack"), "c")
+
+    assert "profiles:\n  default: {}\n  gpu: {}\n  big: {}\n" in text
+    assert "\n  n2: {profiles: [default, big, gpu]}\n" in text
+    assert "\n  n3: {profiles: [default, gpu]}\n" in text
+
+
+def test_all_that_is_not_in_the_site_is_told():
+    assert said(read(NODES_CONF, rack="rack")) == [
+        ("conflict", "there is no profile gone", "n3", "25:3"),
+        ("conflict", "bmc is that of n2, too", "n3", "25:3"),
+        ("secret", "ipmi password", "n2", "22:40"),
+        ("secret", "ipmi password of profile default", "5:39"),
+        ("left out", "network devices default hwaddr", "n1", "n2", "19:25"),
+        ("left out", "comment of profile default", "3:14"),
+        ("left out", "runtime overlay of profile default", "4:23"),
+        ("left out", "ipmi username of profile default", "5:22"),
+        ("left out", "network devices default netmask of profile default", "7:26"),
+        ("left out", "image name of profile gpu", "10:17"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "address"),
+    [
+        ("network devices: {eth1: {ipaddr: 10.0.0.1}, default: {ipaddr: 10.0.0.2}}", "10.0.0.2"),
+        ("network devices: {eth1: {ipaddr: 10.0.0.1}, eth2: {ipaddr: 10.0.0.2}}", "10.0.0.1"),
+        ("{primary network: b, network devices: {a: {ipaddr: 10.0.0.1}, b: {ipaddr: 10.0.0.2}}}",
+         "10.0.0.2"),
+        ("network devices: {a: {ipaddr: 10.0.0.1}, b: {primary: 'true', ipaddr: 10.0.0.2}}",
+         "10.0.0.2"),
+        ("network devices: {}", None),
+    ],
+)  # fmt: skip
+def test_the_address_is_that_in_the_primary_network(fields, address):
+    fields = fields if fields.startswith("{") else f"{{{fields}}}"
+    attributes, _ = site_of(read(f"nodes: {{n1: {fields}}}"))["n1"]
+
+    assert attributes.get("address") == address
+
+
+def test_an_older_registry_has_its_bmc_without_a_mapping():
+    text = "WW_INTERNAL: 43\nnodes: {n1: {ipmi ipaddr: 10.0.3.1, ipmi password: planted}}\n"
+    found = read(text)
+
+    assert site_of(found) == {"n1": ({"bmc": "10.0.3.1:623"}, {})}
+    assert [one[0] for one in said(found)] == ["secret"]
+    assert nothing_planted(found)
+
+
+@pytest.mark.parametrize("text", ["[]", "7"])
+def test_what_is_no_registry_is_refused(text):
+    with pytest.raises(HapteraError, match="it is no registry"):
+        read(text)
+
+
+PROFILES = ["a", "b", "c", "d"]
+names = st.lists(st.sampled_from([*PROFILES, *(f"~{one}" for one in PROFILES)]), max_size=4)
+tags = st.dictionaries(st.just("rack"), st.sampled_from(["r1", "r2", "r3"]))
+own = st.fixed_dictionaries({"profiles": names, "tags": tags})
+
+
+def with_theirs(registry, wanted, seen):
+    """The profiles of a list, as the documentation says it: each behind those that it names."""
+    found = []
+    for name in wanted:
+        if name.startswith("~"):
+            found.append(name)
+        elif name not in seen:
+            seen.add(name)
+            found += with_theirs(registry, registry.get(name, {}).get("profiles", ()), seen)
+            found.append(name)
+    return found
+
+
+@given(st.dictionaries(st.sampled_from(PROFILES), own), own)
+def test_what_holds_of_a_node_is_as_warewulf_says(profiles, node):
+    registry = {"nodeprofiles": profiles, "nodes": {"n1": node}}
+    found = read(json.dumps(registry), rack="rack")
+
+    holding = []
+    for name in with_theirs(profiles, node["profiles"], set()):
+        if name.startswith("~"):
+            holding = [one for one in holding if one != name[1:]]
+        elif name in profiles:
+            holding.append(name)
+    racks = [profiles[name]["tags"] for name in holding] + [node["tags"]]
+    expected = [one["rack"] for one in racks if "rack" in one]
+
+    event(f"profiles: {len(holding)}")
+    assert found.nodes["n1"].profiles == tuple(holding)
+    assert found.nodes["n1"].attributes.get("rack") == (expected[-1] if expected else None)
+    assert set(site_of(found)) == {"n1"}

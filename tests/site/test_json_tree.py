@@ -1,0 +1,125 @@
+"""JSON read with places: it means what the standard library says, and each piece knows its line."""
+
+import json
+
+import pytest
+from hypothesis import event, example, given
+from hypothesis import strategies as st
+
+from haptera.model.errors import HapteraError
+from haptera.site.syntax.json_tree import JSON_DEPTH_MAX, read_json
+from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series
+
+DO = "write it by a tool"
+TEXT = """\
+{"nodes": [
+  {"id": "n\\u00e91", "up": true,\t"n": -1.5e3},
+  []
+], "none": null}
+"""
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
+
+
+def read(text):
+    errors = Errors()
+    return read_json(text, "a.json", errors, DO), [str(error) for _, error in errors]
+
+
+def meant(tree):
+    match tree:
+        case Leaf(text, quoted):
+            return text if quoted else json.loads(text)
+        case Series(items):
+            return [meant(one) for one in items]
+        case Branch(entries):
+            return {key.text: meant(one) for key, one in entries}
+
+
+def places(tree):
+    match tree:
+        case Leaf(text, _, place):
+            yield text, place.line, place.column
+        case Series(items, place):
+            yield "[", place.line, place.column
+            for item in items:
+                yield from places(item)
+        case Branch(entries, place):
+            yield "{", place.line, place.column
+            for key, value in entries:
+                yield from places(key)
+                yield from places(value)
+
+
+def test_all_that_is_written_is_found_where_it_stands():
+    assert [*places(read(TEXT)[0])] == [
+        ("{", 1, 1), ("nodes", 1, 2), ("[", 1, 11),
+        ("{", 2, 3), ("id", 2, 4), ("né1", 2, 10),
+        ("up", 2, 22), ("true", 2, 28), ("n", 2, 34), ("-1.5e3", 2, 39),
+        ("[", 3, 3),
+        ("none", 4, 4), ("null", 4, 12),
+    ]  # fmt: skip
+
+
+def test_of_a_key_that_is_there_twice_the_first_counts_and_it_is_told():
+    tree, errors = read('{"a": 1,\n "b": 2, "a": 3}')
+
+    assert meant(tree) == {"a": 1, "b": 2}
+    assert errors == ["a.json:2:10: the key a is there already, at a.json:1:2 (write it once)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("", "a.json:1:1", "a value is due here"),
+        ("[1,\n 2", "a.json:2:3", "a comma or ] is due here"),
+        ("[1,]", "a.json:1:4", "a value is due here"),
+        ('{"a" 1}', "a.json:1:6", "a colon is due here"),
+        ("{a: 1}", "a.json:1:2", "a text in quotes is due here"),
+        ('"a\nb"', "a.json:1:1", "a text in quotes is due here"),
+        ('["\\ud800"]', "a.json:1:2", "half a character, which is none"),
+        ("{} {}", "a.json:1:4", "the text goes on behind its end"),
+        ("[" * 10_000, f"a.json:1:{JSON_DEPTH_MAX + 1}", f"deeper than {JSON_DEPTH_MAX} levels"),
+    ],
+)
+def test_what_is_no_json_is_told_with_its_place(text, where, what):
+    with pytest.raises(HapteraError) as raised:
+        read(text)
+    assert (raised.value.where, raised.value.what) == (where, what)
+    assert raised.value.do == "mend the JSON, or write it by a tool"
+
+
+@given(values, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
+def test_it_means_what_the_standard_library_says(value, indent, ascii_only):
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+
+    assert meant(read(text)[0]) == value
+
+
+@given(st.text('[]{}",: \n\\u0e1-+.ntrfalsNI', max_size=12) | texts)
+@example("-")
+@example("01")
+@example("1.")
+def test_any_text_is_read_as_the_standard_library_does_or_refused(text):
+    try:
+        there = json.loads(text)
+    except ValueError:
+        there = None
+        event("refused")
+        with pytest.raises(HapteraError):
+            read(text)
+    else:
+        tree, errors = read(text)
+        assert errors or meant(tree) == there or there != there  # NaN is no other
+
+
+def test_errors_come_in_the_order_of_their_places():
+    errors = Errors()
+    for column in (2, 1):
+        errors.add("wrong", Place("a", 1, column))
+
+    assert [place.column for place, _ in errors] == [1, 2]
