@@ -145,7 +145,7 @@ def test_what_has_no_names_says_so(cluster, capsys, words, advice):
     assert (code, out, advice in errors) == (USAGE, "", True)
 
 
-SEEDS = Path(__file__).parents[1] / "config/imports/seeds"
+SEEDS = Path(__file__).parents[1] / "site/imports/seeds"
 # What is typed before, and a command whose answer is looked at.
 ANSWERED = [
     "apply site.yaml",

@@ -36,6 +36,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.views.query import link_view
 from haptera.kinds import KINDS
+from haptera.kinds.budget import Per
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.effects import Search, Show
@@ -58,7 +59,6 @@ from haptera.planner.contingent import outcomes
 from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import Domain
 from haptera.planner.planner import plan as search
-from haptera.selectors.budget import Per
 from haptera.selectors.names import split
 from haptera.selectors.nodeset import expand
 from tests.core.test_engine import ATTRIBUTES, BMC, NODE, OTHER, SIDE, parent, stored, told

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from haptera.core.views.course import course_of
+
 from haptera.core.state.limits import S
 from haptera.model.chain import Chain, Do
 from haptera.model.events import Answered, Ready
@@ -16,7 +18,7 @@ from haptera.model.graph import (
     TakenView,
 )
 from haptera.planner.domain.domain import compile_class
-from haptera.planner.explain.drawing import Course, course_of, drawing
+from haptera.planner.explain.drawing import Course, drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.planner.explain.problem_json import problem_from_json
 from haptera.planner.planner import plan

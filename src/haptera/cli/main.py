@@ -110,7 +110,7 @@ def client_of(ctx: click.Context, access: Access) -> Client:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     if "_HAPTERA_COMPLETE" in os.environ:
-        from haptera.cli.commands.completion import take_over_bash
+        from haptera.cli.input.bash import take_over_bash
 
         take_over_bash()
     try:

@@ -15,6 +15,7 @@ from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
 from haptera.core.state.selecting import means, meant
 from haptera.core.views.bus import Bus
+from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
@@ -29,7 +30,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
-from haptera.planner.explain.drawing import course_of, drawing
+from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.pki import Authority, issue_client

@@ -1,12 +1,60 @@
 """How many of some entities may be disrupted at once, and how often, on one side of a tree."""
 
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
 from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desired_check import between
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
-from haptera.selectors.budget import Per
+from haptera.selectors.selector import ALL, Selector, parse_selector
 
 COUNT_MAX = 1_000_000
+
+
+class Per(StrEnum):
+    """What a budget counts over."""
+
+    NODE = "node"
+    GROUP = "group"
+    PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A limit on disruptive steps of the entities that `of` selects.
+
+    At once run at most `at_once` of them, and at most `share` percent of the nodes that it counts
+    over, but one where the share is not 0; within an hour begin at most `per_hour`. None: no such
+    limit.
+    """
+
+    per: Per
+    of: Selector
+    at_once: int | None = None
+    share: int | None = None
+    per_hour: int | None = None
+
+    def at_once_max(self, nodes: int) -> int | None:
+        """How many may run at once among so many nodes.
+
+        >>> [DEFAULT[Per.PARENT].at_once_max(nodes) for nodes in (3, 100, 100_000)]
+        [1, 5, 50]
+        """
+        limits = [] if self.at_once is None else [self.at_once]
+        if self.share is not None:
+            limits.append(max(min(1, self.share), nodes * self.share // 100))
+        return min(limits, default=None)
+
+
+_ALL: Final = parse_selector(ALL)
+# What holds for an entity where no budget of its own is declared (notes on reliability, 2.1).
+DEFAULT: Final = {
+    Per.NODE: Budget(Per.NODE, _ALL, at_once=1, per_hour=3),
+    Per.GROUP: Budget(Per.GROUP, _ALL, share=25),
+    Per.PARENT: Budget(Per.PARENT, _ALL, share=5, at_once=50),
+}
 
 
 def _check_per(text: str) -> None:

@@ -7,9 +7,9 @@ import msgspec
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.messages import Message
+from haptera.model.news import Types
 from haptera.model.parts import Look, Step
 from haptera.model.plan import Plan
-from haptera.selectors.subscription import Types
 
 
 class Work(StrEnum):

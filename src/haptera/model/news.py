@@ -1,6 +1,7 @@
 """Of which sort a change is: what of an entity is another than it was."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class News(StrEnum):
@@ -10,3 +11,8 @@ class News(StrEnum):
     OBSERVED = "observed"  # a fact: its value, whether it is known, who saw it
     CONDITION = "condition"  # where it stands, why, and by which chain it goes on
     GONE = "gone"  # it is no longer declared
+
+
+Types = frozenset[News]
+
+EVERY_TYPE: Final[Types] = frozenset(News)

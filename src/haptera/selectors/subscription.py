@@ -2,17 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.news import News
+from haptera.model.news import EVERY_TYPE, News, Types
 from haptera.selectors.selector import ALL, Selector, parse_selector
-
-Types = frozenset[News]
-
-EVERY_TYPE: Final[Types] = frozenset(News)
 
 
 @dataclass(frozen=True, slots=True)

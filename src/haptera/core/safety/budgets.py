@@ -7,9 +7,9 @@ from typing import Final
 
 from haptera.core.state.limits import BUDGET_HOUR_NS
 from haptera.core.state.turn import Turn
+from haptera.kinds.budget import DEFAULT, Budget, Per
 from haptera.model.entity import EntityId
 from haptera.planner.domain.pieces import Pieces
-from haptera.selectors.budget import DEFAULT, Budget, Per
 
 # Of those that wait, how many are woken when there is room: more than one, for it may not suit all.
 WOKEN_MAX: Final = 8

@@ -19,6 +19,7 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds import budget
+from haptera.kinds.budget import Budget, Per
 from haptera.kinds.node import Busy, Power, busy, fault_group, if_lost, power, rack
 from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId, node_id
@@ -29,7 +30,6 @@ from haptera.model.parts import Step
 from haptera.model.views import BrakeView
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces
-from haptera.selectors.budget import Budget, Per
 from haptera.selectors.selector import ALL, parse_selector
 
 # The value of the node's attribute `if_lost` that lets a node be recovered without its word.

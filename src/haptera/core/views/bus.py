@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from haptera.model.entity import EntityId
-from haptera.model.news import News
+from haptera.model.news import News, Types
 from haptera.model.views import EntityView
-from haptera.selectors.subscription import Cursor, Types, Wanted
+from haptera.selectors.subscription import Cursor, Wanted
 
 # Entities that one listener may be behind with; past that it overruns, and begins anew with a
 # snapshot. It may always be behind with as many as its last snapshot had.

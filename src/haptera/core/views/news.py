@@ -9,8 +9,7 @@ from haptera.core.state.table import Table
 from haptera.core.views.query import view
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
-from haptera.model.news import News
-from haptera.selectors.subscription import EVERY_TYPE, Types
+from haptera.model.news import EVERY_TYPE, News, Types
 
 _GONE: Types = frozenset({News.GONE})
 

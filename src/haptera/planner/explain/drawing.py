@@ -4,10 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from haptera.core.modules.catalog import Catalog
-from haptera.core.state.diff import goal as goal_of
-from haptera.core.state.row import Row
-from haptera.core.state.start import start
 from haptera.model.chain import Chain, Find, Link, NoChain
 from haptera.model.graph import (
     Conditions,
@@ -58,26 +54,6 @@ def drawing(
     )
 
 
-def course_of(row: Row, node: Row | None, catalog: Catalog) -> tuple[Domain, Course]:
-    """An entity's class, and how the entity stands in it: by its own plan, if it still holds."""
-    domain = catalog.domain(row, node)
-    goal = goal_of(row, domain)
-    word = start(row, node, domain, goal)
-    if not goal or _holds(row.plan, domain, word, goal):
-        return domain, Course(word, goal, row.plan)
-    return domain, Course(word, goal, catalog.plan(row, node, word, goal, frozenset()))
-
-
-def _holds(
-    plan: Chain | NoChain | None, domain: Domain, word: int, goal: Mapping[str, str]
-) -> bool:
-    """Whether a plan is one from here to this goal, by parts that there are."""
-    if not isinstance(plan, Chain):
-        return plan is not None
-    ends = plan.states[0] == domain.known(word) and goal.items() <= plan.states[-1].items()
-    return ends and all(any(_is(move, link) for move in domain.moves) for link in plan.links)
-
-
 def _words(domain: Domain, course: Course | None) -> tuple[int, ...]:
     """The start, and the state after each link of the chain."""
     if course is None:
@@ -85,7 +61,7 @@ def _words(domain: Domain, course: Course | None) -> tuple[int, ...]:
     words = [course.start]
     for link in course.links:
         # Moves of one link lead to the same, from wherever each may be taken.
-        move = next(move for move in domain.moves if _is(move, link))
+        move = next(move for move in domain.moves if is_of(move, link))
         words.append(domain.strip((words[-1] & move.keep | move.put) & ~domain.touched))
     return tuple(words)
 
@@ -185,11 +161,12 @@ class _Teller:
         return [
             number
             for number, link in enumerate(links, start=1)
-            if path[number - 1 : number + 1] == [edge.source, edge.target] and _is(edge.move, link)
+            if path[number - 1 : number + 1] == [edge.source, edge.target]
+            and is_of(edge.move, link)
         ]
 
 
-def _is(move: Move, link: Link) -> bool:
+def is_of(move: Move, link: Link) -> bool:
     """Whether a move is this link: the same part, and the same expectation."""
     if isinstance(move.link, Find) and isinstance(link, Find):
         return (move.link.look, move.link.expect) == (link.look, link.expect)

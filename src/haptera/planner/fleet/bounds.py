@@ -1,4 +1,4 @@
-"""What a goal costs at the least from many states at once: the twin of `planner/search/landmark_heuristic.py`."""
+"""What a goal costs at the least from many states at once: twin of `landmark_heuristic.py`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """States of one search, many at once: each variable's place as a few bits in words of 64.
 
-The twin of `planner/domain/bitstate.py` and `planner/domain/successors.py`, which say the same of one state in plain Python.
+The twin of `bitstate.py` and `successors.py`, which say the same of one state in plain Python.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

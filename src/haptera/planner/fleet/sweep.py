@@ -1,6 +1,6 @@
 """The cheapest way to a goal, from all states that promise the same at once: for parents.
 
-The twin of `planner/search/a_star.py`: the same route, proven the same way, and several times sooner where
+The twin of `a_star.py`: the same route, proven the same way, and several times sooner where
 tens of thousands of states are to be gone on from.
 """
 
