@@ -155,9 +155,9 @@ def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path:
             told = msgspec.structs.replace(hands.said[1], updates=(update,))
             agents, parents = one.codecs[1], one.codecs[0]
             (body,) = encode(told, agents, agents.schema)
-            assert decode(body, parents) == told
+            assert decode(body, parents, "n01") == told
             stranger = Codec(KINDS.values(), 0x53)
-            assert decode(body, stranger) == msgspec.structs.replace(told, updates=())
+            assert decode(body, stranger, "n01") == msgspec.structs.replace(told, updates=())
 
     asyncio.run(story())
 

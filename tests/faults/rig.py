@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import pytest
 
+from haptera.core.state.side import PARENT
 from haptera.core.sync.delta import mark_digest
 from haptera.daemon.agent import parse_invitation
 from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
@@ -142,7 +143,7 @@ class Child:
             self.heard.append(datagram)
             match self.session.open(datagram, clock.now_ns()):
                 case Opened(type=DatagramType.HELLO, body=body):
-                    message = decode(body, self.codec)
+                    message = decode(body, self.codec, PARENT)
                     assert isinstance(message, Message)
                     messages.append(message)
                 case Greet() as greet:

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from haptera.core.views.course import course_of
-
 from haptera.core.state.limits import S
+from haptera.core.views.course import course_of
 from haptera.model.chain import Chain, Do
 from haptera.model.events import Answered, Ready
 from haptera.model.graph import (

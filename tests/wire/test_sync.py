@@ -30,7 +30,6 @@ from haptera.wire.measures import USUAL_MS_MAX
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import (
     BY_BYTES_MAX,
-    SCHEMAS_MAX,
     VALUE_BYTES_MAX,
     WORDS_BYTES_MAX,
     Codec,
@@ -127,7 +126,7 @@ def wide_kind(count: int, **rest: Any) -> Kind:
 
 def read(bodies: list[bytes], codec: Codec = CODEC) -> Message:
     """One message of what several bodies say."""
-    messages = [decode(body, codec) for body in bodies]
+    messages = [decode(body, codec, "n01") for body in bodies]
     updates: tuple[Update, ...] = ()
     measures: tuple[Measure, ...] = ()
     for message in messages:
@@ -153,7 +152,7 @@ def test_a_hello_has_these_very_bytes() -> None:
         "00000000000000000000000000000009000000000000000b"  # observed
         "000000000000002a"
     )
-    assert decode(body, CODEC) == HELLO
+    assert decode(body, CODEC, "n01") == HELLO
 
 
 def test_a_body_with_sections_has_these_very_bytes() -> None:
@@ -185,7 +184,7 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
         b"\x92\x92\xcd\x05\xdc\x00\x92\x14\x00\x91\xa7service"
         b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0"
     )
-    assert decode(body, CODEC) == message
+    assert decode(body, CODEC, "n01") == message
 
 
 def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section() -> None:
@@ -195,8 +194,8 @@ def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section(
 
     section = b"\x05\x00\x12\x92\xadservice.start\xcd\x05\xdc"
     assert body == encode(HELLO, CODEC, SCHEMA)[0] + section
-    assert decode(body, CODEC) == message
-    assert decode(body.replace(section, b"\xc8" + section[1:]), CODEC) == HELLO
+    assert decode(body, CODEC, "n01") == message
+    assert decode(body.replace(section, b"\xc8" + section[1:]), CODEC, "n01") == HELLO
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section(
 def test_a_measure_that_cannot_be_is_refused(content: list[Any]) -> None:
     body = with_section(5, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC) == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
 
 
 @settings(max_examples=100)
@@ -240,19 +239,34 @@ def test_packed_values_of_a_schema_that_was_learnt_are_read_by_its_numbers() -> 
     (body,) = encode(told, CODEC, SCHEMA)
     theirs = body[:18] + (SCHEMA + 2).to_bytes(8, "big") + body[26:]
 
-    assert codec.learn(other)
+    assert codec.learn("n01", other)
     (update,) = read([theirs], codec).updates
     assert isinstance(update, ObservedUpdate)
     ours = kinds.kinds["node"]["power"]["on"]
     assert numbers[update.values["power"].value] == ours
 
 
-def test_words_that_would_be_too_many_are_not_learnt_and_only_so_many_schemas_are() -> None:
+def test_what_a_neighbour_calls_its_schema_says_nothing_of_the_words_of_others() -> None:
+    kinds = told_schema(SCHEMA, KINDS.values(), ())
+    swapped = {"unknown": 0, "on": 1, "off": 2, "hung": 3}
+    forged = ToldSchema(SCHEMA, {**kinds.kinds, "node": {"power": swapped}}, {})
+    other = Codec(KINDS.values(), SCHEMA + 1)
+    seen = {"power": SeenValue("on", True, Method.READ, 0, "labnode")}
+    told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
+    (body,) = encode(told, CODEC, SCHEMA)
+
+    assert other.learn("n01", kinds)
+    assert other.learn("n02", forged)
+    assert decode(body, other, "n01") == told
+    assert decode(body, other, "n02") != told
+
+
+def test_words_that_would_be_too_many_are_not_learnt_and_one_schema_a_neighbour_is() -> None:
     codec = Codec(KINDS.values(), SCHEMA)
     wide = {f"v{number}": {"unknown": 0, "x": 65_535} for number in range(20)}
-    assert not codec.learn(ToldSchema(7, {"wide": wide}, {}))
-    for number in range(SCHEMAS_MAX + 1):
-        assert codec.learn(ToldSchema(number, {}, {}))
+    assert not codec.learn("n01", ToldSchema(7, {"wide": wide}, {}))
+    for number in range(20):
+        assert codec.learn("n01", ToldSchema(number, {}, {}))
     seen = {"power": SeenValue("on", True, Method.READ, 0, "labnode")}
     told = msgspec.structs.replace(HELLO, updates=(ObservedUpdate(node_id("n01"), 1, seen),))
     assert read(encode(told, CODEC, SCHEMA), codec) == told
@@ -268,7 +282,7 @@ def test_many_updates_travel_in_as_few_datagrams_as_hold_them() -> None:
 
     bodies = encode(message, CODEC, SCHEMA)
 
-    parts = [decode(body, CODEC) for body in bodies]
+    parts = [decode(body, CODEC, "n01") for body in bodies]
     assert parts == [
         msgspec.structs.replace(HELLO, updates=updates[:2]),
         msgspec.structs.replace(HELLO, updates=updates[2:4], asks=None, permits=None),
@@ -277,13 +291,13 @@ def test_many_updates_travel_in_as_few_datagrams_as_hold_them() -> None:
 
 
 def test_a_section_of_unknown_type_is_skipped() -> None:
-    assert decode(with_section(200, b"from a later version"), CODEC) == HELLO
+    assert decode(with_section(200, b"from a later version"), CODEC, "n01") == HELLO
 
 
 def test_what_a_later_version_appends_to_a_section_is_skipped() -> None:
     content = ["service", "web", "n01", 5, False, [], {"run": "running"}, {}, "later"]
 
-    assert decode(with_section(1, msgspec.msgpack.encode(content)), CODEC) == (
+    assert decode(with_section(1, msgspec.msgpack.encode(content)), CODEC, "n01") == (
         msgspec.structs.replace(HELLO, updates=(DesiredUpdate(WEB, 5, {"run": "running"}, {}),))
     )
 
@@ -304,7 +318,7 @@ def test_what_a_later_version_appends_to_a_section_is_skipped() -> None:
 def test_a_desired_section_that_says_what_cannot_be_is_refused(content: list[Any]) -> None:
     body = with_section(1, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC) == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +337,7 @@ def test_an_observed_section_that_says_what_cannot_be_is_refused(
 
     body = with_section(2, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC) == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
 
 
 def test_what_is_too_long_is_cut_and_says_so() -> None:
@@ -352,7 +366,7 @@ def test_words_on_where_an_entity_stands_are_cut_to_their_room() -> None:
 def test_a_sender_that_says_nothing_of_where_an_entity_stands_is_read() -> None:
     content = ["service", "web", "n01", 5, False, [], {}, [], []]
 
-    assert decode(with_section(2, msgspec.msgpack.encode(content)), CODEC) == (
+    assert decode(with_section(2, msgspec.msgpack.encode(content)), CODEC, "n01") == (
         msgspec.structs.replace(HELLO, updates=(ObservedUpdate(WEB, 5, {}),))
     )
 
@@ -411,18 +425,18 @@ def test_bytes_that_were_changed_are_read_or_refused(message: Message, data: st.
         body[data.draw(st.integers(0, len(body) - 1))] ^= data.draw(st.integers(1, 255))
     cut = data.draw(st.integers(0, len(body)))
 
-    assert isinstance(decode(bytes(body), CODEC), Message | Reject)
-    assert isinstance(decode(bytes(body[:cut]), CODEC), Message | Reject)
+    assert isinstance(decode(bytes(body), CODEC, "n01"), Message | Reject)
+    assert isinstance(decode(bytes(body[:cut]), CODEC, "n01"), Message | Reject)
 
 
 @settings(max_examples=300)
 @given(st.sampled_from([1, 2, 3, 5]), st.binary(max_size=80))
 def test_any_bytes_in_a_section_are_read_or_refused(section: int, content: bytes) -> None:
-    result = decode(with_section(section, content), CODEC)
+    result = decode(with_section(section, content), CODEC, "n01")
 
     assert isinstance(result, Message) or result == Reject(Reason.SECTION)
 
 
 @given(st.binary(max_size=120))
 def test_any_bytes_are_a_message_or_refused(noise: bytes) -> None:
-    assert isinstance(decode(noise, CODEC), Message | Reject)
+    assert isinstance(decode(noise, CODEC, "n01"), Message | Reject)

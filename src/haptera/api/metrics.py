@@ -80,6 +80,9 @@ def _standing(figures: Figures) -> Iterator[Metric]:
     children = (((tier,), count) for tier, count in figures.children.items())
     text = "Nodes that have enrolled, by how lately they were heard."
     yield _gauge("children", text, ("tier",), children)
+    refused = (((child,), count) for child, count in figures.refused.items())
+    text = "Updates that a child sent of entities that are not its own; none was taken over."
+    yield _counter("updates_refused", text, ("child",), refused)
     text = "1 while the brake stops all that may harm."
     yield _gauge("brake_engaged", text, (), [((), figures.brakes)])
 

@@ -22,7 +22,7 @@ class Figures:
     """Numbers since the process began, and as they are now.
 
     `entities` are by kind and condition; `steps` by path and whether they worked; `usual_ns` is
-    what parts usually take.
+    what parts usually take; `refused` counts by child what it told of entities of others.
     """
 
     entities: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -31,6 +31,7 @@ class Figures:
     usual_ns: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, ModuleFigures] = field(default_factory=dict)
     brakes: bool = False
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
 def figures(engine: Engine, now: int) -> Figures:
@@ -46,4 +47,5 @@ def figures(engine: Engine, now: int) -> Figures:
             for name in engine.catalog.modules(engine.side.context)
         },
         engine.safety.brake(now).why is not None,
+        dict(engine.links.refused),
     )

@@ -132,7 +132,7 @@ class EngineBackend:
         if entity.node is None:
             return detail_of(here)
         match await self._ask_agent(entity.node, EntityAsked(entity), AGENT_WITHIN_S):
-            case EntityTold(there):
+            case EntityTold(there) if there.entity == str(entity):
                 return detail_of(here, agent=there)
             case Unable(text):
                 return detail_of(here, unasked=text)

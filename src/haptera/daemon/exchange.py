@@ -94,7 +94,7 @@ class Exchange:
     def _learn(self, peer: str, answer: Answer) -> None:
         """Read its words before the neighbour hears that they are read."""
         told = answer.schema if isinstance(answer, SchemaTold) else None
-        if told is not None and not self._codec.learn(told):
+        if told is not None and not self._codec.learn(peer, told):
             told = None
         self._deliver([Learnt(peer, told)])
 

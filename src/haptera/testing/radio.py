@@ -83,7 +83,7 @@ class Radio:
         if self._bodies.get(sender) == opened.body:
             self._deliver([Alive((sender,), self._clock.now)])
             return
-        message = decode(opened.body, self._codec)
+        message = decode(opened.body, self._codec, sender)
         assert isinstance(message, Message), message
         if opened.late and not message.updates and sender in self._bodies:
             return  # a hello that a later one overtook: nothing in it is news

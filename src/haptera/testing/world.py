@@ -1,6 +1,6 @@
 """A whole cluster in one process: real engines; network, clock and disks are seeded models."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from haptera.core.engine import Engine
@@ -40,6 +40,7 @@ from haptera.model.events import (
     Unwritten,
     Written,
 )
+from haptera.model.messages import Message
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
 from haptera.model.views import Condition
@@ -65,7 +66,10 @@ WALL_OFFSET_NS = 1_800_000_000 * S
 
 
 class Process:
-    """One daemon: an engine that dies and is started again, with what its disk holds."""
+    """One daemon: an engine that dies and is started again, with what its disk holds.
+
+    `says` makes other messages of those that it would send: it was broken into, and has the key.
+    """
 
     def __init__(self, world: "World", name: str, disk: Disk, node: str | None) -> None:
         self.world = world
@@ -76,6 +80,7 @@ class Process:
         self.bus: Bus
         self.radio: Radio | None = None
         self.replies: dict[int, Reply] = {}
+        self.says: Callable[[Message], Message] | None = None
         self.turns = 0
         self.instance = 0
         self._paused: list[Event] | None = None
@@ -196,7 +201,7 @@ class Process:
                 self.disk.submit(effect, lambda done: self._stored(life, done))
             case Tell(peer, message):
                 assert self.radio is not None
-                self.radio.tell(peer, message)
+                self.radio.tell(peer, message if self.says is None else self.says(message))
             case Start(module, process):
                 self._modules[module] = process
                 world.clock.after(5 * MS, self.feed, life, [Ready(module, process)])

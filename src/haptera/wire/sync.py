@@ -52,8 +52,8 @@ def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[byte
     return bodies
 
 
-def decode(body: bytes, codec: Codec) -> Message | Reject:
-    """Read an authentic body; sections of types that we do not know are skipped."""
+def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
+    """Read an authentic body of this neighbour; sections of types unknown to us are skipped."""
     if len(body) < _PREFIX.size:
         return Reject(Reason.PREFIX)
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
@@ -64,7 +64,7 @@ def decode(body: bytes, codec: Codec) -> Message | Reject:
         if isinstance(section, Reject):
             return section
         apart = decode_spoken(*section) or decode_measure(*section)
-        one = apart or codec.decode(*section, schema)
+        one = apart or codec.decode(*section, schema, peer)
         if isinstance(one, Reject):
             return one
         if one is not None:

@@ -25,8 +25,6 @@ WORDS_BYTES_MAX: Final = 160
 # How many who saw an entity are told by name.
 BY_NAMES_MAX: Final = 8
 CUT: Final = "…"
-# Whose words are read besides those of this side's own schema; the first learnt is forgotten first.
-SCHEMAS_MAX: Final = 16
 
 _Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -82,22 +80,25 @@ class Codec:
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
         self.schema = schema
         self._layouts: dict[str, Layout] = {}
-        self._known: dict[int, dict[str, Layout]] = {}
+        # By neighbour: the digest that it gave its schema, and how that numbers.
+        self._known: dict[str, tuple[int, dict[str, Layout]]] = {}
         for kind in kinds:
             self._layouts[kind.name] = layout_of(kind)
             for update in largest(kind):
                 self._check_size(update)
 
-    def learn(self, told: ToldSchema) -> bool:
-        """Read words of this schema from now on; False where they cannot be words at all."""
+    def learn(self, peer: str, told: ToldSchema) -> bool:
+        """Read this neighbour's words by its schema from now on; False where that cannot be.
+
+        By its own only: what it calls its schema says nothing of the words of others.
+        """
         layouts = {name: layout_of_numbers(numbers) for name, numbers in told.kinds.items()}
         if any(layout.words > WORDS_MAX for layout in layouts.values()):
             return False
         if told.digest != self.schema:
-            self._known.pop(told.digest, None)
-            self._known[told.digest] = layouts
-        if len(self._known) > SCHEMAS_MAX:
-            del self._known[next(iter(self._known))]
+            # Neighbours of one schema share what is kept of it.
+            others = (one for one in self._known.values() if one == (told.digest, layouts))
+            self._known[peer] = next(others, (told.digest, layouts))
         return True
 
     def encode(self, update: Update, peer_schema: int | None) -> tuple[int, bytes]:
@@ -107,29 +108,31 @@ class Codec:
             return DESIRED, _ENCODER.encode(_desired(update, layout))
         return OBSERVED, _ENCODER.encode(_observed(update, layout))
 
-    def decode(self, section: int, content: bytes, schema: int) -> Update | Reject | None:
-        """The update in a section from a sender of this schema; None where it tells us nothing.
+    def decode(
+        self, section: int, content: bytes, schema: int, peer: str
+    ) -> Update | Reject | None:
+        """The update in a section from a neighbour of this schema; None where it tells us nothing.
 
         That is a section of an unknown type, or words whose numbers we do not know.
         """
         try:
             if section == DESIRED:
-                return self._read_desired(_DESIRED.decode(content), schema)
+                return self._read_desired(_DESIRED.decode(content), schema, peer)
             if section == OBSERVED:
-                return self._read_observed(_OBSERVED.decode(content), schema)
+                return self._read_observed(_OBSERVED.decode(content), schema, peer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, HapteraError):
             return Reject(Reason.SECTION)
         return None
 
-    def _read_desired(self, told: _Desired, schema: int) -> Update | Reject | None:
-        held = self._unpacked(told, schema)
+    def _read_desired(self, told: _Desired, schema: int, peer: str) -> Update | Reject | None:
+        held = self._unpacked(told, schema, peer)
         if not isinstance(held, Mapping):
             return held
         values = {**told.values, **{name: value for name, (value, _, _) in held.items()}}
         return DesiredUpdate(_entity(told), told.version, values, told.attributes, told.gone)
 
-    def _read_observed(self, told: _Observed, schema: int) -> Update | Reject | None:
-        held = self._unpacked(told, schema)
+    def _read_observed(self, told: _Observed, schema: int, peer: str) -> Update | Reject | None:
+        held = self._unpacked(told, schema, peer)
         if not isinstance(held, Mapping):
             return held
         seen = {**held, **told.named}
@@ -145,12 +148,14 @@ class Codec:
         return ObservedUpdate(_entity(told), told.version, values, told.gone, standing)
 
     def _unpacked(
-        self, told: _Desired | _Observed, schema: int
+        self, told: _Desired | _Observed, schema: int, peer: str
     ) -> Mapping[str, Held] | Reject | None:
         if not told.words:
             return {}
-        layouts = self._layouts if schema == self.schema else self._known.get(schema)
-        if layouts is None:
+        digest, layouts = self.schema, self._layouts
+        if schema != self.schema:
+            digest, layouts = self._known.get(peer, (self.schema, {}))
+        if digest != schema:
             return None
         layout = layouts.get(told.kind)
         if layout is None:

@@ -1,5 +1,6 @@
 """The links to neighbours: changes at once, told until held, hellos to repair what was lost."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import assert_never
 
@@ -25,7 +26,8 @@ class Links:
     """One link for each child of a parent, or the one that an agent has to its parent.
 
     `spoken` tells what is to be said of asks and permits on the link about a node. `schema`
-    stands for the kinds and parts that we plan with.
+    stands for the kinds and parts that we plan with. `refused` counts by neighbour what it told of
+    entities that are not its own.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Links:
         self.schema = schema
         self._lists = Lists(timers, incoming)
         self._peers: dict[str, Peer] = {}
+        self.refused: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Peer]:
         return iter(self._peers.values())
@@ -78,7 +81,10 @@ class Links:
         elif self._their_mark(message).epoch != self._incoming.mark(node).epoch:
             self._incoming.unconfirm(node, self._their_mark(message).epoch)
         for update in message.updates:
-            self._incoming.merge(turn, update, event)
+            if self._incoming.concerns(node, update):
+                self._incoming.merge(turn, update, event)
+            else:
+                self.refused[event.peer] += 1
         self._compare(turn, peer, node, self._their_mark(message))
         peer.said, peer.probed = self._mark_of_ours(message), message.probe
         self._note_schema(turn, peer, message.schema)
@@ -149,7 +155,8 @@ class Links:
         """A neighbour lacks these, whatever it said to hold."""
         peer = self._peers.get(name)
         if peer is not None:
-            peer.recalled.update(entities)
+            ours = self._outgoing.versions(self._node(name))
+            peer.recalled.update(one for one in entities if one in ours)
             peer.tells = 0
             self._tell(turn, peer)
 
@@ -235,7 +242,8 @@ class Links:
         if self._settled(peer):
             self._timers.drop(("tell", peer.name))
             peer.tells = 0
-        elif peer.tells == 0 or peer.tells >= len(TELL_AGAIN_NS) or back:
+        elif peer.tells == 0 or back:
+            # Else the timer does: one that never settles must not be answered at its own speed.
             self._tell(turn, peer)
         if peer.probed:
             turn.effects.append(Tell(peer.name, self._message(turn, peer, after=None)))

@@ -1,6 +1,6 @@
 """Whose word counts: desired state flows down, observed state flows up, newest version first."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from haptera.core.state.limits import MS
 from haptera.core.state.row import Stands
@@ -16,6 +16,9 @@ from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Standing
 
 Versions = tuple[tuple[EntityId, int], ...]
 
+# A version further ahead than this of what is held is none that anybody can have counted to.
+VERSION_JUMP_MAX: Final = 1 << 40
+
 
 class Incoming(Protocol):
     """The layer that the neighbour is the source of, for one node.
@@ -27,8 +30,14 @@ class Incoming(Protocol):
     def mark(self, node: str) -> Mark:
         """How far the layer is held, confirmed entities only."""
 
+    def concerns(self, node: str, update: Update) -> bool:
+        """Whether the neighbour on this node's link may speak of the entity, and in this version.
+
+        Who it is its key says; what it speaks of is in the payload, and may be another's.
+        """
+
     def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
-        """Take one entity over, if it is news."""
+        """Take one entity over, if it is news; `concerns` has been asked."""
 
     def unconfirm(self, node: str, epoch: int) -> None:
         """Keep what there is, confirm none of it."""
@@ -57,6 +66,11 @@ class ObservedIn:
     def mark(self, node: str) -> Mark:
         versions = {row.id: row.version for row in self._table.on(node) if row.version}
         return Mark(0, max(versions.values(), default=0), mark_digest(versions))
+
+    def concerns(self, node: str, update: Update) -> bool:
+        row = self._table.get(update.entity)
+        held = 0 if row is None else row.version
+        return update.entity.node == node and update.version - held <= VERSION_JUMP_MAX
 
     def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
         assert isinstance(update, ObservedUpdate)
@@ -129,6 +143,11 @@ class DesiredIn:
         last = max(self._table.revision, *versions.values(), 0)
         return Mark(self.epoch, last, mark_digest(versions))
 
+    def concerns(self, node: str, update: Update) -> bool:
+        if update.version - self._table.revision > VERSION_JUMP_MAX:
+            return False
+        return self._is_told(node, update.entity)
+
     def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
         assert isinstance(update, DesiredUpdate)
         row = self._table.get(update.entity)
@@ -172,7 +191,11 @@ class DesiredIn:
 
     def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
         theirs = dict(versions)
-        lacking = {one: None for one, version in versions if self._held(one) < version}
+        lacking = {
+            one: None
+            for one, version in versions
+            if self._held(one) < version and self._is_told(node, one)
+        }
         for row in self._table.told(node):
             if row.id in lacking:
                 row.revision = 0
@@ -181,6 +204,12 @@ class DesiredIn:
                 self._changed = True
                 turn.touch(row.id)
         return list(lacking)
+
+    def _is_told(self, node: str, entity: EntityId) -> bool:
+        """Whether a parent tells this node of such an entity, as far as its kind is known here."""
+        if entity.node is not None or not self._table.knows(entity.kind):
+            return entity.node == node
+        return self._table.is_everywhere(entity)
 
     def _held(self, entity: EntityId) -> int:
         row = self._table.get(entity)

@@ -200,7 +200,7 @@ class Udp:
             return None
         if opened.body == link.heard:
             return link.name
-        message = decode(opened.body, self._codec)
+        message = decode(opened.body, self._codec, link.name)
         if isinstance(message, Reject):
             self.counts[message.reason] += 1
             return None
