@@ -78,13 +78,21 @@ def typed(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+def columns(table):
+    """Each row below the headers, as its cells."""
+    _, *rows = table.splitlines()
+    return [re.split(r" {2,}", row) for row in rows]
+
+
 def test_status_tells_all_in_folded_groups(cluster, capsys):
     stuck(cluster)
+    failed = "labnode.switch_on failed: the BMC refuses [31m"
     assert typed(capsys, "status") == (
         OK,
-        "node         converged  2  rack1n[1-2]\n"
-        "node         stuck      1  rack1n3      labnode.switch_on failed: the BMC refuses [31m\n"
-        "service web  converged  1  rack1n1\n",
+        "WHAT         CONDITION  COUNT  ON           REASON\n"
+        "node         converged  2      rack1n[1-2]\n"
+        f"node         stuck      1      rack1n3      {failed}\n"
+        "service web  converged  1      rack1n1\n",
         "",
     )
 
@@ -94,7 +102,9 @@ def test_status_checks_for_scripts(cluster, capsys):
     stuck(cluster)
     assert typed(capsys, "status", "--check")[0] == NOT_CONVERGED
     assert typed(capsys, "status", "--check", "rack1n[1-2]")[0] == OK
-    assert typed(capsys, "status", "service:*")[1] == "service web  converged  1  rack1n1\n"
+    assert columns(typed(capsys, "status", "service:*")[1]) == [
+        ["service web", "converged", "1", "rack1n1"]
+    ]
     assert typed(capsys, "status", "--check", "rack1*")[0] == NOT_CONVERGED
     assert typed(capsys, "status", "--check", "rack2*")[0] == REFUSED
 
@@ -246,9 +256,9 @@ def test_why_tells_in_one_line_what_has_one_cause(cluster, capsys):
     )
     assert typed(capsys, "why", "-v", "node:rack1n[1-2]")[1].count(" is waiting for ") == 2
     assert len(json.loads(typed(capsys, "why", "-o", "json")[1])) == 3
-    assert typed(capsys, "status")[1].splitlines()[0] == (
-        f"node         waiting    3  rack1n[1-3]  {line}"
-    )
+    assert columns(typed(capsys, "status")[1])[0] == [
+        "node", "waiting", "3", "rack1n[1-3]", line
+    ]  # fmt: skip
 
 
 def test_why_says_who_or_what_would_let_it_go_on(cluster, capsys):
@@ -326,33 +336,48 @@ def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
 
 
 def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
-    line = "service:web@rack1n1  converged  1.5 s  run=running\n"
-    assert typed(capsys, "get", "service:web@rack1n1") == (OK, line, "")
-    assert typed(capsys, "get", "service")[1] == line
+    table = (
+        "ENTITY               CONDITION  FOR    STATE\n"
+        "service:web@rack1n1  converged  1.5 s  run=running\n"
+    )
+    assert typed(capsys, "get", "service:web@rack1n1") == (OK, table, "")
+    assert typed(capsys, "get", "service")[1] == table
+
+
+def test_wide_has_all_columns(cluster, capsys):
+    stuck(cluster)
+    code, out, errors = typed(capsys, "get", "-o", "wide", "node")
+    assert (code, errors) == (OK, "")
+    refused = "labnode.switch_on failed: the BMC refuses [31m"
+    assert [re.split(r" {2,}", line) for line in out.splitlines()] == [
+        ["ENTITY", "CONDITION", "FOR", "STATE", "ATTRIBUTES", "REASON"],
+        ["node:rack1n[1-2]", "converged", "1.5 s", "power=on", "rack=1", "-"],
+        ["node:rack1n3", "stuck", "12 s", "power=on", "rack=1", refused],
+    ]
 
 
 def test_get_tells_of_what_is_alike_in_one_line(cluster, capsys):
     stuck(cluster)
     cluster.do(cluster.backend.say, N1, since_ms=90_000)
-    assert typed(capsys, "get", "node")[1].splitlines() == [
-        "node:rack1n[1-2]  converged  1.5 s to 1 min  power=on",
-        "node:rack1n3      stuck      12 s            power=on",
+    assert columns(typed(capsys, "get", "node")[1]) == [
+        ["node:rack1n[1-2]", "converged", "1.5 s to 1 min", "power=on"],
+        ["node:rack1n3", "stuck", "12 s", "power=on"],
     ]
 
 
 def test_get_takes_the_name_of_a_node_as_other_commands_do(cluster, capsys):
     both = typed(capsys, "get", "rack1n1")
     assert both == typed(capsys, "get", "rack1n1,rack1n1")
-    assert [line.split()[0] for line in both[1].splitlines()] == [
-        "node:rack1n1",
-        "service:web@rack1n1",
-    ]
+    assert [name for name, *_ in columns(both[1])] == ["node:rack1n1", "service:web@rack1n1"]
 
 
 def test_get_takes_selectors_and_prints_what_it_found_as_one(cluster, capsys):
     stuck(cluster)
-    assert typed(capsys, "get", "node:* and condition!=stuck")[1].startswith("node:rack1n[1-2]  ")
-    assert typed(capsys, "get", "service:web")[1].startswith("service:web@rack1n1  ")
+    for selector, name in [
+        ("node:* and condition!=stuck", "node:rack1n[1-2]"),
+        ("service:web", "service:web@rack1n1"),
+    ]:
+        assert columns(typed(capsys, "get", selector)[1])[0][0] == name
     found = typed(capsys, "get", "-o", "name", "condition!=stuck")
     assert found == (OK, "node:rack1n[1-2] or service:web@rack1n1\n", "")
     assert typed(capsys, "get", "-o", "name", found[1].strip()) == found

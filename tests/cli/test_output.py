@@ -2,12 +2,18 @@
 
 import os
 import pty
+import re
 import subprocess
 
 import pytest
 
 from haptera.cli.main import REFUSED, USAGE
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import node_id
+from haptera.model.views import Condition
+from tests.api.serving import serving
 from tests.cli.rig import command, environment, told, typed
+from tests.cli.test_commands import point_at
 from tests.lab.rig import WAIT_S_MAX
 
 RED = "\x1b[31m"
@@ -47,6 +53,39 @@ def test_a_terminal_has_colours_unless_they_are_not_wanted(wishes, red):
     os.close(ours)
     assert "error: cannot be read" in errors
     assert (RED in errors) is red
+
+
+def on_terminal(columns, *words):
+    """What a terminal that is so wide shows of an answer."""
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        command(*words), env={**os.environ, "COLUMNS": str(columns)}, stdout=theirs, check=True
+    )
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode().replace("\r\n", "\n")
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+
+@pytest.mark.net
+def test_reasons_are_wrapped_between_words(monkeypatch, tmp_path):
+    node = node_id("n1")
+    with serving(Declare(node, {}, "site"), SetDesired(node, "power", "on", "site")) as cluster:
+        point_at(cluster.url, "read-token", monkeypatch, tmp_path)
+        reason = "labnode.switch_on: the chassis interlock is open, so nothing begins"
+        cluster.do(cluster.backend.say, node, condition=Condition.STUCK, why=reason)
+        assert on_terminal(60, "status") == (
+            "WHAT  CONDITION  COUNT  ON  REASON\n"
+            "node  stuck      1      n1  labnode.switch_on: the chassis\n"
+            "                            interlock is open, so nothing\n"
+            "                            begins\n"
+        )
+        whole = f"node  stuck      1      n1  {reason}\n"
+        assert on_terminal(60, "status", "-o", "wide").endswith(whole)
+        assert on_terminal(60, "why") == (
+            "node:n1 is stuck for 1.5 s: labnode.switch_on: the chassis\n"
+            "  interlock is open, so nothing begins\n"
+        )
 
 
 def test_a_command_that_is_mistyped_is_answered_with_the_one_that_was_meant(tmp_path):

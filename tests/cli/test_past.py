@@ -9,7 +9,7 @@ from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
 from tests.api.serving import serving
-from tests.cli.test_commands import point_at, typed
+from tests.cli.test_commands import columns, point_at, typed
 
 pytestmark = pytest.mark.net
 NODES = [node_id(f"rack1n{number}") for number in (1, 2, 3)]
@@ -36,17 +36,18 @@ def cluster(monkeypatch, tmp_path):
 def test_what_changed_alike_on_many_nodes_is_one_line(cluster, capsys):
     code, out, errors = typed(capsys, "history")
     assert (code, errors) == (OK, "")
-    assert out.splitlines() == [
-        f'7  {AT}  user:ada  node         rack1n[1-3]  declared {{"rack":"1"}}  first light',
-        f"7  {AT}  user:ada  node         rack1n[1-3]  power: nothing -> on   first light",
-        f"7  {AT}  user:ada  service:web  rack1n1      declared               first light",
-        f"8  {AT}  user:eve  service:web  rack1n1      port: nothing -> 80",
+    ada = ("7", AT, "user:ada")
+    assert columns(out) == [
+        [*ada, "node", "rack1n[1-3]", 'declared {"rack":"1"}', "first light"],
+        [*ada, "node", "rack1n[1-3]", "power: nothing -> on", "first light"],
+        [*ada, "service:web", "rack1n1", "declared", "first light"],
+        ["8", AT, "user:eve", "service:web", "rack1n1", "port: nothing -> 80"],
     ]
 
 
 def test_what_is_not_shown_is_said(cluster, capsys):
     code, out, errors = typed(capsys, "history", "node:rack1n3", "-n", "1")
-    assert (code, out.split("  ")[2:5]) == (OK, ["user:ada", "node", "rack1n3"])
+    assert (code, columns(out)[0][2:5]) == (OK, ["user:ada", "node", "rack1n3"])
     assert errors == "older ones are not shown: ask for more than 1 with --limit\n"
     assert typed(capsys, "history", "rack9") == (OK, "nothing was changed\n", "")
 
@@ -54,12 +55,12 @@ def test_what_is_not_shown_is_said(cluster, capsys):
 def test_the_audit_tells_who_asked_for_what(cluster, capsys):
     typed(capsys, "retry", "node:rack1n1")
     code, out, _ = typed(capsys, "history", "--audit")
-    assert (code, out.splitlines()) == (
+    assert (code, columns(out)) == (
         OK,
         [
-            f"7  {AT}  user:ada  7 changes           first light",
-            f"8  {AT}  user:eve  1 change",
-            f"-  {AT}  user:bob  retry node:rack1n1",
+            ["7", AT, "user:ada", "7 changes", "first light"],
+            ["8", AT, "user:eve", "1 change"],
+            ["-", AT, "user:bob", "retry node:rack1n1"],
         ],
     )
     assert typed(capsys, "history", "--audit", "rack1n1")[0] == USAGE
@@ -77,6 +78,7 @@ def test_all_that_happened_is_told_in_its_order(cluster, capsys):
     assert (code, errors) == (OK, "")
     node = "node:rack1n1"
     assert out.splitlines() == [
+        "TIME                     WHO       ENTITY        WHAT",
         "1970-01-01 00:16:39 UTC  -         parent        began, with nothing known",
         "1970-01-01 00:16:39 UTC  -         history       3 happenings could not be written down",
         f'1970-01-01 00:16:40 UTC  user:ada  {node}  declared {{"rack":"1"}}',
@@ -94,7 +96,11 @@ def test_how_an_entity_was_at_a_time(cluster, capsys):
     assert (code, errors, out.splitlines()) == (
         OK,
         "",
-        ["as it was at 1970-01-01 00:01:00 UTC", "node:rack1n1  stuck  power=off?→on  jammed"],
+        [
+            "as it was at 1970-01-01 00:01:00 UTC",
+            "ENTITY        CONDITION  STATE          REASON",
+            "node:rack1n1  stuck      power=off?→on  jammed",
+        ],
     )
     code, out, errors = typed(capsys, "get", "service", "--at", "1970-01-01 00:01")
     assert (code, out) == (REFUSED, "")
@@ -106,7 +112,7 @@ def test_how_many_alike_were_is_told_in_one_line(cluster, capsys):
     views = [PastView(str(node), {}, {}, {"power": "on"}, "idle") for node in NODES]
     cluster.backend.pasts[60] = [*views, PastView("module:m", {}, {}, {})]
     _, out, _ = typed(capsys, "get", "rack1n* or module:m", "--at", "1970-01-01 00:01")
-    assert out.splitlines()[1:] == ["node:rack1n[1-3]  idle  power=on", "module:m          -     -"]
+    assert columns(out)[1:] == [["node:rack1n[1-3]", "idle", "power=on"], ["module:m", "-", "-"]]
 
 
 def test_what_is_yet_to_come_is_not_told(cluster, capsys):
@@ -161,7 +167,9 @@ def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, mo
     assert (code, out) == (OK, f"{shown}1 change (1 unset) written (revision 9)\n")
     assert "port" not in cluster.backend.store[WEB].desired
     _, out, _ = typed(capsys, "history", "-n", "1")
-    assert out == f"9  {AT}  user:bob  service:web  rack1n1  port: 80 -> nothing  it was free\n"
+    assert columns(out) == [
+        ["9", AT, "user:bob", "service:web", "rack1n1", "port: 80 -> nothing", "it was free"]
+    ]
 
 
 def test_what_cannot_be_undone_is_told_with_all_that_stands_against_it(cluster, capsys):

@@ -22,7 +22,7 @@ def test_a_token_is_made_listed_and_revoked(cluster, capsys):
     made = typed(capsys, "token", "make", "eve", "--scope", "write", "--within", "rack1n*")
     sentence = "t1: eve may write within rack1n*, until 1970-01-31 00:16 UTC\n"
     assert made == (OK, "hp1.t1.secret\n", sentence)
-    listed = "t1  eve  write  rack1n*  until 1970-01-31 00:16 UTC\n"
+    listed = "ID  NAME  SCOPE  WITHIN   UNTIL\nt1  eve   write  rack1n*  1970-01-31 00:16 UTC\n"
     assert typed(capsys, "token", "list") == (OK, listed, "")
     assert typed(capsys, "token", "revoke", "t1") == (OK, "t1 of eve is revoked\n", "")
     assert typed(capsys, "token", "list") == (OK, "", "")

@@ -35,7 +35,7 @@ WITHIN_NS: Final = 3 * WAIT_S_MAX * 1_000_000_000
 NAMED: Final = [
     (re.compile(r"hp1\.[0-9a-f]+\.[\w-]+|hp1\.…"), "<token>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC"), "<time>"),
-    (re.compile(r"^ *\d+(?=  <time>)", re.MULTILINE), "<revision>"),
+    (re.compile(r"^ *\d+(?= {2,}<time>)", re.MULTILINE), "<revision>"),
     (re.compile(r"(?<=revision )\d+"), "<revision>"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h|d)\b|(?<=passed in )[\d.]+s"), "<duration>"),
     (re.compile(r"(?:(?<=^plan )|(?<=--digest ))[0-9a-f]{12}$", re.MULTILINE), "<digest>"),

@@ -60,7 +60,7 @@ def apply(
         raise click.UsageError("with --plan, leave out --dry-run, --take and --digest")
     else:
         answer = apply_plan(the_client(ctx), read_plan(plan_file), terms.why)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([one.entity for one in answer.changes], answer, output)
         return
     would = "would be " if dry_run else ""
@@ -83,7 +83,7 @@ def _apply_site(
     def write(digest: str | None) -> Call[Applied]:
         return calls.apply(body, take=terms.take, digest=digest, why=terms.why)
 
-    if terms.digest is not None or Format(output) is not Format.TABLE:
+    if terms.digest is not None or not Format(output).for_people:
         return client.ask(write(terms.digest))
     return confirmed(client, dry, write)
 
@@ -141,7 +141,7 @@ def plan(
 
 def show_planned(answer: Applied, output: str) -> None:
     """What would be changed, and what would run then."""
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([*planned_entities(answer.plan)], answer, output)
         return
     click.echo(f"{counted(answer)} at revision {answer.revision}")

@@ -24,7 +24,7 @@ def brake(ctx: click.Context, release: bool, output: str) -> None:
     """
     client = the_client(ctx)
     view = client.ask(calls.release_brake() if release else calls.brake())
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_data(view, output)
     elif view.why is None:
         click.echo("the brake is off")

@@ -102,7 +102,7 @@ def _show(client: Client, body: SiteBody, title: str, output: str) -> bool:
     """Print in what they differ; whether they do."""
     answer = client.ask(calls.diff(body))
     found = answer.differences
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([one.entity for one in found], answer, output)
     elif found:
         _print_lines(found, f"in force, revision {answer.revision}", title)
@@ -112,7 +112,7 @@ def _show(client: Client, body: SiteBody, title: str, output: str) -> bool:
 def _diff_times(client: Client, times: tuple[str, ...], select: str | None, output: str) -> int:
     then, later = (past(client, select, time) for time in (*times, "0s")[:2])
     found = changed_between(then.entities, later.entities)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([one.entity for one in found], found, output)
     elif found:
         _print_lines(found, *(utc_text_s(int(one.at_s)) for one in (then, later)))
@@ -166,7 +166,7 @@ def export(ctx: click.Context, owner: str | None, output: str) -> None:
       haptera export --owner site
     """
     answer = the_client(ctx).ask(calls.export(owner))
-    if Format(output) is Format.TABLE:
+    if Format(output).for_people:
         click.echo(answer.text, nl=False)
     else:
         print_data(answer, output)

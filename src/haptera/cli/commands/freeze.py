@@ -6,14 +6,9 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import (
-    Format,
-    entities_option,
-    print_entities,
-    print_names,
-    print_table,
-)
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
 from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
 from haptera.kinds import freeze as haptera_freeze
@@ -22,6 +17,7 @@ from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.rest.schemas import FreezeView
 
 EVER = "ever"
+_HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 
 
 @click.command()
@@ -67,7 +63,7 @@ def freeze(
         raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
     for_s = None if duration == EVER else _seconds(duration)
     view = client.ask(calls.freeze(selector, reason, for_s=for_s))
-    if Format(output) is Format.TABLE:
+    if Format(output).for_people:
         click.echo(f"frozen: {_sentence(view)}")
     else:
         _print_for_programs([view], view, output)
@@ -88,7 +84,7 @@ def thaw(ctx: click.Context, selector: str, output: str) -> None:
       haptera thaw service:web@rack1n1
     """
     answer = the_client(ctx).ask(calls.thaw(selector))
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities(answer.free, answer, output)
         return
     for one in answer.thawed:
@@ -101,8 +97,8 @@ def thaw(ctx: click.Context, selector: str, output: str) -> None:
 
 def _show(client: Client, output: str) -> None:
     views = client.ask(calls.freezes()).freezes
-    if Format(output) is Format.TABLE:
-        _print_freezes(views)
+    if Format(output).for_people:
+        _print_freezes(views, output)
     else:
         _print_for_programs(views, views, output)
 
@@ -113,16 +109,21 @@ def _print_for_programs(views: Sequence[FreezeView], data: object, output: str) 
     print_names([together] if together else [], data, output)
 
 
-def _print_freezes(views: list[FreezeView]) -> None:
+def _print_freezes(views: list[FreezeView], output: str) -> None:
     if not views:
         click.echo("nothing is frozen")
         return
-    print_table(
-        [
-            (one.selector, _until(one), one.owner, _counted(one.entities), printable(one.reason))
-            for one in views
-        ]
-    )
+    rows = [
+        (
+            one.selector,
+            _end(one),
+            one.owner,
+            str(one.entities),
+            printable(one.reason),
+        )
+        for one in views
+    ]
+    print_table(_HEADERS, rows, output)
 
 
 def _sentence(view: FreezeView) -> str:
@@ -131,7 +132,11 @@ def _sentence(view: FreezeView) -> str:
 
 
 def _until(view: FreezeView) -> str:
-    return "until thawed" if view.until_s is None else f"until {utc_text(view.until_s)}"
+    return f"until {_end(view)}"
+
+
+def _end(view: FreezeView) -> str:
+    return "thawed" if view.until_s is None else utc_text(view.until_s)
 
 
 def _counted(entities: int) -> str:

@@ -28,6 +28,9 @@ from haptera.selectors.selector_ast import NODE, Pattern
 # One word, and one entity, on whatever node it is: neither can mean many.
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_WORD.pattern}")
+_NOW = ("ENTITY", "CONDITION", "FOR", "STATE")
+_MORE = ("ATTRIBUTES", "REASON")
+_THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
 _HELD_UP = (Condition.WAITING, Condition.STUCK)
 
 
@@ -54,7 +57,7 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
         ask_all(client.access, map(calls.retry, tried))
     elif tried:
         client.ask(calls.retry(tried[0]))
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities(tried, tried, output)
     elif tried:
         verb = "is" if len(tried) == 1 else "are"
@@ -155,14 +158,14 @@ def past(client: Client, selector: str | None, at: str) -> Past:
 
 def _print_past(answer: Past, what: str, output: str) -> None:
     views = answer.entities
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([view.entity for view in views], views, output)
         return
     at = utc_text_s(int(answer.at_s))
     if not views:
         raise HapteraError(f"there was no {what} at {at}", do="see what changed: haptera history")
     click.echo(f"as it was at {at}")
-    print_alike(map(_told, views))
+    print_alike(_THEN, map(_told, views), output)
 
 
 def _told(view: PastView) -> Told:
@@ -180,9 +183,22 @@ def _then(view: PastView, name: str) -> str:
 
 
 def _print_views(views: Sequence[EntityView], data: object, output: str) -> None:
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([view.entity for view in views], data, output)
         return
+    told = _more if Format(output) is Format.WIDE else _values
     print_alike(
-        Told(one.entity, one.condition.value, one.since_ms, (values(one),)) for one in views
+        (*_NOW, *(_MORE if Format(output) is Format.WIDE else ())),
+        (Told(one.entity, one.condition.value, one.since_ms, told(one)) for one in views),
+        output,
     )
+
+
+def _values(view: EntityView) -> tuple[str, ...]:
+    return (values(view),)
+
+
+def _more(view: EntityView) -> tuple[str, ...]:
+    """As `-o wide` tells it."""
+    attributes = " ".join(f"{name}={value}" for name, value in view.attributes.items())
+    return values(view), printable(attributes or "-"), printable(view.why or "-")

@@ -11,8 +11,9 @@ from haptera.cli.input import completing
 from haptera.cli.input.confirming import agreed, type_digest
 from haptera.cli.input.plan_file import PlanFile, save_plan
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, entities_option, print_entities, print_table
+from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
 from haptera.model.entity import parse_entity
@@ -24,6 +25,9 @@ from haptera.rest.schemas import Applied
 from haptera.selectors.nodeset import fold
 
 _SHOWN: Final = 100
+_CHANGED: Final = ("REVISION", "TIME", "WHO", "WHAT", "ON", "CHANGE", "WHY")
+_HAPPENED: Final = ("TIME", "WHO", "ENTITY", "WHAT")
+_DEEDS: Final = ("REVISION", "TIME", "WHO", "WHAT", "WHY")
 # The news that tell of what is desired.
 _CHANGES: Final = (News.DESIRED, News.GONE)
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
@@ -96,14 +100,14 @@ def _check_audit(selector: str | None, output: str) -> None:
 
 def _show_audit(client: Client, limit: int, output: str) -> None:
     audit = client.ask(calls.audit(limit=limit))
-    _print_rows([], audit, [_deed(one) for one in reversed(audit.deeds)], output)
+    _print_rows(_DEEDS, [], audit, [_deed(one) for one in reversed(audit.deeds)], output)
 
 
 def _show(client: Client, selector: str | None, limit: int, output: str) -> None:
     page = client.ask(calls.history(selector, limit=limit))
     names = [one.entity for one in page.changes]
-    _print_rows(names, page, _lines(reversed(page.changes)), output)
-    if page.before is not None and Format(output) is Format.TABLE:
+    _print_rows(_CHANGED, names, page, _lines(reversed(page.changes)), output)
+    if page.before is not None and Format(output).for_people:
         click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
 
 
@@ -113,7 +117,8 @@ def _show_all(client: Client, selector: str | None, limit: int, output: str) -> 
     names = [one.entity for one in page.changes]
     # What happened to the parent itself is of no entity.
     names += [one.entity for one in happened if one.entity]
-    _print_rows(names, [page, happened], _all_lines(page.changes, happened)[-limit:], output)
+    lines = _all_lines(page.changes, happened)[-limit:]
+    _print_rows(_HAPPENED, names, [page, happened], lines, output)
 
 
 @click.command()
@@ -149,13 +154,13 @@ def revert(
     if save is not None:
         save_plan(save, PlanFile(planned.plan, 1, revert=revision))
     only_shown = dry_run or save is not None
-    if only_shown or Format(output) is Format.TABLE:
+    if only_shown or Format(output).for_people:
         show_planned(planned, output)
     if only_shown:
         return
     _agree(planned, unasked=yes)
     answer = client.ask(calls.revert(revision, digest=planned.plan.digest, why=why))
-    if Format(output) is Format.TABLE:
+    if Format(output).for_people:
         click.echo(f"{counted(answer)} written (revision {answer.revision})")
     else:
         print_entities([one.entity for one in answer.changes], answer, output)
@@ -172,11 +177,17 @@ def _agree(planned: Applied, *, unasked: bool) -> None:
         raise HapteraError("nobody agreed: nothing was written", do="answer y, or say --yes")
 
 
-def _print_rows(names: list[str], data: object, rows: list[tuple[str, ...]], output: str) -> None:
-    if Format(output) is not Format.TABLE:
+def _print_rows(
+    headers: tuple[str, ...],
+    names: list[str],
+    data: object,
+    rows: list[tuple[str, ...]],
+    output: str,
+) -> None:
+    if not Format(output).for_people:
         print_entities(names, data, output)
     elif rows:
-        print_table(rows)
+        print_table(headers, rows, output)
     else:
         click.echo("nothing was changed")
 

@@ -207,7 +207,7 @@ def _tell(found: Found, *, cluster: str, manage: bool, strict: bool, output: str
     if manage:
         found.desire_agents()
     text = site_text(found, cluster)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         remarks = [_view(one) for one in found.remarks]
         told = Imported(text, len(found.nodes), len(found.groups), remarks)
         print_entities([str(node_id(name)) for name in found.nodes], told, output)

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from haptera.cli.output.printing import Format, names_option, print_names, print_table
+from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.tables import print_table
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept
@@ -68,11 +69,11 @@ def names(directory: Path, output: str) -> None:
     """
     kept = _kept(directory)
     views = [SecretView(name, kept.users(name)) for name in kept.names()]
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_names([one.name for one in views], views, output)
-    elif views:
+    else:
         rows = [(one.name, "*" if one.users is None else ", ".join(one.users)) for one in views]
-        print_table([("SECRET", "MODULES"), *rows])
+        print_table(("SECRET", "MODULES"), rows, output)
 
 
 @secret.command("allow")

@@ -10,6 +10,7 @@ from haptera.cli.input.terms import Terms, terms_options
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import print_groups, print_sum
 from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
 from haptera.model.entity import parse_entity
@@ -113,7 +114,7 @@ def _write(
         why=terms.why,
     )
     bulk = client.ask(call)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities(names, bulk, output)
     elif dry_run:
         _tell_would(bulk, names)
@@ -154,12 +155,12 @@ def check_writable(selector: str, names: Sequence[str]) -> None:
 
 
 def _tell_one(view: EntityView, output: str) -> None:
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([view.entity], view, output)
         return
-    click.echo(sentence(view))
+    print_sentence(sentence(view), output)
     for line in details(view):
-        click.echo(f"  {line}")
+        print_sentence(line, output, indent="  ")
 
 
 def _tell_would(bulk: Bulk, names: list[str]) -> None:

@@ -64,7 +64,7 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
         _print_wrong(error, output)
         return REFUSED
     counts = Counter(one.entity.kind for one in found.entities)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         names = [str(one.entity) for one in found.entities]
         print_entities(names, Checked(found.cluster, dict(sorted(counts.items())), []), output)
         return 0
@@ -123,7 +123,7 @@ def _declared(site: Site) -> Iterator[Manifest]:
 
 
 def _print_wrong(error: HapteraError, output: str) -> None:
-    if Format(output) in (Format.TABLE, Format.NAME):
+    if Format(output).for_people or Format(output) is Format.NAME:
         print_error(error)
         return
     errors = error.errors if isinstance(error, InputError) else (error,)

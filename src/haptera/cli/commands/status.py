@@ -9,13 +9,15 @@ from haptera.cli.output.printing import (
     entities_option,
     print_entities,
     print_error,
-    print_table,
 )
 from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import COLOURS, in_front, printable
 from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
 from haptera.model.views import SETTLED, AlikeView
+
+_HEADERS = ("WHAT", "CONDITION", "COUNT", "ON", "REASON")
 
 
 @click.command()
@@ -44,13 +46,15 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
     if watch:
         if check:
             raise click.UsageError("--watch never ends: leave out --check")
-        keep_showing(client, calls.events(selector), lambda: _show(client, selector), output)
+        keep_showing(
+            client, calls.events(selector), lambda: _show(client, selector, output), output
+        )
         return
     if check and client.ask(calls.summary()).revision == 0:
         print_error(HapteraError("nothing is desired yet", do="apply a site: haptera apply FILE"))
         ctx.exit(NOTHING_DESIRED)
-    if Format(output) is Format.TABLE:
-        settled = _show(client, selector)
+    if Format(output).for_people:
+        settled = _show(client, selector, output)
     else:
         from haptera.cli.commands.get import selected  # only here: it parses
 
@@ -61,7 +65,7 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
         ctx.exit(NOT_CONVERGED)
 
 
-def _show(client: Client, selector: str | None) -> bool:
+def _show(client: Client, selector: str | None, output: str) -> bool:
     """Print what stands alike together; whether all is settled."""
     alike = client.ask(calls.status(selector)).alike
     if selector is not None:
@@ -71,7 +75,8 @@ def _show(client: Client, selector: str | None) -> bool:
         check_there(selector, {name for one in alike for name in expand(one.on)})
     shown = [one for one in alike if in_front(one.kind, one.condition)]
     if shown:
-        print_table([_row(one) for one in shown], [COLOURS[one.condition] for one in shown])
+        colours = [COLOURS[one.condition] for one in shown]
+        print_table(_HEADERS, [_row(one) for one in shown], output, colours)
     if not alike:
         click.echo("there are no entities")
     return all(one.condition in SETTLED for one in alike)

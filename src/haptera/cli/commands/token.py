@@ -6,7 +6,8 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, names_option, print_data, print_names, print_table
+from haptera.cli.output.printing import Format, names_option, print_data, print_names
+from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
 from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
@@ -72,7 +73,7 @@ def make(
     if client_file:
         told = client.access
         print_data(Access(told.url, made.text, authority=told.authority), Format.JSON)
-    elif Format(output) is Format.TABLE:
+    elif Format(output).for_people:
         click.echo(made.text)
         click.echo(f"{made.token.id}: {_sentence(made.token)}", err=True)
     else:
@@ -126,7 +127,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
         identity = str(place.absolute())
         found = Access(client.access.url, authority=made.authority, identity=identity)
         print_data(found, Format.JSON)
-    elif Format(output) is not Format.TABLE:
+    elif not Format(output).for_people:
         print_names([made.token.id], made.token, output)
     click.echo(f"{made.token.id}: {_sentence(made.token)}, with {place}", err=True)
 
@@ -143,14 +144,14 @@ def list_(ctx: click.Context, output: str) -> None:
       haptera token list -o json
     """
     answer = the_client(ctx).ask(calls.tokens())
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_names([one.id for one in answer.tokens], answer.tokens, output)
         return
     rows = [
-        (one.id, one.name, one.scope.value, one.within or "everywhere", _until(one))
+        (one.id, one.name, one.scope.value, one.within or "everywhere", utc_text(one.expires_s))
         for one in answer.tokens
     ]
-    print_table(rows)
+    print_table(("ID", "NAME", "SCOPE", "WITHIN", "UNTIL"), rows, output)
 
 
 @token.command()
@@ -169,9 +170,9 @@ def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
     views = list[TokenView]()
     for one in ids:
         views.append(client.ask(calls.revoke_token(one)))
-        if Format(output) is Format.TABLE:
+        if Format(output).for_people:
             click.echo(f"{views[-1].id} of {views[-1].name} is revoked")
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_names([one.id for one in views], views, output)
 
 

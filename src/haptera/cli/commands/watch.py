@@ -93,7 +93,7 @@ def _line(view: EntityView) -> str:
 def _print(entity: str, data: object, line: str, output: Format) -> None:
     """One change, by itself: a line, or for YAML a document."""
     match output:
-        case Format.TABLE:
+        case Format.TABLE | Format.WIDE:
             click.echo(f"{entity:24}{line}")
         case Format.NAME:
             click.echo(entity)

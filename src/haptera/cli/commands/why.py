@@ -18,6 +18,7 @@ from haptera.cli.output.printing import (
     print_entities,
 )
 from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import (
     COLOURS,
     chain_lines,
@@ -82,17 +83,17 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, o
 
 def _why(client: Client, selection: str | None, verbose: bool, output: str) -> None:
     views = _asked_about(client, selection)
-    if views and views[0].entity == selection and (verbose or Format(output) is not Format.TABLE):
+    if views and views[0].entity == selection and (verbose or not Format(output).for_people):
         views = [_detail(client, selection)]
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_entities([view.entity for view in views], views, output)
         return
     if verbose:
         for view in views:
-            _print_whole(view)
+            _print_whole(view, output)
     else:
         for group in grouped(views):
-            click.secho(together(group), fg=COLOURS[group.condition])
+            print_sentence(together(group), output, colour=COLOURS[group.condition])
     if not views:
         click.echo("all is as desired")
 
@@ -123,19 +124,16 @@ def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
 
 def _chain(client: Client, entity: str, output: str) -> None:
     view = _detail(client, entity)
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         form = ChainForm(view.chain, view.explained, view.tried, view.agent, view.unasked)
         print_entities([entity], form, output)
         return
-    click.secho(sentence(view), fg=COLOURS[view.condition])
-    for line in tried_lines(view):
-        click.echo(f"  parent  {line}")
-    for line in told(view):
-        click.echo(f"  agent   {line}")
-    for line in chain_lines(view.chain, view.explained):
-        click.echo(f"  next    {line}")
-    for label, line in explained_lines(view.explained):
-        click.echo(f"  {label:<7} {line}")
+    print_sentence(sentence(view), output, colour=COLOURS[view.condition])
+    told_of = [("parent", line) for line in tried_lines(view)]
+    told_of += [("agent", line) for line in told(view)]
+    told_of += [("next", line) for line in chain_lines(view.chain, view.explained)]
+    for label, line in [*told_of, *explained_lines(view.explained)]:
+        print_sentence(line, output, indent=f"  {label:<7} ")
 
 
 @click.command()
@@ -163,12 +161,12 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
       haptera logs -n 20 service:web@rack1n1
       haptera logs --follow service:web@rack1n1
     """
-    if watch and Format(output) is not Format.TABLE:
+    if watch and not Format(output).for_people:
         raise click.UsageError("--follow writes lines as they come: leave out -o")
     client, call = the_client(ctx), calls.log(entity)
     answer = client.ask(call)
     last = LogView(answer.entity, answer.lines[-lines:])
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         print_data(last, output)
         return
     for line in last.lines:
@@ -179,13 +177,13 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
         follow(client, call, answer)
 
 
-def _print_whole(view: EntityView) -> None:
-    click.secho(sentence(view), fg=COLOURS[view.condition])
+def _print_whole(view: EntityView, output: str) -> None:
+    print_sentence(sentence(view), output, colour=COLOURS[view.condition])
     for line in details(view):
-        click.echo(f"  {line}")
+        print_sentence(line, output, indent="  ")
     if isinstance(view, EntityDetail):
         for line in told(view):
-            click.echo(f"  agent  {line}")
+            print_sentence(line, output, indent="  agent  ")
 
 
 def _asked_about(client: Client, selection: str | None) -> list[EntityView]:

@@ -1,9 +1,9 @@
 """How entities are, as a table: those that are alike in one line, their nodes folded."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from haptera.cli.output.printing import print_table
+from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import COLOURS
 from haptera.model.entity import parse_entity
 from haptera.model.walltime import duration
@@ -22,14 +22,14 @@ class Told:
     more: tuple[str, ...]
 
 
-def print_alike(told: Iterable[Told]) -> None:
+def print_alike(headers: Sequence[str], told: Iterable[Told], output: str) -> None:
     """Write a line for all that stand alike in one condition, whichever nodes they are on."""
     alike: dict[object, list[Told]] = {}
     for one in told:
         alike.setdefault((parse_entity(one.entity).title, one.condition, one.more), []).append(one)
     if alike:
         colours = [_COLOURS.get(one.condition) for one, *_ in alike.values()]
-        print_table([_row(some) for some in alike.values()], colours)
+        print_table(headers, [_row(some) for some in alike.values()], output, colours)
 
 
 def _row(some: Collection[Told]) -> tuple[str, ...]:

@@ -17,9 +17,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 class Format(StrEnum):
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people read it, in a table or in sentences."""
+        return self in (Format.TABLE, Format.WIDE)
 
 
 def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Command]:
@@ -32,11 +38,11 @@ def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Com
     )
 
 
-output_option = _option(one for one in Format if one is not Format.NAME)
+output_option = _option([Format.TABLE, Format.JSON, Format.YAML])
 # Where the answer is about entities, also as one selector that means them.
-entities_option = _option(Format, "; name: the entities as one SELECTOR")
+entities_option = _option(Format, "; wide: all columns, no line wrapped; name: one SELECTOR")
 # Where it is about what has names of its own: secrets, modules, the ids of tokens.
-names_option = _option(Format, "; name: the names alone, one a line")
+names_option = _option(Format, "; wide: no line wrapped; name: the names alone, one a line")
 
 
 def print_data(data: object, output: str) -> None:
@@ -66,16 +72,6 @@ def print_names(names: Iterable[str], data: object, output: str) -> None:
         return
     for name in names:
         click.echo(name)
-
-
-def print_table(rows: Sequence[Sequence[str]], colours: Sequence[str | None] = ()) -> None:
-    """Write rows in columns as wide as they must be; a colour for each row's second column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for index, row in enumerate(rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        if colours and (colour := colours[index]) is not None:
-            cells[1] = click.style(cells[1], fg=colour)
-        click.echo("  ".join(cells).rstrip())
 
 
 def print_error(error: HapteraError) -> None:

@@ -22,7 +22,7 @@ def keep_showing(
         UsageError: programs get a stream of changes from `haptera watch`.
         HapteraError: the parent refuses to tell of changes.
     """
-    if Format(output) is not Format.TABLE:
+    if not Format(output).for_people:
         raise click.UsageError("--watch shows a table: leave out -o, or use haptera watch -o json")
     from haptera.cli.output.watching import again_and_again  # only here: it brings asyncio
 

@@ -4,7 +4,8 @@ import click
 
 import haptera
 from haptera.cli.main import OK, REFUSED
-from haptera.cli.output.printing import Format, names_option, print_error, print_names, print_table
+from haptera.cli.output.printing import Format, names_option, print_error, print_names
+from haptera.cli.output.tables import print_table
 from haptera.kinds import KINDS
 from haptera.kinds.brought import (
     KINDS_GROUP,
@@ -40,8 +41,8 @@ def list_modules(output: str) -> int:
                 found.append(_usable(the_one(some)))
             except HapteraError as error:
                 wrong[str(error)] = error
-    if Format(output) is Format.TABLE:
-        print_table([_row(one) for one in found])
+    if Format(output).for_people:
+        print_table(("WHAT", "NAME", "PACKAGE", "PLACE"), [_row(one) for one in found], output)
     else:
         modules = [one.name for one in found if one.group == MODULES_GROUP]
         print_names(modules, found, output)
