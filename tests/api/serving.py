@@ -36,8 +36,11 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY):
-    """Serve a fake backend that holds these changes, on a port or on a Unix socket's path."""
+def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY, **limits):
+    """Serve a fake backend that holds these changes, on a port or on a Unix socket's path.
+
+    `limits` are the server's.
+    """
     listener = listen("127.0.0.1", port) if path is None else listen_unix(path, mode)
     port = listener.getsockname()[1] if path is None else str(path)
     ready, started = threading.Event(), []
@@ -47,7 +50,7 @@ def serving(*changes, port=0, path=None, mode=0o600, entry=ENTRY):
         if changes:
             backend.write(*changes)
         app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
-        server, loop = Server(app, listener), asyncio.get_running_loop()
+        server, loop = Server(app, listener, **limits), asyncio.get_running_loop()
         started.append((Serving(backend, app.state.streams, port, loop), server))
         ready.set()
         await server.run()

@@ -56,14 +56,17 @@ def client_of(home):
 
 
 @contextmanager
-def served(home, *options, address=ADDRESS):
-    """A parent with this directory; it must end well when it is interrupted."""
+def served(home, *options, address=ADDRESS, within=()):
+    """A parent with this directory; it must end well when it is interrupted.
+
+    It is started by the command `within`, if there is one.
+    """
     client = client_of(home)
     before = client.read_bytes() if client.exists() else None
     log = home / "serve.out"
     with log.open("w") as out:
         process = subprocess.Popen(
-            command("serve", "--dir", home, "--listen", address, *options), stderr=out
+            [*within, *command("serve", "--dir", home, "--listen", address, *options)], stderr=out
         )
     try:
         wait_for(lambda: client.exists() and client.read_bytes() != before)

@@ -39,7 +39,7 @@ from haptera.runtime.identity.pki import (
 )
 from haptera.runtime.identity.tokens import TOKEN_TTL_S
 from haptera.runtime.network import tls
-from haptera.runtime.network.tls_server import listen
+from haptera.runtime.network.tls_server import CONNECTIONS_MAX, listen
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import Store
 
@@ -319,6 +319,37 @@ def test_who_says_nothing_is_hung_up_on_before_and_after_the_handshake(tmp_path:
             assert await send_over_tls(one, b"\x00\x00") == b""
             assert one.server.counts == {"no handshake": 1, "hung up": 1}
             await call(one.invite())
+
+    asyncio.run(story())
+
+
+def _end(writer: asyncio.StreamWriter) -> None:
+    """Hold the writer, which would close the connection when it is forgotten, until the end."""
+    writer.transport.abort()
+
+
+def test_nodes_enrol_while_others_begin_handshakes_and_do_not_end_them(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one, contextlib.AsyncExitStack() as stack:
+            for host in ("127.0.0.3", "127.0.0.4", CHILD_HOST):
+                for _ in range(CONNECTIONS_MAX):
+                    _, writer = await asyncio.open_connection(*one.address, local_addr=(host, 0))
+                    stack.callback(_end, writer)
+                    writer.write(b"\x16\x03\x01")
+            assert (await call(one.invite(), give_up_s=0)).node == "n01"
+            assert one.server.counts["gave way"] >= CONNECTIONS_MAX
+
+    asyncio.run(story())
+
+
+def test_nodes_enrol_while_others_end_handshakes_and_say_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with parent(tmp_path / "p") as one, contextlib.AsyncExitStack() as stack:
+            context = tls.client_context(one.authority.ca_pem)
+            for _ in range(40):
+                _, writer = await asyncio.open_connection(*one.address, ssl=context)
+                stack.callback(_end, writer)
+            assert (await call(one.invite(), give_up_s=0)).node == "n01"
 
     asyncio.run(story())
 

@@ -28,12 +28,14 @@ class Tallies:
     """What the runtime counts as it happens.
 
     Datagrams by why they were refused or not sent, enrolments by what came of them, requests of
-    agents over TLS by what they asked for, or why they asked for nothing.
+    agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
+    why they were ended.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
     enrolments: Mapping[str, int] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
+    connections: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def _sockets(tallies: Tallies) -> Iterator[Metric]:
         ("datagrams_refused", "Datagrams refused, or not sent.", "reason", tallies.datagrams),
         ("enrolments", "Enrolments asked for.", "outcome", tallies.enrolments),
         ("requests", "Requests of agents over TLS.", "request", tallies.requests),
+        ("api_connections_ended", "Connections ended.", "reason", tallies.connections),
     ):
         samples = (((value,), count) for value, count in counts.items())
         yield _counter(name, text, (label,), samples)

@@ -6,39 +6,53 @@ import errno
 import os
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from haptera.api.callers import PEER
+from haptera.api.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
 from haptera.model.errors import HapteraError
 from haptera.rest.unix_path import short
-from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
-from haptera.runtime.network.tls import client_of
+from haptera.runtime.accepting import Accepting
+from haptera.runtime.crowd import Crowd, Guest
+from haptera.runtime.network.peers import unix_peer
 
 BACKLOG: Final = 256
 CONNECTIONS_MAX: Final = 512
 _SHUTDOWN_WITHIN_S: Final = 1
-_KEEP_ALIVE_S: Final = 15
 
 
 class Server:
-    """Serves an app on a listening socket, with TLS or without: `run()` until `stop()`."""
+    """Serves an app on a listening socket, with TLS or without: `run()` until `stop()`.
+
+    Of uvicorn it takes the loop, and the protocol for each connection; it accepts them itself.
+    `counts` says how many had to give way, or were too slow. A Unix socket's other ends are told
+    apart by who they are.
+    """
 
     def __init__(
-        self, app: Starlette, listener: socket.socket, tls: ssl.SSLContext | None = None
+        self,
+        app: Starlette,
+        listener: socket.socket,
+        tls: ssl.SSLContext | None = None,
+        *,
+        counts: Counter[str] | None = None,
+        connections_max: int = CONNECTIONS_MAX,
+        within_s: float = HEADER_WITHIN_S,
     ) -> None:
         self._app = app
         self._listener = listener
+        self._tls = tls
+        self._counts: Counter[str] = Counter() if counts is None else counts
+        self._crowd = Crowd(connections_max, self._counts)
+        self._within_s = within_s
         self._server = _Quiet(
             uvicorn.Config(
-                app,
-                http=_Telling,
-                ssl_context_factory=None if tls is None else lambda *_: tls,
+                noted(app),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -46,41 +60,61 @@ class Server:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=CONNECTIONS_MAX,
-                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_SHUTDOWN_WITHIN_S,
             )
         )
 
     async def run(self) -> None:
         """Serve; a cancelled run has let go of its connections too."""
-        serving = asyncio.ensure_future(self._server.serve(sockets=[self._listener]))
+        self._accepting = asyncio.ensure_future(self._accept())
+        serving = asyncio.ensure_future(self._server.serve(sockets=[]))
+        both = {self._accepting, serving}
         try:
-            await asyncio.shield(serving)
-        except asyncio.CancelledError:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             self.stop()
-            await serving
-            raise
+            await asyncio.wait(both)
+            self._listener.close()
+        for one in both:
+            if not one.cancelled():
+                one.result()  # raises where a bug ended it
 
     def stop(self) -> None:
         self._app.state.streams.close()
+        self._accepting.cancel()
         self._server.should_exit = True
 
+    async def _accept(self) -> None:
+        accepting = Accepting(self._listener)
+        async with asyncio.TaskGroup() as opening:
+            while True:
+                end, address = await accepting.next()
+                if end.family == socket.AF_UNIX:
+                    address = f"uid {unix_peer(end).uid}"
+                guest = self._crowd.join(address)
+                if guest is None:
+                    end.close()
+                    continue
+                guest.drop = opening.create_task(self._open(end, guest)).cancel
 
-class _Telling(H11Protocol):
-    """Has each request say who is at the other end, as far as the connection itself tells."""
+    async def _open(self, end: socket.socket, guest: Guest) -> None:
+        """Up to the end of the handshake; from then on the connection is the protocol's."""
+        loop = asyncio.get_running_loop()
+        handshake_s = None if self._tls is None else self._within_s
+        try:
+            await loop.connect_accepted_socket(
+                lambda: self._protocol(guest),
+                end,
+                ssl=self._tls,
+                ssl_handshake_timeout=handshake_s,
+            )
+        except OSError:
+            self._counts["no handshake"] += 1
+            self._crowd.leave(guest)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.app_state = {**self.app_state, PEER: _peer(transport)}
-
-
-def _peer(transport: asyncio.Transport) -> Peer | None:
-    end = transport.get_extra_info("socket")
-    if end is not None and end.family == socket.AF_UNIX:
-        return unix_peer(end)
-    certified = client_of(transport.get_extra_info("peercert"))
-    return None if certified is None else CertifiedPeer(*certified)
+    def _protocol(self, guest: Guest) -> Connection:
+        return Connection(self._server, self._crowd, guest, self._within_s)
 
 
 class _Quiet(uvicorn.Server):

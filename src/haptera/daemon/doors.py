@@ -2,8 +2,9 @@
 
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 from typing import Final, Self, assert_never
@@ -11,17 +12,22 @@ from typing import Final, Self, assert_never
 from starlette.applications import Starlette
 
 from haptera.api.callers import Entry
-from haptera.api.server import Server, listen, listen_unix
+from haptera.api.server import CONNECTIONS_MAX, Server, listen, listen_unix
 from haptera.daemon.settings import Settings
 from haptera.model.errors import HapteraError
+from haptera.runtime.accepting import make_room, share_of
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import Authority, issue_api
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.network.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
 from haptera.runtime.network.tls import server_context
+from haptera.runtime.network.tls_server import CONNECTIONS_MAX as NODES_CONNECTIONS_MAX
 from haptera.runtime.store.store import Store
 
 SOCKET: Final = "api.sock"
+# On the Unix socket, so that whoever is on this machine gets in when the other door is crowded.
+OWN_CONNECTIONS_MAX: Final = 128
+ALL_CONNECTIONS_MAX: Final = CONNECTIONS_MAX + OWN_CONNECTIONS_MAX + NODES_CONNECTIONS_MAX
 # Where rules let others in, they must be able to open the socket; who they are is asked then.
 _OWN_ONLY: Final = 0o600
 _EVERYBODY: Final = 0o666
@@ -31,6 +37,7 @@ _EVERYBODY: Final = 0o666
 class Doors:
     """Where the API is served: at `url`, with TLS if so, and on the socket at `path`.
 
+    `counts` says how many connections gave way, or were refused.
     `trusted` is the authority's certificate, by which the server is known, where there is TLS.
     """
 
@@ -41,6 +48,7 @@ class Doors:
     _outer: socket.socket
     _inner: socket.socket
     _tls: ssl.SSLContext | None
+    counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def open(cls, settings: Settings, authority: Authority, store: Store) -> Self:
@@ -53,6 +61,7 @@ class Doors:
         rules = PeerRules.of(ways.let_in)
         address = ways.api or settings.address
         names = _names(address, ways.hosts)
+        make_room()
         beside = Path(settings.client).with_name(SOCKET)
         path = beside if ways.socket is None else Path(ways.socket)
         outer = listen(address, settings.api_port)
@@ -69,9 +78,15 @@ class Doors:
         return cls(url, path, entry, trusted, outer, inner, tls)
 
     def servers(self, app: Starlette) -> Iterator[Server]:
-        """What serves the API."""
-        yield Server(app, self._outer, self._tls)
-        yield Server(app, self._inner)
+        """What serves the API; each door has a share of the connections, which no other takes."""
+        outer_max = share_of(CONNECTIONS_MAX, ALL_CONNECTIONS_MAX)
+        inner_max = share_of(OWN_CONNECTIONS_MAX, ALL_CONNECTIONS_MAX)
+        yield Server(app, self._outer, self._tls, counts=self.counts, connections_max=outer_max)
+        yield Server(app, self._inner, counts=self.counts, connections_max=inner_max)
+
+    def nodes_max(self) -> int:
+        """How many connections those may have who are not served here: the nodes."""
+        return share_of(NODES_CONNECTIONS_MAX, ALL_CONNECTIONS_MAX)
 
     def close(self) -> None:
         """Listen no more."""

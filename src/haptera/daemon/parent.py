@@ -268,7 +268,7 @@ class _Parent:
             self._backend,
             self._sites,
             cluster=settings.name,
-            tallies=Tallies(self._udp.counts, enrolment.counts, requests),
+            tallies=Tallies(self._udp.counts, enrolment.counts, requests, self._doors.counts),
             meters=self._meters,
             entry=self._doors.entry,
         )
@@ -277,7 +277,7 @@ class _Parent:
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
-                tasks.create_task(enrolment.serve(self._tls)),
+                tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 tasks.create_task(self._channel.exchange.run()),
                 *(tasks.create_task(one.run()) for one in self._doors.servers(app)),
             ]

@@ -22,7 +22,7 @@ from haptera.runtime.identity.pki import (
     public_key_bytes,
 )
 from haptera.runtime.network.tls import server_context
-from haptera.runtime.network.tls_server import Converse, TlsServer
+from haptera.runtime.network.tls_server import CONNECTIONS_MAX, Converse, Talk, TlsServer
 from haptera.runtime.processes.own_modules import OwnModule
 from haptera.runtime.store import sessions_sql
 from haptera.runtime.store.sessions import SavedSession
@@ -71,27 +71,32 @@ class EnrolServer:
         self.identity = issue_parent(authority, wall_s())
         self.counts: Counter[str] = Counter()
 
-    async def serve(self, listener: socket.socket) -> None:
+    async def serve(self, listener: socket.socket, connections_max: int = CONNECTIONS_MAX) -> None:
         """Take claims, from whoever shows no certificate: who has one is enrolled already."""
         context = server_context(self.identity, self._authority.ca_pem, ssl.CERT_OPTIONAL)
-        server = TlsServer(context, self._converse, self.counts, handshake_within_s=self._within_s)
+        server = TlsServer(
+            context,
+            self._converse,
+            self.counts,
+            handshake_within_s=self._within_s,
+            connections_max=connections_max,
+        )
         await server.serve(listener)
 
-    async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str
-    ) -> None:
-        if writer.get_extra_info("peercert"):
-            await self._others(reader, writer, host)
+    async def _converse(self, talk: Talk) -> None:
+        if talk.writer.get_extra_info("peercert"):
+            await self._others(talk)
             return
         async with asyncio.timeout(self._within_s):
-            said = await hear(reader)
+            said = await hear(talk.reader)
         if not isinstance(said, Claim):
             self.counts["no claim"] += 1
             return
+        talk.heard()
         # No deadline here: once it is decided, the daemon must hear of it.
-        answer = await self._answer(said, host)
+        answer = await self._answer(said, talk.host)
         async with asyncio.timeout(self._within_s):
-            await _send(writer, answer)
+            await _send(talk.writer, answer)
 
     async def _answer(self, claim: Claim, host: str) -> Granted | Refused:
         request = parse_request(claim.request)

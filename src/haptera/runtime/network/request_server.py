@@ -8,9 +8,12 @@ from typing import Final
 
 from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_request, pack
 from haptera.runtime.network.tls import Certificate
+from haptera.runtime.network.tls_server import Talk
 
 # From the end of the handshake to the last byte of the answer.
 CONVERSE_WITHIN_S: Final = 10.0
+# So many connections of one caller; the next ones are hung up on.
+OF_ONE_CALLER_MAX: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -33,25 +36,39 @@ class RequestServer:
         self._answer = answer
         self._counts = counts
         self._within_s = within_s
+        self._at_once: Counter[str] = Counter()
 
-    async def converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str
-    ) -> None:
+    async def converse(self, talk: Talk) -> None:
         """Take one request and answer it, or hang up."""
-        caller = self._admit(writer.get_extra_info("peercert"))
+        caller = self._admit(talk.writer.get_extra_info("peercert"))
         if caller is None:
             self._counts["not admitted"] += 1
-            _log.warning("a request from %s is not answered: its certificate is another's", host)
+            _log.warning(
+                "a request from %s is not answered: its certificate is another's", talk.host
+            )
             return
-        async with asyncio.timeout(self._within_s):
-            request = await hear_request(reader)
-            if request is None:
-                self._counts["no request"] += 1
-                return
-            self._counts[type(request).__name__] += 1
-            writer.write(_packed(await self._answer(caller, request)))
-            writer.close()
-            await writer.wait_closed()
+        if self._at_once[caller] >= OF_ONE_CALLER_MAX:
+            self._counts["too many of one caller"] += 1
+            return
+        self._at_once[caller] += 1
+        try:
+            async with asyncio.timeout(self._within_s):
+                await self._one(talk, caller)
+        finally:
+            self._at_once[caller] -= 1
+            if not self._at_once[caller]:
+                del self._at_once[caller]
+
+    async def _one(self, talk: Talk, caller: str) -> None:
+        request = await hear_request(talk.reader)
+        if request is None:
+            self._counts["no request"] += 1
+            return
+        talk.heard()
+        self._counts[type(request).__name__] += 1
+        talk.writer.write(_packed(await self._answer(caller, request)))
+        talk.writer.close()
+        await talk.writer.wait_closed()
 
 
 def _packed(answer: Answer) -> bytes:

@@ -1,27 +1,39 @@
-"""Serving TLS: so many conversations at once, each handshake within a time, none left behind."""
+"""Serving TLS: so many connections at once, each handshake within a time, none left behind."""
 
 import asyncio
-import logging
 import os
 import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.errors import HapteraError
+from haptera.runtime.accepting import Accepting
+from haptera.runtime.crowd import Crowd, Guest
 
-CONVERSATIONS_AT_ONCE_MAX: Final = 64
+CONNECTIONS_MAX: Final = 512
 BACKLOG_MAX: Final = 1024
 READ_AHEAD_BYTES_MAX: Final = 64 * 1024
-# When the process has no descriptor left, accepting is tried again this much later.
-ACCEPT_AGAIN_S: Final = 0.1
 _SHUTDOWN_WITHIN_S: Final = 1.0
 
-# What is said once the handshake is done, and with whom: the streams, and the caller's address.
-Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter, str], Awaitable[None]]
 
-_log = logging.getLogger(__name__)
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A connection whose handshake is done: its streams, and the caller's address.
+
+    Until `heard` is called, which is to be when all of what the caller wants was heard, it gives
+    way to new ones where there are too many.
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    host: str
+    heard: Callable[[], None]
+
+
+Converse = Callable[[Talk], Awaitable[None]]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -56,23 +68,33 @@ class TlsServer:
         counts: Counter[str],
         *,
         handshake_within_s: float,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self._context = context
         self._converse = converse
         self._within_s = handshake_within_s
         self._counts = counts
+        self._crowd = Crowd(connections_max, counts)
 
     async def serve(self, listener: socket.socket) -> None:
-        """Take connections, so many at once; the rest wait in the socket's backlog."""
-        slots = asyncio.Semaphore(CONVERSATIONS_AT_ONCE_MAX)
+        """Take connections; where there are too many, who has not said anything yet gives way."""
+        accepting = Accepting(listener)
         async with asyncio.TaskGroup() as group:
             while True:
-                await slots.acquire()
-                connection, address = await _accept(listener)
-                task = group.create_task(self._serve(connection, address[0]))
-                task.add_done_callback(lambda _: slots.release())
+                connection, host = await accepting.next()
+                guest = self._crowd.join(host)
+                if guest is None:
+                    connection.close()
+                    continue
+                guest.drop = group.create_task(self._serve(connection, host, guest)).cancel
 
-    async def _serve(self, connection: socket.socket, host: str) -> None:
+    async def _serve(self, connection: socket.socket, host: str, guest: Guest) -> None:
+        try:
+            await self._talk(connection, host, guest)
+        finally:
+            self._crowd.leave(guest)
+
+    async def _talk(self, connection: socket.socket, host: str, guest: Guest) -> None:
         try:
             async with asyncio.timeout(self._within_s):
                 reader, writer = await self._open(connection)
@@ -80,7 +102,7 @@ class TlsServer:
             self._counts["no handshake"] += 1
             return
         try:
-            await self._converse(reader, writer, host)
+            await self._converse(Talk(reader, writer, host, lambda: self._crowd.serve(guest)))
         except OSError:
             self._counts["hung up"] += 1
         finally:
@@ -101,13 +123,3 @@ class TlsServer:
             ssl_shutdown_timeout=_SHUTDOWN_WITHIN_S,
         )
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
-async def _accept(listener: socket.socket) -> tuple[socket.socket, tuple[str, int]]:
-    loop = asyncio.get_running_loop()
-    while True:
-        try:
-            return await loop.sock_accept(listener)
-        except OSError as error:
-            _log.warning("no connection can be accepted: %s", error.strerror)
-            await asyncio.sleep(ACCEPT_AGAIN_S)
