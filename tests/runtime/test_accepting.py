@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from haptera.runtime import accepting
-from haptera.runtime.accepting import Accepting, make_room, share_of
+from haptera.runtime.network import accepting
+from haptera.runtime.network.accepting import Accepting, make_room, share_of
 
 pytestmark = pytest.mark.net
 

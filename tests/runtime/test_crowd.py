@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.runtime.crowd import Crowd
+from haptera.runtime.network.crowd import Crowd
 
 ALL_MAX = 6
 PLACES = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from haptera.api.callers import PEER
-from haptera.runtime.crowd import Crowd, Guest
+from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
 from haptera.runtime.network.tls import client_of
 

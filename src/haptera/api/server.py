@@ -17,8 +17,8 @@ from starlette.applications import Starlette
 from haptera.api.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
 from haptera.model.errors import HapteraError
 from haptera.rest.unix_path import short
-from haptera.runtime.accepting import Accepting
-from haptera.runtime.crowd import Crowd, Guest
+from haptera.runtime.network.accepting import Accepting
+from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import unix_peer
 
 BACKLOG: Final = 256

@@ -15,10 +15,10 @@ from haptera.api.callers import Entry
 from haptera.api.server import CONNECTIONS_MAX, Server, listen, listen_unix
 from haptera.daemon.settings import Settings
 from haptera.model.errors import HapteraError
-from haptera.runtime.accepting import make_room, share_of
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import Authority, issue_api
 from haptera.runtime.identity.tokens import Bearer
+from haptera.runtime.network.accepting import make_room, share_of
 from haptera.runtime.network.peers import CertifiedPeer, Peer, PeerRules, UnixPeer
 from haptera.runtime.network.tls import server_context
 from haptera.runtime.network.tls_server import CONNECTIONS_MAX as NODES_CONNECTIONS_MAX

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.errors import HapteraError
-from haptera.runtime.accepting import Accepting
-from haptera.runtime.crowd import Crowd, Guest
+from haptera.runtime.network.accepting import Accepting
+from haptera.runtime.network.crowd import Crowd, Guest
 
 CONNECTIONS_MAX: Final = 512
 BACKLOG_MAX: Final = 1024
