@@ -38,7 +38,7 @@ ON = Step(
     within_ms=2000,
     late_ms=3000,
 )
-BMC = Manifest("bmc", "1", PARENT, (LOOK,), (ON,))
+BMC = Manifest("bmc", "1", PARENT, (LOOK,), (ON,), at_once=1_000)
 SIDE = Side(PARENT, None, 0xA1, "boot", 5 * S)
 NOTHING: dict[str, str | int] = {}
 

@@ -1,7 +1,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.sdk import Boot, HapteraError, Manifest, Module, Refused, Target
-from haptera.sdk.host import CALLS_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
+from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
@@ -28,9 +28,18 @@ class Device:
     open: int = 0
     reading: str = "on"
     busy: bool = False
+    clings: bool = False
     target: Target = field(default_factory=lambda: Target(node_id("n01")))
     go: asyncio.Event = field(default_factory=asyncio.Event)
     began: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def press(self) -> None:
+        """Wait until it may go on; a device that clings does so though it is cancelled."""
+        self.began.set()
+        while not self.go.is_set():
+            with suppress(asyncio.CancelledError) if self.clings else nullcontext():
+                await self.go.wait()
 
     def note(self) -> None:
         if self.target.attributes.get("fuse"):
@@ -44,8 +53,11 @@ def module_on(device: Device) -> Module[Device]:
         if target.attributes.get("slow"):
             await device.go.wait()
         device.target = target
-        yield device
-        device.open -= 1
+        try:
+            yield device
+        finally:
+            device.open -= 1
+            device.left.set()
 
     module = Module("trial", connect=connect, version="7")
     power = module.serves(node.power)
@@ -63,8 +75,7 @@ def module_on(device: Device) -> Module[Device]:
 
     @power.step(Power.OFF, Power.ON, within_s=1)
     async def switch_on(device: Device) -> None:
-        device.began.set()
-        await device.go.wait()
+        await device.press()
         device.orders.append("on")
 
     @power.step(Power.ON, Power.OFF, within_s=1)
@@ -245,7 +256,7 @@ def test_long_words_are_cut() -> None:
 
 def test_a_step_that_has_begun_is_not_cancelled_but_its_answer_is_not_sent() -> None:
     async def scenario(daemon: Daemon) -> None:
-        await daemon.send(a_call(1, "step", "switch_on"))
+        await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW + 60 * NOW))
         await daemon.device.began.wait()
         await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
@@ -289,7 +300,7 @@ def test_a_gate_of_a_busy_node_refuses_to_hold() -> None:
 
 def test_a_gate_that_has_begun_to_hold_is_not_cut_short() -> None:
     async def scenario(daemon: Daemon) -> None:
-        await daemon.send(a_call(1, "hold", "hold"))
+        await daemon.send(a_call(1, "hold", "hold", deadline_ns=NOW + 60 * NOW))
         await daemon.device.began.wait()
         await daemon.send({"op": "cancel", "id": 1}, a_call(2, "look", "look"))
         assert (await daemon.next())["id"] == 2
@@ -322,12 +333,42 @@ def test_a_watch_reports_until_it_is_cancelled() -> None:
     converse(scenario)
 
 
-def test_more_calls_than_the_limit_are_refused() -> None:
+def test_a_step_that_is_cancelled_is_ended_when_its_time_is_over() -> None:
     async def scenario(daemon: Daemon) -> None:
-        calls = [a_call(id, "step", "switch_on") for id in range(CALLS_MAX + 1)]
-        await daemon.send(*calls)
-        text = f"{CALLS_MAX} calls are under way, and no more are taken"
-        assert await daemon.next() == failed(CALLS_MAX, text, refused=True)
+        await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW + 1))
+        await daemon.device.began.wait()
+        await daemon.send({"op": "cancel", "id": 1})
+        await daemon.device.left.wait()
+        daemon.device.go.set()
+        await daemon.send(a_call(2, "look", "look"))
+        assert (await daemon.next())["id"] == 2
+
+    assert converse(scenario).orders == []
+
+
+def test_very_many_calls_are_taken_and_watches_beside_them() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(*(a_call(id, "watch", "look", deadline_ns=None) for id in range(1_000)))
+        await daemon.send(*(a_call(id, "step", "switch_on") for id in range(1_000, 2_000)))
+        daemon.device.go.set()
+        said = [await daemon.next() for _ in range(3_000)]
+        assert {one["id"] for one in said if one["op"] == "ended"} == {*range(1_000, 2_000)}
+        assert {one["id"] for one in said if one["op"] == "sighted"} == {*range(1_000)}
+
+    converse(scenario)
+
+
+def test_no_more_calls_are_taken_while_many_hang_that_were_cancelled() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.clings = True
+        await daemon.send(*(a_call(id, "step", "switch_on") for id in range(HANGING_MAX)))
+        await daemon.send({"op": "ping"})
+        assert await daemon.next() == {"op": "pong"}
+        await daemon.send(*({"op": "cancel", "id": id} for id in range(HANGING_MAX)))
+        await daemon.send(a_call(HANGING_MAX, "look", "look"))
+        text = f"{HANGING_MAX} calls hang past their time, and no more are taken"
+        assert await daemon.next() == failed(HANGING_MAX, text, refused=True)
+        daemon.device.go.set()
 
     converse(scenario)
 

@@ -8,10 +8,9 @@ from haptera.conformance.report import Skipped, Wrong, quoted
 from haptera.conformance.talk import Talk
 from haptera.kinds import KINDS
 from haptera.model.events import Answered, Ended, Failed
-from haptera.model.parts import Look
+from haptera.model.parts import AT_ONCE, Look
 from haptera.model.schema import Applied
 from haptera.runtime import clock
-from haptera.sdk.host import CALLS_MAX
 
 # Of a digest that a look at `applied` finds.
 DIGEST_BYTES_MAX: Final = 64
@@ -98,14 +97,15 @@ async def refuses_unknown_parts(exam: Exam) -> str:
 
 
 async def serves_side_by_side(exam: Exam) -> str:
-    """As many calls at once as the daemon may send, each answered once."""
+    """As many calls at once as it declares that it takes, each answered once."""
+    count = min(exam.manifest.at_once, AT_ONCE)
     async with exam.talk() as talk:
-        calls = [exam.harmless(talk) for _ in range(CALLS_MAX)]
+        calls = [exam.harmless(talk) for _ in range(count)]
         await talk.ping()
         for call in calls:
             await talk.answer(call, exam.harmless_within_s)
         await talk.ping()
-        return f"{CALLS_MAX} calls at once were answered, each once"
+        return f"{count} calls at once were answered, each once"
 
 
 async def forgets_what_is_cancelled(exam: Exam) -> str:

@@ -88,7 +88,7 @@ class Engine:
         )
         self.links, near = self.neighbours.links, self.neighbours
         self.supervisor = Supervisor(catalog.modules(side.context), side, self.table, self.timers)
-        self.calls = Calls(self.timers, self.supervisor.process)
+        self.calls = Calls(self.timers, catalog, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog, policies)
         supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
@@ -113,7 +113,7 @@ class Engine:
         self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
         self.rounds = Rounds(table, catalog, supervisor, answers, hands, agents, decisions, near)
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, table, supervisor, self.links, here)
+        self.takeover = Takeover(side, catalog, table, supervisor, self.links, calls, here)
         self._begin = Turn(now)
         self._load(stored, now)
 
@@ -330,7 +330,8 @@ class Engine:
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those who were put off, while there is time."""
         self.rounds.decide(turn)
-        if self.decisions.backlog.waits or self.proposals.waits:
+        slots = self.calls.slots
+        if self.decisions.backlog.waits or self.proposals.waits or slots.has_woken:
             self.timers.set(("late",), turn.now)
         if self.takeover.waits:
             self.timers.set(("takeover",), turn.now)

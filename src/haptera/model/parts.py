@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from haptera.model.errors import HapteraError
 from haptera.model.policy import LOOKING, STEPPING, Policy
 
 # `from` of a change: any state but known `to` (SEMANTICS, Step).
@@ -12,6 +13,11 @@ ANY: Final = "*"
 API: Final = 1
 # How long a gate may take to hold or to release.
 GATE_WITHIN_MS: Final = 2_000
+
+
+# How many calls a module takes at once that does not say it.
+AT_ONCE: Final = 256
+AT_ONCE_MAX: Final = 10_000
 
 
 class Context(StrEnum):
@@ -136,6 +142,11 @@ class Manifest:
     must not be disturbed, or refuses where something runs; and it releases. A `controller` has no
     parts: it is not called but asks, so it runs from the start on. `settings` are those that it
     takes, None where it does not say which. `api` is the version of the frames that it needs.
+    `at_once` is how many looks and steps it may have under way in all, `per_device` how many of
+    those for one value of the attribute `device`; the rest waits its turn.
+
+    Raises:
+        HapteraError: a limit that cannot be.
     """
 
     name: str
@@ -147,6 +158,18 @@ class Manifest:
     controller: bool = False
     settings: tuple[Setting, ...] | None = None
     api: int = 1
+    at_once: int = AT_ONCE
+    device: str | None = None
+    per_device: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("at_once", "per_device"):
+            if not 1 <= getattr(self, name) <= AT_ONCE_MAX:
+                raise HapteraError(
+                    f"`{name}` is {getattr(self, name)}",
+                    where=f"module {self.name}",
+                    do=f"choose from 1 to {AT_ONCE_MAX}",
+                )
 
     @property
     def parts(self) -> tuple[Part, ...]:

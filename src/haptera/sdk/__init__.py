@@ -9,9 +9,10 @@ from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.views import Condition, EntityView
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
-from haptera.sdk.module import Conditions, Module, Served
+from haptera.sdk.module import Module, Served
 from haptera.sdk.settings import Secret
 from haptera.sdk.target import Boot, Refused, Target
+from haptera.sdk.terms import Conditions
 
 PARENT: Final = Context.PARENT
 SELF: Final = Context.SELF

@@ -15,7 +15,8 @@ from haptera.sdk.module import Module
 from haptera.sdk.target import Boot, Refused, Target
 from haptera.wire.ipc import encode_frame
 
-CALLS_MAX = 256
+# Calls that were cancelled and do not end: the author's code holds them. No more are taken then.
+HANGING_MAX = 256
 TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
@@ -103,7 +104,8 @@ class _Host:
                 raise
             self._unfit = error
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._uncut: set[int] = set()
+        # Acts that have begun, with their deadlines.
+        self._uncut: dict[int, int | None] = {}
         self._cancelled: set[int] = set()
 
     def ready(self) -> None:
@@ -128,8 +130,8 @@ class _Host:
                 raise HapteraError(f"the daemon asks for {frame.get('op')!r}, which is unknown")
 
     def _begin(self, call: _Call, tasks: asyncio.TaskGroup) -> None:
-        if len(self._calls) >= CALLS_MAX:
-            self._fail(call.id, f"{CALLS_MAX} calls are under way, and no more are taken")
+        if len(self._cancelled) >= HANGING_MAX:
+            self._fail(call.id, f"{HANGING_MAX} calls hang past their time, and no more are taken")
         elif call.part not in self._functions(call):
             self._fail(call.id, f"module {self._module.name} has no {call.work} {call.part!r}")
         elif self._unfit is not None:
@@ -152,16 +154,23 @@ class _Host:
                 assert_never(call.work)
 
     def _cancel(self, call: int) -> None:
-        """End it, but not an act that has begun: what half a step does, nobody can tell."""
-        if (task := self._calls.get(call)) is None:
+        """End it; an act that has begun only when its time is over.
+
+        What half a step does, nobody can tell; but neither what one does whose time is over.
+        """
+        if (task := self._calls.get(call)) is None or call in self._cancelled:
             return
         self._cancelled.add(call)
-        if call not in self._uncut:
+        deadline = self._uncut.get(call)
+        if deadline is None:
             task.cancel()
+        else:
+            left_s = max(0, deadline - self._now()) / 1e9
+            asyncio.get_running_loop().call_later(left_s, task.cancel)
 
     def _forget(self, call: int) -> None:
         del self._calls[call]
-        self._uncut.discard(call)
+        self._uncut.pop(call, None)
         self._cancelled.discard(call)
 
     async def _run(self, call: _Call) -> None:
@@ -199,7 +208,7 @@ class _Host:
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
     async def _act(self, call: _Call, act: Coroutine[Any, Any, None]) -> None:
-        self._uncut.add(call.id)
+        self._uncut[call.id] = call.deadline_ns
         await act
         self._answer({"op": "ended", "id": call.id})
 

@@ -1,72 +1,31 @@
 """How a module is declared: which variables it serves, and the functions that look and step."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    Required,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import Any, Generic, Literal, Unpack, cast, overload
 
 from haptera.model.effects import Work
 from haptera.model.errors import HapteraError
-from haptera.model.parts import API, Change, Condition, Context, Look, Manifest, Step
-from haptera.model.policy import LOOKING, STEPPING, Policy
+from haptera.model.parts import API, AT_ONCE, Change, Condition, Context, Look, Manifest, Step
+from haptera.model.policy import LOOKING, STEPPING
 from haptera.model.schema import Applied, Attribute, Variable
 from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Target
-
-Values = TypeVar("Values", bound=StrEnum)
-Reading = TypeVar("Reading", bound=str)
-Made = TypeVar("Made")
-
-# Which values each of these variables and attributes may have (or, excluded, may not).
-Conditions = Mapping[Variable[Any] | Attribute, str | tuple[str, ...]]
-Looker = Callable[[Made], Coroutine[Any, Any, Reading]]
-Stepper = Callable[[Made], Coroutine[Any, Any, None]]
-Watcher = Callable[[Made], AsyncIterator[Reading]]
-
-
-class LookTerms(TypedDict, Generic[Values], total=False):
-    """How a look is declared; times in seconds."""
-
-    outcomes: Required[tuple[Values, ...]]
-    every_s: float
-    within_s: float
-    requires: Conditions
-    excludes: Conditions
-    cost: int
-    policy: Policy
-
-
-class StepTerms(TypedDict, total=False):
-    """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given."""
-
-    within_s: Required[float]
-    late_s: float
-    requires: Conditions
-    excludes: Conditions
-    cost: int
-    policy: Policy
-    disruptive: bool
-    enrols: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Going:
-    """One variable's part in a step, and what its time-out lets one infer of it."""
-
-    kind: str
-    change: Change
-    fails_to: str | None
+from haptera.sdk.terms import (
+    Conditions,
+    Going,
+    Looker,
+    LookTerms,
+    Made,
+    ModuleTerms,
+    Reading,
+    Stepper,
+    StepTerms,
+    Values,
+    Watcher,
+)
 
 
 class Module(Generic[Made]):
@@ -84,46 +43,27 @@ class Module(Generic[Made]):
         name: str,
         *,
         connect: Callable[[Target], AbstractAsyncContextManager[Made]],
-        where: Conditions | None = None,
-        context: Context = Context.SELF,
-        version: str = "1",
-        settings: type | None = None,
-        api: int = API,
+        **terms: Unpack[ModuleTerms],
     ) -> None: ...
     @overload
     def __init__(
-        self,
-        name: str,
-        *,
-        connect: Callable[[Target], Made],
-        where: Conditions | None = None,
-        context: Context = Context.SELF,
-        version: str = "1",
-        settings: type | None = None,
-        api: int = API,
+        self, name: str, *, connect: Callable[[Target], Made], **terms: Unpack[ModuleTerms]
     ) -> None: ...
     def __init__(
-        self,
-        name: str,
-        *,
-        connect: Callable[[Target], Any],
-        where: Conditions | None = None,
-        context: Context = Context.SELF,
-        version: str = "1",
-        settings: type | None = None,
-        api: int = API,
+        self, name: str, *, connect: Callable[[Target], Any], **terms: Unpack[ModuleTerms]
     ) -> None:
         self.name = name
-        self.version = version
-        self.context = context
+        self.version = terms.get("version", "1")
+        self.context = terms.get("context", Context.SELF)
         self.lookers: dict[str, Looker[Made, str]] = {}
         self.steppers: dict[str, Stepper[Made]] = {}
         self.watchers: dict[str, Watcher[Made, str]] = {}
         self.gates: dict[str, Stepper[Made]] = {}
         self.connect = connect
-        self._settings = settings
-        self.api = api
-        self._where: Conditions = {} if where is None else where
+        self.api = terms.get("api", API)
+        self._terms = terms
+        self._settings = terms.get("settings")
+        self._where: Conditions = terms.get("where") or {}
         self._looks: dict[str, Look] = {}
         self._steps: dict[str, Step] = {}
         self._digests: set[str] = set()
@@ -203,6 +143,9 @@ class Module(Generic[Made]):
             *(self.name, self.version, self.context, looks, steps, gate),
             settings=settings,
             api=self.api,
+            at_once=self._terms.get("at_once", AT_ONCE),
+            device=self._device(),
+            per_device=self._terms.get("per_device", 1),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:
@@ -263,6 +206,10 @@ class Module(Generic[Made]):
                 do="declare one look at it, above its one watch",
             )
         self.watchers[looks[0].name] = function
+
+    def _device(self) -> str | None:
+        device = self._terms.get("device")
+        return None if device is None else device.name
 
     def _gate(self, work: Work, function: Stepper[Made]) -> Stepper[Made]:
         if self.context is not Context.SELF:

@@ -58,6 +58,14 @@ class Acts:
         self._count += 1
         return f"{self._side.instance:x}-{self._count}"
 
+    def queues(self, turn: Turn, row: Row, node: Row | None, step: Step) -> str | None:
+        """What a step waits for that would be begun now; None where it has its module's slot."""
+        return self._calls.takes_turn(turn, row, node, step)
+
+    def stays(self, row: Row, step: Step) -> None:
+        """A step is not begun yet; if it waits in line, it keeps its place."""
+        self._calls.stay(row.id, step)
+
     def begin(self, turn: Turn, row: Row, step: Step, start: int, intent_id: str) -> None:
         """Mean to take this step: nothing is done before the intent is durable."""
         intent = Intent(
@@ -122,6 +130,7 @@ class Acts:
             return
         if stepping.call is not None:
             self._calls.cancel(turn, stepping.call)
+        self._calls.give_back(row.id, stepping.step)
         if stepping.begun:
             self.leave(turn, stepping.intent, stepping.step, stepping.settled_at)
         else:
@@ -180,6 +189,7 @@ class Acts:
         assert row.stepping is not None
         self._put_off(turn, row, text)
         self._note(row, Tried(row.stepping.step.path, turn.now, text))
+        self._calls.give_back(row.id, row.stepping.step)
         row.stepping = None
         turn.touch(row.id)
 
@@ -312,6 +322,7 @@ class Acts:
         """The step under way is over."""
         assert row.stepping is not None
         self.close(turn, row.stepping.intent, begun=row.stepping.begun)
+        self._calls.give_back(row.id, row.stepping.step)
         row.stepping = None
         turn.touch(row.id)
 

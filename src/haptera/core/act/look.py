@@ -77,6 +77,7 @@ class Looks:
                 self._end(turn, looking)
         for look in looks.values():
             self._keep(turn, row, node, look)
+        self._calls.slots.settle(row.id)
 
     def age(self, turn: Turn, row: Row, domain: Domain) -> None:
         """Remember what was read so long ago that looks are overdue, whatever holds them up.
@@ -161,6 +162,7 @@ class Looks:
         """The entity is gone: nobody looks at it any more."""
         for looking in row.looks.values():
             self._end(turn, looking)
+        self._calls.slots.settle(row.id)
 
     def _learn(self, turn: Turn, row: Row, look: Look, seen: Answered | Sighted) -> None:
         row.looks[look.path].failed_until = 0
@@ -180,15 +182,15 @@ class Looks:
         if look.watched and looking.watch is None and looking.watch_at <= turn.now:
             looking.watch = self._calls.ask(turn, row, node, look, Work.WATCH, deadline_at=None)
         if looking.call is None:
-            if looking.due_at <= turn.now:
+            if looking.due_at > turn.now:
+                self._timers.soonest(("look", row.id), looking.due_at)
+            elif self._calls.takes_turn(turn, row, node, look) is None:
                 within_ms = self._policies.terms(row.id, look).within_ms
                 deadline_at = turn.now + within_ms * MS
                 looking.asked_at, looking.usual_ns = turn.now, self.usual.of(look.path)
                 looking.call = self._calls.ask(
                     turn, row, node, look, Work.LOOK, deadline_at=deadline_at
                 )
-            else:
-                self._timers.soonest(("look", row.id), looking.due_at)
 
     def _end(self, turn: Turn, looking: Looking) -> None:
         for call in (looking.call, looking.watch):

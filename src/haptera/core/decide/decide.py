@@ -280,8 +280,11 @@ class Decisions:
         if step.disruptive:
             lacking = self._safety.check(turn, row, place.domain, step)
             if lacking is not None:
+                self._acts.stays(row, step)
                 instead = self._instead(place, turn.now)
                 return Condition.WAITING, f"{instead}{step.path} waits: {lacking}"
+        if (queue := self._acts.queues(turn, row, place.node, step)) is not None:
+            return _at_work(row, f"{step.path} waits for its turn: {queue}")
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
         self._acts.begin(turn, row, step, place.state, intent_id)
         return _at_work(row, _doing(row))

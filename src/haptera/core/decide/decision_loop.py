@@ -43,6 +43,7 @@ class Rounds:
 
         While there is time: all others wait for the next turns.
         """
+        turn.dirty |= self.answers.calls.slots.take_woken()
         fresh, turn.dirty = turn.dirty, set(self.backlog.oldest())
         self._decide(turn)
         turn.dirty |= fresh

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from haptera.core.modules.catalog import attributes
+from haptera.core.modules.catalog import Catalog, attributes
+from haptera.core.modules.slots import HEAD_START_NS, Caller, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS
 from haptera.core.state.row import Row
 from haptera.core.state.timers import Timers
@@ -11,7 +13,12 @@ from haptera.core.state.turn import Turn
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
-from haptera.model.parts import Part
+from haptera.model.parts import Part, Step
+from haptera.model.views import Condition
+
+# Work that takes one of its module's slots: a watch waits for what happens, a gate cannot wait.
+_COUNTS: Final = (Work.LOOK, Work.STEP)
+_AT_REST: Final = (Condition.CONVERGED, Condition.IDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +39,38 @@ class Pending:
 class Calls:
     """Calls by id; an id is never used again within a process.
 
-    `serving` tells which process of a module new calls go to. Where a process is gone, its calls
+    A look or step is asked once it has taken a slot of its module. `serving` tells which process
+    of a module new calls go to. Where a process is gone, its calls
     are lost: nothing answers them any more, and each is there only until it is given up.
     """
 
-    def __init__(self, timers: Timers, serving: Callable[[str], int]) -> None:
+    def __init__(self, timers: Timers, catalog: Catalog, serving: Callable[[str], int]) -> None:
         self._timers = timers
+        self._catalog = catalog
+        self.slots = Slots(lambda module: catalog.manifests.get(module))
         self._serving = serving
         self._pending: dict[int, Pending] = {}
         self._of: dict[tuple[str, int], dict[int, None]] = {}
         # What became of processes, for as long as a call of theirs is to be given up.
         self._gone: dict[tuple[str, int], str] = {}
         self._count = 0
+
+    def takes_turn(self, turn: Turn, row: Row, node: Row | None, part: Part) -> str | None:
+        """Take a slot for this part; what it waits for where there is none: then it is in line."""
+        at_rest = row.condition in _AT_REST and not isinstance(part, Step)
+        since = turn.now if at_rest else turn.now - HEAD_START_NS
+        device = self._device(row, node, part.module)
+        if self.slots.take(_caller(row.id, part), device, since):
+            return None
+        return self.slots.why(part.module, device)
+
+    def stay(self, entity: EntityId, part: Part) -> None:
+        """This part is not to be called yet, for another reason; its place in line is kept."""
+        self.slots.stay(_caller(entity, part))
+
+    def give_back(self, entity: EntityId, part: Part) -> None:
+        """This part is not called any more, if it was to be."""
+        self.slots.give_back(_caller(entity, part))
 
     def ask(
         self,
@@ -143,12 +170,27 @@ class Calls:
         held = {call: server for server, calls in self._of.items() for call in calls}
         assert held == {call: pending.server for call, pending in self._pending.items()}
         assert self._gone.keys() <= self._of.keys()
+        self.slots.check()
+
+    def _device(self, row: Row, node: Row | None, module: str) -> str | None:
+        """Which device of the module this entity is of, where the module tells these apart."""
+        name = self._catalog.manifests[module].device
+        if name is None:
+            return None
+        values = attributes(row, node)
+        return values.get(name) or values.get(f"node.{name}")
 
     def _drop(self, call: int, pending: Pending) -> None:
         self._timers.drop(("call", call))
         del self._pending[call]
+        if pending.work in _COUNTS:
+            self.give_back(pending.entity, pending.part)
         calls = self._of[pending.server]
         del calls[call]
         if not calls:
             del self._of[pending.server]
             self._gone.pop(pending.server, None)
+
+
+def _caller(entity: EntityId, part: Part) -> Caller:
+    return Caller(part.module, entity, part.path)

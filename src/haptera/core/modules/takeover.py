@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.side import Side
@@ -34,6 +35,7 @@ class Takeover:
         table: Table,
         supervisor: Supervisor,
         links: Links,
+        calls: Calls,
         here: set[tuple[str, str]],
     ) -> None:
         self._side = side
@@ -41,6 +43,7 @@ class Takeover:
         self._table = table
         self._supervisor = supervisor
         self._links = links
+        self._calls = calls
         self._here = here
         self._candidates: dict[str, Candidate] = {}
 
@@ -104,6 +107,7 @@ class Takeover:
         Neighbours are told, and both sides wait until they plan with the same.
         """
         self._catalog.replace(manifest)
+        self._calls.slots.relimit(manifest.name)
         self._here.clear()
         self._here.update(self._catalog.looked_at(self._side.context))
         kinds = self._catalog.kinds.values()

@@ -27,12 +27,14 @@ class FrameLink:
         link: socket.socket,
         taken: Callable[[list[Frame]], None],
         broken: Callable[[str | None], None],
+        unsent_bytes_max: int = UNSENT_BYTES_MAX,
     ) -> None:
         link.settimeout(0)
         self._link = link
         self._taken = taken
         self._broken = broken
         self._frames = Frames()
+        self._unsent_bytes_max = unsent_bytes_max
         self._unsent = bytearray()
         self.arrived_bytes = 0
         self._loop = asyncio.get_running_loop()
@@ -47,7 +49,7 @@ class FrameLink:
         if self.closed:
             return
         self._unsent += encode_frame(frame)
-        if len(self._unsent) > UNSENT_BYTES_MAX:
+        if len(self._unsent) > self._unsent_bytes_max:
             self._break("it does not read what it is sent")
         else:
             self._write()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.model.deprecated import UNDECLARED_SETTINGS
-from haptera.model.effects import Call, Cancel, Start, Stop
+from haptera.model.effects import Call, Cancel, Start, Stop, Work
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
 from haptera.runtime.processes.controllers import Controllers, Served
 from haptera.runtime.processes.forking import Child, LoopZygote
@@ -36,12 +36,15 @@ class Limits:
     """What a module's process may do; it is ended when it does more, and then started anew.
 
     It is asked for a sign of life at each beat, and may miss some. Within a beat it may send so
-    many frames besides the answers that are due, so many bytes, and print so much.
+    many frames besides the answers that are due, and more for each watch, so many bytes, and
+    print so much. No more bytes than `unsent_bytes_max` wait to be sent to it.
     """
 
     beat_s: float = 5.0
     beats_missed_max: int = 6
     frames_unasked_max: int = 10_000
+    frames_a_watch_max: int = 10
+    unsent_bytes_max: int = 32 << 20
     bytes_max: int = 64 << 20
     output_bytes_max: int = 1 << 20
     memory_bytes_max: int = 4 << 30
@@ -180,7 +183,7 @@ class _Process:
         limits: Limits,
     ) -> None:
         self.start = start
-        self.link = FrameLink(link, self._take, self._break)
+        self.link = FrameLink(link, self._take, self._break, limits.unsent_bytes_max)
         self.served: Served | None = None
         self._output = output
         self._deliver = deliver
@@ -190,6 +193,7 @@ class _Process:
         self._doomed = False
         self._timer: asyncio.TimerHandle | None = None
         self._due: set[int] = set()
+        self._watches: set[int] = set()
         self._ready = False
         self._missed = 0
 
@@ -225,10 +229,13 @@ class _Process:
 
     def call(self, call: Call, boot: Boot | None) -> None:
         self._due.add(call.id)
+        if call.work is Work.WATCH:
+            self._watches.add(call.id)
         self.link.send(call_frame(call, boot))
 
     def cancel(self, call: int) -> None:
         self._due.discard(call)
+        self._watches.discard(call)
         self.link.send({"op": "cancel", "id": call})
 
     def hang_up(self) -> None:
@@ -240,7 +247,9 @@ class _Process:
         events: list[Event] = []
         try:
             events.extend(event for frame in frames if (event := self._event(frame)) is not None)
-            over = self._unasked > self._limits.frames_unasked_max
+            unasked_max = self._limits.frames_unasked_max
+            unasked_max += self._limits.frames_a_watch_max * len(self._watches)
+            over = self._unasked > unasked_max
             if over or self.link.arrived_bytes - self._seen_bytes > self._limits.bytes_max:
                 raise ValueError("it floods: it sent more than anybody asked for")
         finally:
@@ -260,6 +269,7 @@ class _Process:
         match event:
             case Answered(call=call) | Ended(call=call) | Failed(call=call) if call in self._due:
                 self._due.discard(call)
+                self._watches.discard(call)
             case Ready():
                 self._ready, self._missed = True, 0
                 self._say_what_will_go(event)
