@@ -1,10 +1,18 @@
 """Site files over HTTP: whose values they change, how they differ, what is in force as one."""
 
+import asyncio
+import json
+
 from haptera.api.app import make_app
+from haptera.api.turns import REQUESTS_MAX
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import node_id
+from haptera.model.parts import Context
+from haptera.runtime.processes.controllers import ControllerPlace
+from haptera.runtime.processes.places import ModulePlace
 from haptera.site import Sites
-from tests.api.asking import ask
+from haptera.site.apply.proposal import answer
+from tests.api.asking import ask, asked
 from tests.api.fake_backend import FakeBackend
 
 N1 = node_id("n1")
@@ -87,3 +95,70 @@ def test_what_is_in_force_is_a_site_file_that_applies_to_nothing():
     }
     mine = ask(app, "GET", "/v1/export?owner=site", token="read-token").json["text"]
     assert "n1: {busy: free}\n" in mine
+
+
+CODE = """\
+cluster: quick
+modules: {fans: {exec: [run, fans], context: parent}, lamp: {place: "lamp:module", context: self}}
+controllers: {care: {place: "care:controller"}}
+"""
+
+
+def test_code_that_the_parent_does_not_run_is_brought_by_an_admin_only():
+    _, app = quick()
+    refused = ask(app, "POST", "/v1/apply", token="write-token", body=body(CODE))
+    assert (refused.status, refused.json["what"]) == (
+        403,
+        "the code of care, fans, lamp is not what this parent runs",
+    )
+    for token, query in (("admin-token", ""), ("write-token", "?dry_run=1")):
+        path = f"/v1/apply{query}"
+        assert ask(app, "POST", path, token=token, body=body(CODE)).status != 403
+
+
+def test_code_that_it_runs_is_applied_by_anybody_and_any_other_word_of_it_is_not():
+    own = (
+        ModulePlace("fans", Context.PARENT, "/srv", command=("run", "fans")),
+        ModulePlace("lamp", Context.SELF, "/srv", place="lamp:module"),
+    )
+    care = (ControllerPlace("care", "care:controller", "/srv", {}),)
+    sites = Sites("quick", controllers=care, own=own)
+    app = make_app(FakeBackend(), sites, cluster="quick")
+
+    def status(text):
+        return ask(app, "POST", "/v1/apply", token="write-token", body=body(text)).status
+
+    assert status(CODE) != 403
+    for word, other in (
+        ("[run, fans]", "[run, tanks]"),
+        ("lamp:module", "lamp:other"),
+        ("care:controller", "care:other"),
+        ("context: parent", "context: self"),
+    ):
+        assert (word in CODE, status(CODE.replace(word, other))) == (True, 403)
+
+
+def test_of_one_name_one_site_is_read_at_a_time_and_few_wait():
+    reading, all_at_once = [], []
+
+    async def slow(question):
+        reading.append(question)
+        all_at_once.append(len(reading))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        reading.remove(question)
+        return answer(question)
+
+    async def story():
+        app = make_app(FakeBackend(), Sites("quick", work=slow), cluster="quick")
+        sent = json.dumps(body("cluster: quick\n")).encode()
+
+        def diff(token):
+            return asked(app, "POST", "/v1/diff", token, sent, {"host": "127.0.0.1:4270"})
+
+        tokens = ["read-token"] * (REQUESTS_MAX + 2) + ["write-token"]
+        return [one.status for one in await asyncio.gather(*map(diff, tokens))]
+
+    assert sorted(asyncio.run(story())) == [200] * (REQUESTS_MAX + 1) + [429, 429]
+    # Somebody else's is read beside it.
+    assert max(all_at_once) == 2

@@ -228,3 +228,28 @@ def test_a_parent_of_which_nothing_is_desired_is_not_well(tmp_path):
             )
             assert (code, out) == (NOTHING_DESIRED, "")
             assert errors == told("nothing is desired yet", do="apply a site: haptera apply FILE")
+
+
+def test_no_code_comes_in_with_a_site_of_less_than_an_admin_over_a_restart_either(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    proof = tmp_path / "ran"
+    script = tmp_path / "code.sh"
+    script.write_text(f"#!/bin/sh\ntouch {proof}\n")
+    script.chmod(0o700)
+    brought = tmp_path / "brought.yaml"
+    evil = f"{{evil: {{exec: [{script}], context: parent, enabled: true}}}}"
+    brought.write_text(SITE.replace("[service]", evil))
+    with served(tmp_path, "--site", tmp_path / "site.yaml", address=OTHER):
+        wait_for(lambda: desired(tmp_path) == DESIRED)
+        make = ("token", "make", "eve", "--scope", "write", "--client-file")
+        _, eve, _ = typed(*make, folder=tmp_path, client=client_of(tmp_path))
+        (tmp_path / "eve.json").touch(0o600)
+        (tmp_path / "eve.json").write_text(eve)
+        code, _, errors = typed("apply", brought, folder=tmp_path, client=tmp_path / "eve.json")
+        what = "the code of evil is not what this parent runs"
+        assert (code, errors.partition("\n")[0]) == (1, f"error: {what}")
+    with served(tmp_path, address=OTHER):
+        assert desired(tmp_path) == DESIRED
+        known = typed("get", "module", "-o", "name", folder=tmp_path, client=client_of(tmp_path))
+        assert "evil" not in known[1]
+    assert not proof.exists()

@@ -1,5 +1,6 @@
 """What is in force as a site file: it reads as people would write it, and applies to nothing."""
 
+import asyncio
 import copy
 
 from hypothesis import event, given
@@ -88,7 +89,8 @@ controllers:
 
 
 def applied(text, current):
-    return SITES.changes([SiteFile("site.yaml", text)], {"site": "/srv"}, current, Claim.LEAVE)
+    site = asyncio.run(SITES.read([SiteFile("site.yaml", text)], {"site": "/srv"}))
+    return site.changes(current, Claim.LEAVE)
 
 
 def test_all_that_is_in_force_is_written_and_says_whose_it_is():

@@ -1,8 +1,9 @@
 """Secrets that stand in a site: told with their place, and never quoted."""
 
+import asyncio
+
 import pytest
 
-from haptera.core.desired.ownership import Claim
 from haptera.model.errors import InputError
 from haptera.model.parts import Context, Manifest, Setting, SettingType
 from haptera.model.secrets import SECRET_DO
@@ -40,6 +41,7 @@ MANIFESTS = (
     Manifest("strip", "1", Context.PARENT, (), (), settings=SETTINGS),
     Manifest("other", "1", Context.PARENT, (), ()),  # it does not say what it takes
 )
+DECLARED = {one.name: one.settings or () for one in MANIFESTS}
 TOLD = [
     ("the setting 'key' of lamp is a secret, and stands here", "site.yaml:13:30", SECRET_DO),
     ("the setting 'key' of strip is a secret, and stands here", "site.yaml:21:7", SECRET_DO),
@@ -49,19 +51,17 @@ FILES = [SiteFile("site.yaml", SITE)]
 
 def test_each_secret_is_told_where_it_stands() -> None:
     with pytest.raises(InputError) as raised:
-        check_secrets(parse_site(FILES, {}), MANIFESTS)
+        check_secrets(parse_site(FILES, {}), DECLARED)
     assert [(one.what, one.where, one.do) for one in raised.value.errors] == TOLD
     assert "hunter" not in str(raised.value)
 
 
 def test_a_site_that_names_its_secrets_is_in_order() -> None:
     text = SITE.replace("hunter2", "{secret: old}").replace("hunter3", "{secret: strip}")
-    check_secrets(parse_site([SiteFile("site.yaml", text)], {}), MANIFESTS)
+    check_secrets(parse_site([SiteFile("site.yaml", text)], {}), DECLARED)
 
 
 def test_nothing_is_made_of_a_site_with_a_secret_in_it() -> None:
     sites = Sites("c", manifests=lambda: MANIFESTS)
     with pytest.raises(InputError, match="is a secret"):
-        sites.changes(FILES, {}, [], Claim.LEAVE)
-    with pytest.raises(InputError, match="is a secret"):
-        sites.difference(FILES, {}, [])
+        asyncio.run(sites.read(FILES, {}))

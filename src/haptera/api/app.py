@@ -1,6 +1,7 @@
 """The API as one application: its routes with their scopes, and its middleware."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -36,7 +37,7 @@ from haptera.runtime import clock
 
 def make_app(
     backend: Backend,
-    sites: Sites,
+    sites: Sites[Any],
     *,
     cluster: str,
     tallies: Tallies | None = None,
@@ -76,7 +77,7 @@ def make_app(
 def endpoints(
     backend: Backend,
     streams: StreamRoute,
-    sites: Sites,
+    sites: Sites[Any],
     cluster: str,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:

@@ -45,6 +45,7 @@ class Caller:
     name: str | None
     within: Selector | None = None
     holds: Callable[[], bool] = field(default=lambda: True, compare=False)
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +221,7 @@ def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
     within = None if known.within is None else parse_selector(known.within)
     if within is not None and not endpoint.narrows:
         _check_within(request, within)
-    return Caller(known.name, within, lambda: callers.still(request, known))
+    return Caller(known.name, within, lambda: callers.still(request, known), known.scope)
 
 
 def _check_within(request: Request, within: Selector) -> None:

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
-from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of
+from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
 from haptera.api.planning import UNPLANNED, Planning
+from haptera.api.problems import ProblemError
 from haptera.api.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
+from haptera.api.turns import Turns
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.rest.schemas import (
@@ -28,46 +31,56 @@ from haptera.runtime.identity.tokens import Scope
 # A site as large as it may be, with room for what JSON escapes.
 SITE_BODY_BYTES_MAX: Final = 8 << 20
 
+BUSY: Final = HTTPStatus.TOO_MANY_REQUESTS
+
 _Stored = Sequence[StoredEntity]
 
 
-class Sites(Protocol):
-    """Who reads site files: haptera.site.Sites. All of it may take seconds."""
+class Proposal(Protocol):
+    """A site that was read; what it makes of what is stored may take seconds."""
 
-    def changes(
-        self,
-        files: Sequence[SiteFile],
-        constants: Mapping[str, str],
-        current: _Stored,
-        claim: Claim,
-    ) -> tuple[Change, ...]: ...
+    def changes(self, current: _Stored, claim: Claim) -> tuple[Change, ...]: ...
 
-    def difference(
-        self, files: Sequence[SiteFile], constants: Mapping[str, str], current: _Stored
-    ) -> list[DifferenceView]: ...
+    def difference(self, current: _Stored) -> list[DifferenceView]: ...
+
+
+Read = TypeVar("Read", bound=Proposal)
+
+
+class Sites(Protocol[Read]):
+    """Who reads site files: haptera.site.Sites."""
+
+    async def read(self, files: Sequence[SiteFile], constants: Mapping[str, str]) -> Read: ...
+
+    def new_code(self, proposal: Read) -> list[str]:
+        """The modules and controllers of it whose code is not what the parent runs."""
 
     def export(self, current: _Stored, owner: str | None) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRoutes:
-    """What may take seconds is done in another thread than the one that keeps the cluster."""
+    """What may take seconds is done elsewhere than in the thread that keeps the cluster.
+
+    Files are read for each token one after the other.
+    """
 
     backend: Backend
-    sites: Sites
+    sites: Sites[Any]
     planning: Planning
+    turns: Turns = field(default_factory=Turns)
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(
             takes=SiteBody,
             gives=Applied,
             queries=(DRY_RUN, DIGEST, TAKE, WHY),
-            problems=(*UNWRITTEN, *UNPLANNED),
+            problems=(BUSY, *UNWRITTEN, *UNPLANNED),
             keyed=True,
         )
         path = "/v1/apply"
         yield Endpoint("POST", path, Scope.WRITE, self.apply, contract, dry_scope=Scope.READ)
-        contract = Contract(takes=SiteBody, gives=Difference)
+        contract = Contract(takes=SiteBody, gives=Difference, problems=(BUSY,))
         yield Endpoint("POST", "/v1/diff", Scope.READ, self.diff, contract)
         contract = Contract(gives=Exported, queries=(OWNER,))
         yield Endpoint("GET", "/v1/export", Scope.READ, self.export, contract)
@@ -77,20 +90,22 @@ class SiteRoutes:
         body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
         claim = claim_of(request)
 
+        site = await self._read(body, caller)
+        if not dry_run(request):
+            self._check_code(site, caller)
+
         async def make() -> tuple[Change, ...]:
-            stored = self.backend.stored()
-            return await asyncio.to_thread(
-                self.sites.changes, body.files, body.constants, stored, claim
-            )
+            return await asyncio.to_thread(site.changes, self.backend.stored(), claim)
 
         by = author(request, caller)
         return as_json(await self.planning.apply(request, make, by, body.if_revision))
 
-    async def diff(self, request: Request, _caller: Caller) -> Response:
+    async def diff(self, request: Request, caller: Caller) -> Response:
         """In what a site and what is in force differ."""
         body = await read_body(request, SiteBody, SITE_BODY_BYTES_MAX)
+        site = await self._read(body, caller)
         revision, stored = self.backend.revision(), self.backend.stored()
-        found = await asyncio.to_thread(self.sites.difference, body.files, body.constants, stored)
+        found = await asyncio.to_thread(site.difference, stored)
         return as_json(Difference(revision, found))
 
     async def export(self, request: Request, _caller: Caller) -> Response:
@@ -99,3 +114,19 @@ class SiteRoutes:
         owner = request.query_params.get("owner")
         text = await asyncio.to_thread(self.sites.export, stored, owner)
         return as_json(Exported(revision, text))
+
+    async def _read(self, body: SiteBody, caller: Caller) -> Proposal:
+        async with self.turns.turn(caller.name or ""):
+            proposal: Proposal = await self.sites.read(body.files, body.constants)
+        return proposal
+
+    def _check_code(self, site: Proposal, caller: Caller) -> None:
+        """Refuse code that the parent does not run, unless an admin brings it."""
+        new = self.sites.new_code(site)
+        if new and caller.scope is not Scope.ADMIN:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"the code of {', '.join(new)} is not what this parent runs",
+                where="place or exec in the site",
+                do=f"use a token that allows {Scope.ADMIN}, or leave that as it is in force",
+            )

@@ -6,7 +6,7 @@ import secrets
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
 from haptera.daemon.settings import WAYS, Settings, Ways, check_address
-from haptera.model.changes import Author, Change, Stored, StoredEntity
+from haptera.model.changes import Author, Change, Stored
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -75,6 +75,7 @@ from haptera.runtime.store.optimistic_write import write
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.sdk import Boot
+from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
 from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of, gather
@@ -176,6 +177,7 @@ class _Parent:
             settings.controllers,
             settings.own,
             lambda: self._catalog.manifests.values(),
+            lambda question: self._readers.ask(question),
         )
         self._home = Path(settings.directory)
         self._secrets = Kept(self._home)
@@ -241,6 +243,7 @@ class _Parent:
         )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir, target=THOROUGH)
+        self._readers = readers(self._zygote, self._logs.log_dir)
         self._backend = EngineBackend(
             engine,
             self._store,
@@ -323,17 +326,15 @@ class _Parent:
         site = Path(self._settings.site)
 
         async def make() -> tuple[Change, ...]:
-            # In a thread: a large site takes a second, and the cluster does not wait for that.
-            return await asyncio.to_thread(self._changes_of, site, self._backend.stored())
+            proposal = await self._sites.read(gather([site]), constants_of(site))
+            stored = self._backend.stored()
+            return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
 
         try:
             await write(self._backend, make, Author("site", f"{site} at the start"))
         except HapteraError as error:
             return error
         return None
-
-    def _changes_of(self, site: Path, stored: Sequence[StoredEntity]) -> tuple[Change, ...]:
-        return self._sites.changes(gather([site]), constants_of(site), stored, Claim.LEAVE)
 
     def _close(self) -> None:
         self._doors.close()

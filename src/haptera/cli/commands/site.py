@@ -102,7 +102,7 @@ def plural(kind: str) -> str:
 def _read(files: tuple[str, ...], *, for_lab: bool) -> Site:
     constants = site_constants(files, OF_A_LAB if for_lab else {})
     found = parse_site(site_files(files), constants)
-    check_secrets(found, _declared(found))
+    check_secrets(found, {one.name: one.settings or () for one in _declared(found)})
     if for_lab:
         nodes = [one for one in found.entities if one.entity.kind == "node"]
         lab_nodes({one.entity.name: one.attributes for one in nodes}, found.lab)

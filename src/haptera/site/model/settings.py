@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from haptera.kinds import module
-from haptera.model.parts import Manifest
+from haptera.model.parts import Setting
 from haptera.model.secrets import SECRET_DO, open_secrets
 from haptera.site.model.site import Site, SiteEntity
 from haptera.site.syntax.tree import Errors
@@ -24,13 +24,12 @@ def settings_of(site: Site) -> Iterator[tuple[SiteEntity, Given]]:
             yield entity, msgspec.json.decode(text, type=dict[str, Any])
 
 
-def check_secrets(site: Site, manifests: Iterable[Manifest]) -> None:
-    """See that what these modules call a secret is named only; what it is is told to nobody.
+def check_secrets(site: Site, declared: Mapping[str, Iterable[Setting]]) -> None:
+    """See that what modules declare to be secret is named only; what it is is told to nobody.
 
     Raises:
         InputError: a secret stands in the site; each is told with its place.
     """
-    declared = {one.name: one.settings or () for one in manifests}
     errors = Errors()
     for entity, given in settings_of(site):
         for name in open_secrets(declared.get(entity.entity.name, ()), given):

@@ -1,0 +1,45 @@
+"""Whose turn it is, for what takes long: each token has one piece of work under way at a time."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+from haptera.api.problems import ProblemError
+
+# How many requests of one token wait for their turn, or have it.
+REQUESTS_MAX: Final = 4
+RETRY_AFTER_S: Final = 5
+
+
+class Turns:
+    """Gives each name its turns one after the other."""
+
+    def __init__(self) -> None:
+        self._asked = Counter[str]()
+        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """The turn of this name, once it comes.
+
+        Raises:
+            ProblemError: too many of the same name wait already.
+        """
+        if self._asked[name] == REQUESTS_MAX:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{REQUESTS_MAX} sites of {name} are being read, or wait for that",
+                do="wait for what you have sent before you send more",
+                headers={"Retry-After": str(RETRY_AFTER_S)},
+            )
+        self._asked[name] += 1
+        try:
+            async with self._locks[name]:
+                yield
+        finally:
+            self._asked[name] -= 1
+            if not self._asked[name]:
+                del self._asked[name], self._locks[name]

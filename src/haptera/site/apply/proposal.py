@@ -1,0 +1,149 @@
+"""A site as it is proposed: read in any process, and then what it makes of what is stored."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from haptera.core.desired.ownership import Claim
+from haptera.model.changes import Change, StoredEntity
+from haptera.model.entity import EntityId
+from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.parts import Setting
+from haptera.rest.schemas import DifferenceView, SiteFile
+from haptera.site.apply.changes import changes
+from haptera.site.apply.difference import difference
+from haptera.site.model.settings import check_secrets
+from haptera.site.model.site import Site, SiteEntity, parse_site
+from haptera.site.syntax.sources import SITE_BYTES_MAX
+
+# What makes code run, by the name it has in a site: its place, or the words of its command.
+Code = Mapping[str, str]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Files to be read as a site of this cluster; `settings` are those that modules declare."""
+
+    files: list[SiteFile]
+    constants: dict[str, str]
+    cluster: str
+    settings: dict[str, list[Setting]]
+
+
+class Entity(msgspec.Struct, frozen=True, array_like=True):
+    """One entity as a site wants it."""
+
+    entity: EntityId
+    attributes: dict[str, str]
+    desired: dict[str, str | int]
+
+
+class Read(msgspec.Struct, frozen=True, tag="read"):
+    """What was read, without the places of it."""
+
+    entities: list[Entity]
+    code: dict[str, str]
+
+
+class Wrong(msgspec.Struct, frozen=True, array_like=True):
+    """One thing that is wrong."""
+
+    what: str
+    where: str | None
+    do: str | None
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """Why nothing is made of it; `conflicts` where it is sound, but for another cluster."""
+
+    wrong: list[Wrong]
+    conflicts: bool
+
+
+_questions = msgspec.msgpack.Decoder(Question)
+_answers = msgspec.msgpack.Decoder(Read | Refused)
+
+
+class Proposal:
+    """A site that was read. What it makes of what is stored takes up to seconds."""
+
+    def __init__(self, cluster: str, read: Read) -> None:
+        entities = tuple(SiteEntity(*msgspec.structs.astuple(one)) for one in read.entities)
+        self._site = Site(cluster, entities, (), {})
+        self.code: Code = read.code
+
+    def changes(self, current: Sequence[StoredEntity], claim: Claim) -> tuple[Change, ...]:
+        """What it changes of what is stored.
+
+        Raises:
+            HapteraError: it is in another owner's way.
+        """
+        return changes(self._site, current, claim)
+
+    def difference(self, current: Sequence[StoredEntity]) -> list[DifferenceView]:
+        """Where it wants other than what is stored, or no longer wants what it owns."""
+        return [*difference(self._site, current)]
+
+
+def ask(question: Question) -> bytes:
+    """A question as bytes.
+
+    Raises:
+        HapteraError: the files are larger than a site may be.
+    """
+    if sum(len(one.text.encode(errors="replace")) for one in question.files) > SITE_BYTES_MAX:
+        raise HapteraError(
+            f"a site takes {SITE_BYTES_MAX} bytes at most",
+            where=question.files[0].name,
+            do="use node-sets",
+        )
+    return msgspec.msgpack.encode(question)
+
+
+def answer(question: bytes) -> bytes:
+    """Read the files: the part that may take any time and memory."""
+    asked = _questions.decode(question)
+    try:
+        site = _read(asked)
+    except HapteraError as error:
+        errors = error.errors if isinstance(error, InputError) else (error,)
+        wrong = [Wrong(one.what, one.where, one.do) for one in errors]
+        return msgspec.msgpack.encode(Refused(wrong, isinstance(error, ConflictError)))
+    entities = [
+        Entity(one.entity, dict(one.attributes), dict(one.desired)) for one in site.entities
+    ]
+    return msgspec.msgpack.encode(Read(entities, dict(code_of(site))))
+
+
+def understood(question: Question, said: bytes) -> Proposal:
+    """What was answered.
+
+    Raises:
+        HapteraError: something is wrong with the site.
+    """
+    found = _answers.decode(said)
+    if isinstance(found, Read):
+        return Proposal(question.cluster, found)
+    errors = [HapteraError(one.what, where=one.where, do=one.do) for one in found.wrong]
+    if found.conflicts:
+        raise ConflictError(errors[0].what, where=errors[0].where, do=errors[0].do)
+    raise InputError(errors)
+
+
+def code_of(site: Site) -> Iterable[tuple[str, str]]:
+    """What of a site makes code run: its own modules and controllers."""
+    for module in site.own:
+        yield module.name, " ".join([module.context, module.place or "", *module.command])
+    for controller in site.controllers:
+        yield controller.name, controller.place
+
+
+def _read(asked: Question) -> Site:
+    site = parse_site(asked.files, asked.constants)
+    if site.cluster != asked.cluster:
+        raise ConflictError(
+            f"this is a site of cluster {site.cluster}; here is cluster {asked.cluster}",
+            where=asked.files[0].name,
+            do="apply it to its own cluster, or correct its name",
+        )
+    check_secrets(site, asked.settings)
+    return site

@@ -1,0 +1,126 @@
+"""Sites read by real worker processes: bounded in memory, time and answers, and as in a thread."""
+
+import asyncio
+import os
+from dataclasses import replace
+
+import pytest
+
+from haptera.core.desired.ownership import Claim
+from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.rest.schemas import SiteFile
+from haptera.runtime.processes.forking import LoopZygote, exec_zygote
+from haptera.runtime.processes.process import PRELOAD
+from haptera.site import Sites
+from haptera.site.apply.site_process import BOUNDS, readers
+from tests.runtime.test_process import descendants, named
+from tests.runtime.test_searcher import until
+
+pytestmark = pytest.mark.net
+
+SITE = """\
+cluster: quick
+nodes: {"n[1-3]": {platform: labnode, rack: "r{1}"}}
+services: {web: {command: sleep, port: 80}}
+desired: {"n[1-2]": {power: "on"}, web@n1: {run: running}}
+"""
+# 4 MB of a list without end: 30 s of a core, and 350 MB.
+LARGE = "cluster: quick\nlab: [" + "1," * 1_900_000 + "]\n"
+
+
+def reading(scenario, tmp_path, **bounds):
+    """A story of sites that workers read, and how many of these it leaves."""
+
+    async def whole():
+        zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
+        workers = readers(zygote, tmp_path, replace(BOUNDS, **bounds))
+        try:
+            async with asyncio.timeout(60):
+                result = await scenario(Sites("quick", work=workers.ask))
+                await until(lambda: not busy())
+                return result
+        finally:
+            zygote.close()
+
+    return asyncio.run(whole())
+
+
+def busy():
+    """Whether a worker is there."""
+    return any(named(pid) == "reader" for pid in descendants(os.getpid()))
+
+
+def of(text):
+    return [SiteFile("site.yaml", text)]
+
+
+def test_a_worker_reads_what_a_thread_reads(tmp_path):
+    async def story(sites):
+        by_worker = await sites.read(of(SITE), {})
+        by_thread = await Sites("quick").read(of(SITE), {})
+        made = by_worker.changes([], Claim.LEAVE)
+        assert len(made) > 5
+        assert made == by_thread.changes([], Claim.LEAVE)
+        assert by_worker.difference([]) == by_thread.difference([])
+
+    reading(story, tmp_path)
+
+
+def test_what_is_wrong_comes_back_with_its_places(tmp_path):
+    async def story(sites):
+        with pytest.raises(InputError) as refused:
+            await sites.read(of("cluster: quick\nnodez: {}\nnodes: {n1: {rak: x}}\n"), {})
+        told = [(one.what, one.where) for one in refused.value.errors]
+        assert told == [
+            ("unknown key nodez", "site.yaml:2:1"),
+            ("a node has no attribute 'rak'", "site.yaml:3:19"),
+        ]
+        with pytest.raises(ConflictError, match="a site of cluster other"):
+            await sites.read(of("cluster: other\n"), {})
+
+    reading(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"memory_bytes_max": 96 << 20}, "reader was ended: .*(more than 96 MiB|memory)"),
+        ({"within_s": 1.0}, "reader was ended: no answer within 1 s"),
+    ],
+)
+def test_what_takes_too_much_ends_its_own_process_and_nothing_else(tmp_path, bounds, told):
+    async def story(sites):
+        with pytest.raises(HapteraError, match=told):
+            await sites.read(of(LARGE), {})
+        # The next one is read as if nothing had been.
+        assert (await sites.read(of("cluster: quick\n"), {})).code == {}
+
+    reading(story, tmp_path, **bounds)
+
+
+def test_an_answer_has_a_limit(tmp_path):
+    async def story(sites):
+        nodes = 'cluster: quick\nnodes: {"n[1-9999]": {platform: labnode}}\n'
+        with pytest.raises(HapteraError, match=r"reader was ended: .*File too large"):
+            await sites.read(of(nodes), {})
+
+    reading(story, tmp_path, answer_bytes_max=64 << 10)
+
+
+def test_more_than_a_site_may_be_is_not_even_begun(tmp_path):
+    async def story(sites):
+        with pytest.raises(HapteraError, match="a site takes 4194304 bytes at most"):
+            await sites.read(of("#" * 7_000_000), {})
+
+    reading(story, tmp_path)
+
+
+def test_one_that_nobody_waits_for_any_more_is_ended(tmp_path):
+    async def story(sites):
+        task = asyncio.create_task(sites.read(of(LARGE), {}))
+        await until(busy)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    reading(story, tmp_path)
