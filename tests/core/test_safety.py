@@ -27,6 +27,7 @@ from haptera.model.events import (
     Ended,
     Enrolled,
     Event,
+    Failed,
     Heard,
     Proposed,
     Ready,
@@ -35,7 +36,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, SeenValue
 from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
 from haptera.model.plan import PlanFreeze
 from haptera.model.views import BrakeView
@@ -73,6 +74,11 @@ class Rig:
     silent: set[str] = field(default_factory=set)
     refusal: str | None = None
     answers: bool = True
+    modules: tuple[Manifest, ...] = (BMC,)
+    # What looks by these names find; None: they fail.
+    finds: dict[str, str | None] = field(default_factory=dict)
+    # What all agents observe of their nodes.
+    observed: dict[str, SeenValue] = field(default_factory=dict)
     now: int = S
 
     def __post_init__(self) -> None:
@@ -90,7 +96,7 @@ class Rig:
         stored = Stored(
             7, 3, [*entities, *self.others], list(self.intents), {}, list(self.disruptions)
         )
-        self.engine = Engine(SIDE, Catalog(KINDS, [BMC]), stored, 0, S)
+        self.engine = Engine(SIDE, Catalog(KINDS, self.modules), stored, 0, S)
         self.called: list[tuple[int, str]] = []
         self.asked: dict[str, tuple[Ask, ...]] = {}
         self.boots = 1
@@ -146,6 +152,10 @@ class Rig:
                 before, self.asked[peer] = self.asked.get(peer), message.asks or ()
                 changed = before != self.asked[peer] and peer not in self.silent
                 return [self._heard(peer)] if changed and self.answers else []
+            case Call(id, Work.LOOK, _, part) if part in self.finds:
+                found = self.finds[part]
+                dead = Failed(id, "connection refused", refused=False)
+                return [dead if found is None else Answered(id, found, self.now)]
             case Call(id, Work.LOOK, _, _, entity):
                 dark = any(entity.name == name and self.now - at >= S for at, name in self.called)
                 return [Answered(id, "off" if dark else "on", self.now)]
@@ -164,7 +174,10 @@ class Rig:
             if self.answers
         )
         held, _ = self.engine.links.listed(name)
-        return Heard(name, self.boots, Message(1, 0, 0, held, Mark(), permits=said), self.now)
+        seen = ObservedUpdate(node_id(name), 1, dict(self.observed))
+        updates = (seen,) if self.observed else ()
+        message = Message(1, 0, 0, held, Mark(), updates=updates, permits=said)
+        return Heard(name, self.boots, message, self.now)
 
 
 def test_a_permitted_step_is_asked_for_taken_once_and_no_longer_asked_for_when_it_is_over() -> None:

@@ -15,6 +15,7 @@ from haptera.core.decide.plan_queue import Searches
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
+from haptera.core.evidence import Evidence
 from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
@@ -34,7 +35,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import HEAR
+from haptera.core.sync.presence import is_served
 from haptera.core.views.news import publish
 from haptera.kinds import budget
 from haptera.model.changes import Stored
@@ -99,8 +100,9 @@ class Engine:
         gates = catalog.gates(side.context)
         self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
         self.permits = Permits(side, near.peer, self.gate if side.node else None, policies)
+        evidence = Evidence(side, self.looks, catalog)
         self.safety = safety = Safety(
-            side, table, timers, self.looks, self.permits, near.peer, self.acts.next_id
+            side, table, timers, evidence, self.permits, near.peer, self.acts.next_id
         )
         self.searches = Searches(side, timers)
         grounds = Grounds(table, catalog, near.usual, self.freezes, safety.braked, safety.rounds)
@@ -340,7 +342,7 @@ class Engine:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
             return differs, "the same modules on both sides"
-        if self.side.runs(part) and part is not HEAR:
+        if self.side.runs(part) and is_served(part):
             text = self.supervisor.blocked(part.module)
             return None if text is None else (text, f"module {part.module}, to serve")
         return None

@@ -71,7 +71,8 @@ class Contests:
     def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
         """End what is over, and look again at the rest."""
         for name in sorted(row.known.keys() & row.second.keys()):
-            self._differ(turn, row, domain, name)
+            if row.second[name].by != MODULE:  # what is declared was only good until it was read
+                self._differ(turn, row, domain, name)
         for contest in list(row.contests.values()):
             if _is_over(row, domain, state, contest, turn.now):
                 del row.contests[contest.variable]

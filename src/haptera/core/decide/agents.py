@@ -1,4 +1,4 @@
-"""What is known of a node's agent without a module: by its hellos, or by being it."""
+"""What is known of a node without a module: of its agent by its hellos, or by being it."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,14 @@ from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import hear, hear_self, lose, own_values, stop_waiting
+from haptera.core.sync.presence import (
+    hear,
+    hear_self,
+    know_jobs,
+    lose,
+    own_values,
+    stop_waiting,
+)
 from haptera.kinds.node import Agent, agent
 from haptera.model.messages import Measure
 
@@ -44,6 +51,7 @@ class Agents:
 
     def settle(self, turn: Turn, node: Row) -> None:
         """Before a node is decided on: whether its agent can be there, and was heard."""
+        know_jobs(turn, node, self._neighbours.incarnation(node.id))
         if self._side.node is not None:
             self._know_self(turn, node)
             return

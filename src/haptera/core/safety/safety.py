@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.act.contradiction import contested
-from haptera.core.act.look import Looks
+from haptera.core.evidence import Evidence
 from haptera.core.safety.brake import Brake
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.pace import Pace
@@ -26,7 +26,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
-from haptera.model.parts import Step
+from haptera.model.parts import Context, Step
 from haptera.model.views import BrakeView
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces
@@ -48,7 +48,7 @@ class Safety:
         side: Side,
         table: Table,
         timers: Timers,
-        looks: Looks,
+        evidence: Evidence,
         permits: Permits,
         peer: Callable[[str], Peer | None],
         next_id: Callable[[], str],
@@ -56,8 +56,8 @@ class Safety:
         self._side = side
         self._table = table
         self._timers = timers
-        self._looks = looks
         self._permits = permits
+        self._evidence = evidence
         self._budgets = Budgets(self._size, self._declared)
         self._limits: tuple[int, tuple[Budget, ...]] = -1, ()
         self._brake = Brake(self._size)
@@ -83,11 +83,13 @@ class Safety:
         if row.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
         needed = not self._harmless(node, turn.now)
+        tellers = list(Context) if needed else [self._side.context]
         absent = (
             self._held_up(row, turn.now)
             or self._refused_lately(row, node, turn.now)
             or contested(row)
             or contested(node)
+            or self._evidence.unknown(row, node, step, tellers)
             or (self._silent(row, node, turn.now) if needed else None)
         )
         if absent is not None:
@@ -95,7 +97,7 @@ class Safety:
         self._wants = row.id
         # What is asked already goes on being asked while it is looked at once more.
         row.asking = self._standing(row, step)
-        lacking = self._full(row, turn.now) or self._unseen(turn, row, domain, step)
+        lacking = self._full(row, turn.now) or self._evidence.unseen(turn, row, domain, step)
         if lacking is not None:
             return lacking
         if row.asking is None:
@@ -179,20 +181,6 @@ class Safety:
             self._timers.soonest(("decide", row.id), self._brake.until())
             row.needs = "the end of the brake, or haptera brake --release"
             return f"the brake is on: {text}"
-        return None
-
-    def _unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
-        """Each variable that the step names and this side looks at must have been read lately."""
-        named = {one.variable for one in step.changes}
-        named |= {one.name for one in (*step.requires, *step.excludes)}
-        for look in domain.looks:
-            if look.at not in named or not self._looks.can(look):
-                continue
-            fact = row.known.get(look.at)
-            old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
-            if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
-                self._looks.want(row, look, turn.now)
-                return f"{look.path} looks at {look.at} first"
         return None
 
     def _refused_lately(self, row: Row, node: Row, now: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The look that no module serves: whether a node's agent is there, told by its hellos."""
+"""The looks that no module serves: whether a node's agent is heard, and what a node declares."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ from haptera.core.state.row import Row
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer
-from haptera.kinds.node import Agent, Power, agent, power
+from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Condition, Context, Look, Manifest
+from haptera.model.parts import Condition, Context, Look, Manifest, Part
 from haptera.model.policy import LOOKING
 
 MODULE = "sync"
@@ -32,7 +32,33 @@ HEAR = Look(
     within_ms=BOOT_WITHIN_MS,
     policy=BOOTING,
 )
-MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
+# That nothing is ever busy on a node with `jobs: none` is known without looking.
+JOBLESS = Look(
+    module=MODULE,
+    name="jobless",
+    kind="node",
+    at=busy.name,
+    outcomes=(Busy.FREE,),
+    requires=(Condition(jobs.name, (JOBS_NONE,)),),
+    context=Context.PARENT,
+)
+MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR, JOBLESS), ())
+
+
+def is_served(part: Part) -> bool:
+    """Whether a module's process takes this part; no process takes the core's own."""
+    return part.module != MODULE
+
+
+def know_jobs(turn: Turn, row: Row, incarnation: int) -> None:
+    """Where a node declares that it never has jobs, it is free, unless a module reads otherwise."""
+    fact = row.known.get(busy.name)
+    if row.attributes.get(jobs.name) == JOBS_NONE:
+        if fact is None and busy.name not in row.reported:
+            free = Fact(Busy.FREE, MODULE, Method.READ, turn.now, incarnation)
+            _learn(turn, row, busy.name, free)
+    elif fact is not None and fact.by == MODULE and row.forget(busy.name, turn.now):
+        turn.touch(row.id)
 
 
 def hear(turn: Turn, row: Row, peer: Peer, usual: Usual) -> None:

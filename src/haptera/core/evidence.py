@@ -1,0 +1,84 @@
+"""What must have been read, and how lately, before a disruptive step may begin."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from haptera.core.act.look import Looks
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import MS
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
+from haptera.core.state.turn import Turn
+from haptera.core.sync.peers import SUSPECT_AFTER
+from haptera.model.facts import Method
+from haptera.model.parts import Condition, Context, Look, Step
+from haptera.planner.domain.domain import Domain
+
+# What an entity's parts call the variables of its node.
+_NODE: Final = "node."
+
+
+class Evidence:
+    """A memory is no evidence: what a disruptive step goes by, a look must have found."""
+
+    def __init__(self, side: Side, looks: Looks, catalog: Catalog) -> None:
+        self._side = side
+        self._looks = looks
+        self._catalog = catalog
+
+    def unknown(self, row: Row, node: Row, step: Step, contexts: Collection[Context]) -> str | None:
+        """What the step excludes and nobody knows not to be so now, though looks could find out.
+
+        Only looks that run in these contexts count: on a node that nothing can harm any more, its
+        agent is not waited for. Where no look could tell, the permit alone decides.
+        """
+        for one in step.excludes:
+            holder, name = _holder(row, node, one)
+            looks = [
+                look
+                for look in self._telling(holder, node, name, one.values)
+                if look.context in contexts
+            ]
+            fact = holder.known.get(name)
+            if looks and (fact is None or fact.method is not Method.READ):
+                row.needs = f"a reading of {one.name}"
+                return _unread(holder, name, looks)
+        return None
+
+    def unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
+        """Each variable that the step names and this side looks at must have been read lately."""
+        named = {one.variable for one in step.changes}
+        named |= {one.name for one in (*step.requires, *step.excludes)}
+        for look in domain.looks:
+            if look.at not in named or not self._looks.can(look):
+                continue
+            fact = row.known.get(look.at)
+            old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
+            if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
+                self._looks.want(row, look, turn.now)
+                return f"{look.path} looks at {look.at} first"
+        return None
+
+    def _telling(
+        self, holder: Row, node: Row, name: str, excluded: Collection[str]
+    ) -> Iterator[Look]:
+        """The looks that can find something else than is excluded."""
+        domain = self._catalog.domain(holder, node)
+        for look in domain.looks:
+            if look.at == name and not set(look.outcomes) <= set(excluded):
+                yield look
+
+
+def _holder(row: Row, node: Row, one: Condition) -> tuple[Row, str]:
+    """Whose variable a condition names, and its name there."""
+    if one.name.startswith(_NODE):
+        return node, one.name.removeprefix(_NODE)
+    return row, one.name
+
+
+def _unread(holder: Row, name: str, looks: list[Look]) -> str:
+    memory = holder.remembered.get(name)
+    known = "is not known" if memory is None else f"is only remembered as {memory.value}"
+    failing = holder.failing is not None and holder.failing in {look.path for look in looks}
+    error = f": {holder.error}" if failing else f", until {looks[0].path} reads it"
+    return f"{name} {known}{error}"
