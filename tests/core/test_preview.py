@@ -282,6 +282,17 @@ def test_the_disrupted_nodes_are_those_with_a_disruptive_step_in_some_world_or_a
     assert plan.disrupted_nodes == len(disrupted)
 
 
+def test_nodes_that_nobody_knew_of_count_among_all_that_may_be_disrupted() -> None:
+    """They may be machines that run: the first site of a cluster is not refused at any radius."""
+    new = [node_id(f"n{number}") for number in range(20)]
+    declared = [Declare(one, {"platform": "labnode"}, "site") for one in new]
+    offs = [SetDesired(one, "power", "off", "site") for one in new]
+    table = Table(KINDS)
+    plan = previewed(table, *declared, *offs)
+    assert (plan.disrupted_nodes, plan.nodes) == (20, 20)
+    assert (plan.is_wide(99), plan.is_wide(100)) == (True, False)
+
+
 def runs(table: Table, entity: EntityId) -> bool:
     """Whether it runs, or did when it was last seen, and was not to be stopped before."""
     row = table.get(entity)
@@ -335,7 +346,7 @@ def test_what_is_not_planned_may_disrupt_where_anything_of_its_class_does() -> N
     lab = Declare(OTHER, {"platform": "labnode"}, "site")
     searches(engine, S, 5, (*ON, lab, SetDesired(OTHER, "power", "on", "site")))
     (plan,) = shown(engine, S + PREVIEW_WITHIN_NS, Ticked()).values()
-    assert (plan.disrupted, plan.nodes) == ("n02", 1)  # No part is for the other's platform.
+    assert (plan.disrupted, plan.nodes) == ("n02", 2)  # No part is for the other's platform.
 
 
 def test_a_worker_that_dies_is_tried_again_for_a_preview_too() -> None:

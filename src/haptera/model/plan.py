@@ -111,6 +111,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     """What changes would start: entities that are told to go elsewhere by these, grouped.
 
     `anyway` counts, by condition, those that are not as desired already, and are no part of it.
+    `nodes` counts all, those that are declared by it included.
     `disrupted` are the nodes that a disruptive step would run on, or may in the worst case; those
     on which a service runs that is to be stopped; and those that are declared no more.
     `parts` has for each module that could do any of it what its parts sum up to. While the `brake`

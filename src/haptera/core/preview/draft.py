@@ -57,7 +57,8 @@ class Case:
 class Draft:
     """What changes rewrite, the cases that they make, and whom they would have stay as they are.
 
-    `attributes` are those that the nodes would have. Those that `leave` are declared no more.
+    `attributes` are those that the nodes would have. Those that `leave` are declared no more;
+    `new_nodes` nobody knew of before.
     """
 
     rewrites: Mapping[Rewrite, Collection[EntityId]]
@@ -65,6 +66,7 @@ class Draft:
     stays: Collection[EntityId]
     attributes: Attributes
     leave: Collection[EntityId]
+    new_nodes: int
 
 
 class Drafting:
@@ -84,6 +86,7 @@ class Drafting:
         self._cases: dict[tuple[object, ...], Case] = {}
         self._stays: dict[EntityId, None] = {}
         self._leave: list[EntityId] = []
+        self._new_nodes = 0
         self._rewritten: dict[Rewrite, list[EntityId]] = {}
 
     @property
@@ -107,7 +110,8 @@ class Drafting:
         if self._nodes or self._others or self._drafted_nodes:
             return None
         cases, stays = [*self._cases.values()], self._stays
-        return Draft(self._rewritten, cases, stays, self._attributes, self._leave)
+        attributes, leave = self._attributes, self._leave
+        return Draft(self._rewritten, cases, stays, attributes, leave, self._new_nodes)
 
     def _sort(self) -> bool:
         """Sort some more of the changes by what they are of; tells whether that were all."""
@@ -144,6 +148,7 @@ class Drafting:
             key = entity.title, case.domain, case.state, tuple(sorted(case.goal.items()))
             self._cases.setdefault(key, case).entities.append(entity)
         if entity.kind == NODE:
+            self._new_nodes += before is None and row is not None
             self._drafted_nodes.append(entity)  # Not yet: what is on it borrows of it.
         else:
             self._let_go([entity])

@@ -129,7 +129,7 @@ def _telling(
         sorted(rewrites, key=lambda one: (one.of, one.name or "", one.on or "")),
         sorted(groups, key=lambda one: (one.of, one.on or "")),
         anyway,
-        sum(row.id.kind == NODE for row in grounds.table),
+        sum(row.id.kind == NODE for row in grounds.table) + draft.new_nodes,
         folded(disrupted),
         len(disrupted),
         _sums(grounds.catalog, {one.row.kind.name for one in draft.cases}),
