@@ -298,6 +298,14 @@ def test_what_was_long_ago_or_before_it_was_forgiven_does_not_count() -> None:
     assert stops(one, "b.fill") is None
 
 
+def test_what_was_done_while_something_else_was_desired_of_the_node_does_not_count() -> None:
+    """Somebody who switches a node off and on all the time gets what they ask for."""
+    one = scene(*(("b.mend", at) for at in (1, 11, 21)), of_node=(2, 12, 22))
+    assert one.node is not None
+    one.node[0].relent()
+    assert stops(one, "b.mend") is None
+
+
 def test_where_nobody_else_undoes_it_the_words_are_that_it_does_not_last() -> None:
     rig = Rig((look("a", "x"), look("b", "y"), look("b", "z")), (RAISE,), {})
     rig.state["y"] = "1"

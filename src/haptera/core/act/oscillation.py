@@ -53,7 +53,8 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
     early = last is not None and now < last.until
     if last is not None and early and not _thaws(row, last, now):
         return last
-    since = max(row.forgiven_at, now - LASTS_NS) if last is None else last.at
+    wished_at = row.relented_at if scene.node is None else scene.node[0].relented_at
+    since = max(row.forgiven_at, wished_at, now - LASTS_NS) if last is None else last.at
     done = sorted(_done(scene, since), key=lambda one: one.at)
     undone = _undone(scene, step, done)
     if len(undone) < (UNDONE_MAX if last is None else 1):

@@ -161,7 +161,8 @@ class Row:
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `found_at` says when each known value was first read; `second` holds what another module last
     read of a variable, `contests` what cannot be so together with what is known; steps done up
-    to `forgiven_at` are no part of an `oscillation`;
+    to `forgiven_at` are no part of an `oscillation`, and those up to `relented_at` were done for
+    another wish, and are no sign that anything does not last;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
     those in a row, by part; `asking` is what its plan needs its node's permit for; `needs` is who
     or what stands in the way of a part that would otherwise come next; `replan_at` is when the
@@ -190,6 +191,7 @@ class Row:
     contests: dict[str, Contest] = field(default_factory=dict)
     oscillation: Oscillation | None = None
     forgiven_at: int = 0
+    relented_at: int = 0
     version: int = 0
     looks: dict[str, Looking] = field(default_factory=dict)
     stepping: Stepping | None = None
@@ -332,6 +334,7 @@ class Row:
     def relent(self) -> None:
         """A person asks, or something else is desired: whatever failed may be tried at once."""
         self.forgive()
+        self.relented_at = self.forgiven_at
         self.failures.clear()
         self.barred.clear()
         for looking in self.looks.values():
@@ -345,10 +348,9 @@ class Row:
 
     def again_at(self, step: Step, policy: Policy, now: int) -> int:
         """When a step that worked, but does not last, may be done again: later each time."""
+        since = max(self.relented_at, now - LASTS_NS)
         done = [
-            one.at
-            for one in self.tried
-            if one.worked and one.path == step.path and now - one.at < LASTS_NS
+            one.at for one in self.tried if one.worked and one.path == step.path and one.at > since
         ]
         if len(done) < DONE_AGAIN_MAX:
             return now
