@@ -268,7 +268,7 @@ def test_an_entity_is_marked_where_its_engine_sees_it() -> None:
     assert row is not None
     domain, course = course_of(row, engine.table.node_of(row), engine.catalog)
     marked = drawing(domain, graphs_of(domain), str(row.id), course)
-    assert marked.attributes == {"jobs": None, "platform": "test"}
+    assert marked.attributes == {"platform": "test"}
     assert written(marked) == lines("""
 # power agent
 ()

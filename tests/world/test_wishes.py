@@ -3,8 +3,8 @@
 from haptera.model.changes import SetDesired
 from tests.world.history import CALM, NODES, cluster, web
 
-# A step that was under way is read to its end first. The back-off of the sixth wish was as long, and
-# that of the twelfth a minute.
+# A step that was under way is read to its end first. The back-off of the sixth wish was as long,
+# and that of the twelfth a minute.
 AT_ONCE_S = 4
 
 

@@ -35,7 +35,7 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.presence import is_served
+from haptera.core.sync.presence import HEAR
 from haptera.core.views.news import publish
 from haptera.kinds import budget
 from haptera.model.changes import Stored
@@ -342,7 +342,7 @@ class Engine:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
             return differs, "the same modules on both sides"
-        if self.side.runs(part) and is_served(part):
+        if self.side.runs(part) and part is not HEAR:
             text = self.supervisor.blocked(part.module)
             return None if text is None else (text, f"module {part.module}, to serve")
         return None

@@ -11,7 +11,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
-from haptera.core.sync.presence import is_served
+from haptera.core.sync.presence import HEAR
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
 from haptera.model.events import Answered, Sighted
@@ -50,12 +50,12 @@ class Looks:
 
     def need(self, turn: Turn, part: Part) -> None:
         """This part is to be taken here: have its module's process started where none runs."""
-        if self._side.runs(part) and is_served(part):
+        if self._side.runs(part) and part is not HEAR:
             self._supervisor.need(turn, part.module)
 
     def can(self, look: Look) -> bool:
         """Whether this side can take the look now, as far as its module goes."""
-        return self._side.runs(look) and is_served(look) and self._supervisor.ready(look.module)
+        return self._side.runs(look) and look is not HEAR and self._supervisor.ready(look.module)
 
     def unserved(self, part: Part) -> str | None:
         """Why the module of a part of this side cannot take it now; None where it can."""
@@ -97,7 +97,7 @@ class Looks:
                 self._timers.soonest(("look", row.id), dies_at)
 
     def _ages(self, look: Look, fact: Fact) -> bool:
-        return self._side.runs(look) and is_served(look) and fact.method is Method.READ
+        return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
 
     def answered(self, turn: Turn, row: Row, pending: Pending, answer: Answered) -> None:
         """A look found something."""

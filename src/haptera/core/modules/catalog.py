@@ -123,9 +123,8 @@ class Catalog:
         return [part for part in self.parts() if isinstance(part, Look)]
 
     def looked_at(self, context: Context) -> set[tuple[str, str]]:
-        """Kind and variable of all that is looked at in this context, and not only declared."""
-        looks = (one for one in self.looks() if one is not presence.JOBLESS)
-        return {(look.kind, look.at) for look in looks if look.context is context}
+        """Kind and variable of all that is looked at in this context."""
+        return {(look.kind, look.at) for look in self.looks() if look.context is context}
 
     def modules(self, context: Context) -> list[str]:
         """The modules whose processes run in this context."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from haptera.core.state.row import Row
+from haptera.kinds.node import JOBS_NONE, Busy, busy, jobs
 from haptera.planner.domain.domain import Domain
 
 
@@ -15,4 +16,16 @@ def start(row: Row, node: Row | None, domain: Domain, goal: Mapping[str, str]) -
                 observed[variable.path] = fact.value
             elif (fact := node.remembered.get(variable.name)) is not None:
                 remembered[variable.path] = fact.value
-    return domain.start(observed, remembered)
+    state = domain.start(observed, remembered)
+    jobless = node is not None and node.attributes.get(jobs.name) == JOBS_NONE
+    return _free(domain, state, busy.name if node is row else busy.path) if jobless else state
+
+
+def _free(domain: Domain, state: int, name: str) -> int:
+    """A node that declares that it never has jobs is free, though no look could tell now."""
+    field = domain.fields.get(name)
+    if field is None or field.value(state) is not None:
+        return state
+    if field.memory(state) not in (None, Busy.FREE):
+        return state  # A module has read otherwise.
+    return state & ~field.whole | field.holding((Busy.FREE,))

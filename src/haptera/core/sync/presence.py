@@ -1,4 +1,4 @@
-"""The looks that no module serves: whether a node's agent is heard, and what a node declares."""
+"""What no module looks at: whether a node's agent is there, told by its hellos; and its jobs."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer
 from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Condition, Context, Look, Manifest, Part
+from haptera.model.parts import Condition, Context, Look, Manifest
 from haptera.model.policy import LOOKING
 
 MODULE = "sync"
@@ -32,22 +32,7 @@ HEAR = Look(
     within_ms=BOOT_WITHIN_MS,
     policy=BOOTING,
 )
-# That nothing is ever busy on a node with `jobs: none` is known without looking.
-JOBLESS = Look(
-    module=MODULE,
-    name="jobless",
-    kind="node",
-    at=busy.name,
-    outcomes=(Busy.FREE,),
-    requires=(Condition(jobs.name, (JOBS_NONE,)),),
-    context=Context.PARENT,
-)
-MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR, JOBLESS), ())
-
-
-def is_served(part: Part) -> bool:
-    """Whether a module's process takes this part; no process takes the core's own."""
-    return part.module != MODULE
+MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 
 def know_jobs(turn: Turn, row: Row, incarnation: int) -> None:
