@@ -15,13 +15,13 @@ from haptera.core.decide.plan_queue import Searches
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
-from haptera.core.evidence import Evidence
 from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.modules.takeover import Takeover
 from haptera.core.preview.grouping import Grounds
 from haptera.core.preview.preview import Previews
+from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.gate import Gate
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from haptera.core.act.contradiction import contested
-from haptera.core.evidence import Evidence
 from haptera.core.safety.brake import Brake
 from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import Permits
 from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, PERMIT_AGAIN_NS
