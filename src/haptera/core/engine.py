@@ -97,8 +97,7 @@ class Engine:
         self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
         self.contests = Contests(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
-        gates = catalog.gates(side.context)
-        self.gate = Gate(side, gates, timers, calls, supervisor, self._own_row)
+        self.gate = Gate(side, catalog, timers, calls, supervisor, self._own_row)
         self.permits = Permits(side, near.peer, self.gate if side.node else None, policies)
         evidence = Evidence(side, self.looks, catalog)
         self.safety = safety = Safety(

@@ -1,10 +1,11 @@
 """On an agent: whether its node takes up work, which it does not while it may be disturbed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.modules.calls import Calls, Pending
+from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.limits import GATE_AGAIN_NS, MS
 from haptera.core.state.row import Row
@@ -46,14 +47,14 @@ class Gate:
     def __init__(
         self,
         side: Side,
-        modules: Iterable[str],
+        catalog: Catalog,
         timers: Timers,
         calls: Calls,
         supervisor: Supervisor,
         row: Callable[[], Row | None],
     ) -> None:
         self._side = side
-        self._leaves = {name: Leaf() for name in sorted(modules)}
+        self._leaves = {name: Leaf() for name in catalog.gates(side.context)}
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
