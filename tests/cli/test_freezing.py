@@ -54,11 +54,21 @@ def test_an_hour_is_what_nobody_chose_and_ever_has_no_end(cluster, capsys):
     assert 47 * 3_600 <= ends["--for", "2d"] - hour <= 47 * 3_600 + 30
 
 
-def test_a_freeze_of_nothing_warns(cluster, capsys):
-    code, out, errors = freeze(capsys, "rack9", "--for", "ever")
+@pytest.mark.parametrize("selector", ["rack9", "rack1n[3-9]", "service:web@rack1n[8-9]"])
+@pytest.mark.parametrize("more", [[], ["--even-if-none"]])
+def test_a_name_that_is_not_there_is_not_frozen(cluster, capsys, selector, more):
+    code, out, errors = freeze(capsys, selector, *more)
+    assert (code, out) == (REFUSED, "")
+    assert errors.startswith("error: no such node: rack")
+    assert typed(capsys, "freeze")[1] == "nothing is frozen\n"
 
-    assert (code, out) == (OK, "frozen: rack9 (0 entities) until thawed, by user:bob: board swap\n")
-    assert errors == "warning: rack9 selects nothing that is declared\n"
+
+def test_a_pattern_that_means_nothing_yet_is_frozen_only_if_it_may(cluster, capsys):
+    code, out, errors = freeze(capsys, "rack9*", "--for", "ever")
+    assert (code, out) == (REFUSED, "")
+    assert errors.startswith("error: rack9* selects nothing that is declared\n")
+    frozen = "frozen: rack9* (0 entities) until thawed, by user:bob: board swap\n"
+    assert freeze(capsys, "rack9*", "--for", "ever", "--even-if-none") == (OK, frozen, "")
 
 
 def test_thawing_a_part_says_what_is_free_and_what_stays_frozen(cluster, capsys):

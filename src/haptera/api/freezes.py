@@ -34,11 +34,13 @@ from haptera.model.errors import HapteraError
 from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import write
+from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.selector_ast import Pattern, parts_of
+from haptera.selectors.selector_ast import NODE, Pattern, parts_of
 from haptera.selectors.text_cursor import place
 
 _KIND: Final = freeze.kind.name
+_WHERE: Final = "the selector of the freeze"
 _NAME_BYTES: Final = 4
 # Of these kinds are the entities that parts change, and that can be frozen.
 _ACTED_ON: Final = {name for name, kind in KINDS.items() if kind.variables} - freeze.EXEMPT
@@ -71,6 +73,7 @@ class FreezeRoutes:
         """Freeze; the same selector of the same person anew says why, and for how long, anew."""
         body = await read_body(request, FreezeBody)
         wanted = self._wanted(body)
+        self._check_there(body)
         owner = f"user:{caller.name}"
 
         async def make() -> tuple[Change, ...]:
@@ -103,6 +106,25 @@ class FreezeRoutes:
         free = [str(one) for one in before if one not in after]
         told = [ThawView(_of(one), one.owner, left.thawed, left.rest) for one, left in thawed]
         return as_json(Thawed(revision, told, free, self._views()))
+
+    def _check_there(self, body: FreezeBody) -> None:
+        """See that it freezes something, and that each node is there that it names itself.
+
+        Raises:
+            HapteraError: a name is mistyped, or a pattern means nothing and may not.
+        """
+        selector, entities = _selector(body.selector), self._acted_on()
+        nodes = {one.id.name for one in entities if one.id.kind == NODE}
+        if missing := sorted(_named(selector) - nodes):
+            do = "see which there are: haptera get node"
+            raise HapteraError(f"no such node: {fold(missing)}", where=_WHERE, do=do)
+        if not body.even_if_none and not any(map(selector.means, entities)):
+            raise HapteraError(
+                f"{selector} selects nothing that is declared",
+                where=_WHERE,
+                do="name what is there; or, for what will be declared, a pattern and --even-if-none"
+                " (even_if_none)",
+            )
 
     def _wanted(self, body: FreezeBody) -> dict[str, str | int]:
         _check_acted_on(_selector(body.selector))
@@ -156,6 +178,15 @@ class FreezeRoutes:
 
 def _selector(text: str) -> Selector:
     return check_selector(parse_rule(text))
+
+
+def _named(selector: Selector) -> set[str]:
+    """The nodes that it names one by one."""
+    found = set[str]()
+    for part in parts_of(selector.choice):
+        if isinstance(part, Pattern) and part.on is not None and part.on.plain:
+            found.update(one.name for one in part.on.members())
+    return found
 
 
 def _check_acted_on(selector: Selector) -> None:

@@ -160,9 +160,12 @@ def freezes() -> Call[Frozen]:
     return Call("GET", path("freezes"), Frozen)
 
 
-def freeze(selector: str, reason: str, *, for_s: int | None = None) -> Call[FreezeView]:
+def freeze(
+    selector: str, reason: str, *, for_s: int | None = None, even_if_none: bool = False
+) -> Call[FreezeView]:
     """Begin no step on what a selector names; without `for_s`, until somebody thaws it."""
-    return Call("POST", path("freezes"), FreezeView, body=FreezeBody(selector, reason, for_s))
+    body = FreezeBody(selector, reason, for_s, even_if_none)
+    return Call("POST", path("freezes"), FreezeView, body=body)
 
 
 def thaw(selector: str, *, why: str | None = None) -> Call[Thawed]:

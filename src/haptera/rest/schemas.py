@@ -295,11 +295,15 @@ class Bulk(msgspec.Struct, frozen=True):
 
 
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is to be frozen and why; without `for_s`, until somebody thaws it."""
+    """What is to be frozen and why; without `for_s`, until somebody thaws it.
+
+    With `even_if_none`, also where a pattern means nothing that is declared yet.
+    """
 
     selector: str
     reason: str
     for_s: int | None = None
+    even_if_none: bool = False
 
 
 class FreezeView(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ _HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 @click.option(
     "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
 )
+@click.option("--even-if-none", is_flag=True, help="Also a pattern that means nothing yet.")
 @watch_option
 @entities_option
 @click.pass_context
@@ -34,6 +35,7 @@ def freeze(
     selector: str | None,
     reason: str | None,
     duration: str,
+    even_if_none: bool,
     watch: bool,
     output: str,
 ) -> None:
@@ -41,6 +43,7 @@ def freeze(
 
     It is looked at as before, and a step that has begun is followed to its end. SELECTOR goes by
     names, groups and attributes: rack1n[1-4] (the nodes and all on them), service:web@@gpu, ….
+    What it names must be there; with --even-if-none, a pattern also holds what is declared later.
 
     \b
     Examples:
@@ -62,13 +65,11 @@ def freeze(
     if reason is None:
         raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
     for_s = None if duration == EVER else _seconds(duration)
-    view = client.ask(calls.freeze(selector, reason, for_s=for_s))
+    view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:
         click.echo(f"frozen: {_sentence(view)}")
     else:
         _print_for_programs([view], view, output)
-    if view.entities == 0:
-        click.secho(f"warning: {selector} selects nothing that is declared", err=True, fg="yellow")
 
 
 @click.command()
