@@ -15,15 +15,15 @@ from random import Random
 from time import process_time_ns
 
 from benchmarks.planning import Case, independent, row, services
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory
 from haptera.planner.fleet.columns import Columns
 from haptera.planner.fleet.states import States
 from haptera.planner.planner import next_part, plan
-from haptera.planner.search.a_star import Route, search
+from haptera.planner.search.a_star import SearchResult, search
 from haptera.planner.search.factors import factors_of
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 ROUNDS = 5
 # States that one round asks for the first part from, and that are searched from.
@@ -54,7 +54,7 @@ def ready(case: Case) -> Domain:
     """The class compiled, and its tables made."""
     domain = compile_class(case.problem)
     start = domain.start(case.question.observed, case.question.remembered)
-    assert isinstance(next_part(domain, start, case.question.desired), Move)
+    assert isinstance(next_part(domain, start, case.question.desired), Operator)
     return domain
 
 
@@ -63,8 +63,8 @@ def searched(domain: Domain, case: Case, states: list[int]) -> None:
     for part in factors_of(domain, case.question.desired, Memory.TRUSTED).parts:
         for state in states:
             root = state & part.scope.within
-            found = search(part.scope, root, part.estimate, Allowance())
-            assert isinstance(found, Route)
+            found = search(part.scope, root, part.estimate, SearchBudget())
+            assert isinstance(found, SearchResult)
 
 
 def show_first_part(case: Case, rounds: int) -> None:

@@ -42,9 +42,9 @@ from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory
 from haptera.planner.fleet.thorough import thorough
 from haptera.planner.planner import plan
-from haptera.planner.search.factors import PLAIN, Factor, Method, factors_of
-from haptera.planner.search.policy_cache import NextMoves
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.factors import PLAIN, Factor, SearchMethod, factors_of
+from haptera.planner.search.policy_cache import PolicyCache
+from haptera.planner.search.search_budget import SearchBudget
 from tests.planner.explicit_graph import ExplicitGraph
 
 ROUNDS = 3
@@ -85,10 +85,12 @@ class TooLongError(Exception):
     """A contender was stopped."""
 
 
-def ours(case: Case, domain: Domain, states: int = BUDGET, method: Method = thorough) -> int | None:
+def ours(
+    case: Case, domain: Domain, states: int = BUDGET, method: SearchMethod = thorough
+) -> int | None:
     question = case.question
     start = domain.start(question.observed, question.remembered)
-    found = plan(domain, start, question.desired, Allowance(states), method=method)
+    found = plan(domain, start, question.desired, SearchBudget(states), method=method)
     return found.cost if isinstance(found, Chain) else None
 
 
@@ -97,12 +99,12 @@ def ours_again(
     domain: Domain,
     parts: list[Factor],
     states: int = BUDGET,
-    method: Method = thorough,
+    method: SearchMethod = thorough,
 ) -> int | None:
     """With all that was prepared for the class, but nothing kept of what was searched before."""
     for part in parts:
         told = part.tables
-        anew = NextMoves(part.scope, part.states_max, ahead=told.ahead, stages=told.stages)
+        anew = PolicyCache(part.scope, part.states_max, ahead=told.ahead, stages=told.stages)
         vars(part)["tables"] = anew
     return ours(case, domain, states, method)
 

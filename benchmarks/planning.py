@@ -8,7 +8,7 @@ from typing import Any
 from haptera.model.parts import Condition, Look, Step
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import Problem
-from haptera.planner.explain.problem_json import Question, problem_from_json
+from haptera.planner.explain.problem_json import ProblemQuestion, problem_from_json
 
 VALUES = ("a", "b")
 ENTANGLED_VALUES = ("a", "b", "c")
@@ -22,7 +22,7 @@ class Case:
     """One problem with its start and goal."""
 
     name: str
-    question: Question
+    question: ProblemQuestion
 
     @property
     def problem(self) -> Problem:

@@ -47,7 +47,7 @@ from haptera.model.intent import Intent
 from haptera.model.parts import Step
 from haptera.model.views import Condition
 from haptera.planner.domain.problem import problem_of
-from haptera.planner.plan_query import EXPANSIONS_APART_MAX, Sought
+from haptera.planner.plan_query import EXPANSIONS_APART_MAX, PlanQuery
 from tests.core.test_engine import ATTRIBUTES, BMC, LOOK, NODE, ON, OTHER, SIDE, call, stored, told
 from tests.planner.shapes import drawn
 from tests.planner.tangle import KIND, TANGLE, goals
@@ -247,9 +247,12 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
     domain = engine.catalog.domain(row, row)
     searches, turn = Searches(SIDE, Timers()), Turn(S)
     for number in range(QUESTIONS_MAX):
-        one = Sought(domain, number, (), frozenset())
+        one = PlanQuery(domain, number, (), frozenset())
         assert searches.ask(turn, node_id(f"n{number}"), one) is None
-    known, new = Sought(domain, 7, (), frozenset()), Sought(domain, QUESTIONS_MAX, (), frozenset())
+    known, new = (
+        PlanQuery(domain, 7, (), frozenset()),
+        PlanQuery(domain, QUESTIONS_MAX, (), frozenset()),
+    )
 
     assert searches.ask(turn, NODE, known) is None
     refused = searches.ask(turn, OTHER, new)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.lint.goals import Aim, lint_goal, lint_together
-from haptera.lint.reachability import Prospects
+from haptera.lint.reachability import Reachability
 from haptera.model.finding import Finding, Rule
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem
@@ -23,7 +23,7 @@ Goal = dict[str, str]
 
 
 def aim(problem: Problem, goal: Goal, kind: str = "k") -> Aim:
-    return Aim("it", kind, goal, Prospects(compile_class(problem)))
+    return Aim("it", kind, goal, Reachability(compile_class(problem)))
 
 
 def can_be_known(plain: PlainClass, goal: Goal) -> bool:

@@ -13,8 +13,8 @@ from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, subjects
 from haptera.planner.domain.replay import link_name, replay
 from haptera.planner.explain.causal_links import Need, purposes
-from haptera.planner.explain.explain import Asked, cheaper, explain, nearest
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.explain.explain import PlanQuestion, cheaper, explain, nearest
+from haptera.planner.search.search_budget import SearchBudget
 from tests.planner.planner_model import Model, Place, State, freeze
 from tests.planner.strategies import Question, questions
 from tests.planner.test_excuses import Relaxed, held_up
@@ -23,10 +23,10 @@ from tests.planner.test_planner import ask, follow
 pytestmark = pytest.mark.timeout(360)
 
 
-def asked(question: Question, barred: frozenset[str] = frozenset()) -> Asked:
+def asked(question: Question, barred: frozenset[str] = frozenset()) -> PlanQuestion:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    return Asked(domain, start, question.desired, Allowance(), barred)
+    return PlanQuestion(domain, start, question.desired, SearchBudget(), barred)
 
 
 def chain_of(question: Question) -> Chain:

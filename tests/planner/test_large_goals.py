@@ -8,11 +8,11 @@ import pytest
 from haptera.model.chain import Chain, Do, NoChain, ReasonKind
 from haptera.model.parts import Condition
 from haptera.planner.domain.domain import Domain, compile_class
-from haptera.planner.domain.task import Memory, scope_of
+from haptera.planner.domain.task import Memory, task_of
 from haptera.planner.planner import plan
-from haptera.planner.search.a_star import Search, Spent
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance, affordable
+from haptera.planner.search.a_star import AStar, OutOfBudget
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget, affordable
 from tests.planner.shapes import (
     Parts,
     drawn,
@@ -110,10 +110,10 @@ def test_entangled_variables_cost_what_a_search_without_a_bound_finds(seed: int)
     domain = domain_of(entangled(random.choice([5, 6, 7]), random))
     start = domain.start(drawn(domain.problem, random), {})
     goal = dict(list(drawn(domain.problem, random).items())[: random.choice([2, 3, 5])])
-    scope = scope_of(domain, goal, Memory.TRUSTED)
-    blind = Search(scope, start, allowance=Allowance(ALL_STATES)).best()
-    assert not isinstance(blind, Spent)
-    bounded = Search(scope, start, Estimate(scope), Allowance(ALL_STATES)).best()
+    scope = task_of(domain, goal, Memory.TRUSTED)
+    blind = AStar(scope, start, allowance=SearchBudget(ALL_STATES)).best()
+    assert not isinstance(blind, OutOfBudget)
+    bounded = AStar(scope, start, LandmarkHeuristic(scope), SearchBudget(ALL_STATES)).best()
     assert getattr(bounded, "moves", None) == getattr(blind, "moves", None)
     assert bounded.expanded <= blind.expanded
 
@@ -123,7 +123,7 @@ def test_twenty_entangled_variables_end_within_the_budget(seed: int) -> None:
     random = Random(seed)
     domain = domain_of(entangled(20, random))
     start, goal = drawn(domain.problem, random), drawn(domain.problem, random)
-    allowance = Allowance(200, 300)
+    allowance = SearchBudget(200, 300)
     answer = plan(domain, domain.start(start, {}), goal, allowance)
     assert answer.expanded <= 500
     if isinstance(answer, NoChain):

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Do, Find
 from haptera.planner.domain.domain import Domain, compile_class
-from haptera.planner.domain.task import Memory, Scope, scope_of
+from haptera.planner.domain.task import Memory, Task, task_of
 from haptera.planner.planner import plan
-from haptera.planner.search.a_star import Found, Route, Search, Walled
+from haptera.planner.search.a_star import AStar, Found, SearchResult, Unsolvable
 from haptera.planner.search.dijkstra import UNREACHED
 from haptera.planner.search.factors import Factor, factors_of
 from haptera.planner.search.full_policy import solve
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.policy_cache import STATES_MAX, NextMoves
-from haptera.planner.search.search_budget import Allowance
-from haptera.planner.search.serial_subgoals import End, stages_of
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.policy_cache import STATES_MAX, PolicyCache
+from haptera.planner.search.search_budget import SearchBudget
+from haptera.planner.search.serial_subgoals import End, subgoals_of
 from tests.planner.dice import Seeded
 from tests.planner.planner_model import Model, freeze, meets
 from tests.planner.strategies import Question, questions
@@ -44,12 +44,12 @@ class Case:
     root: int
 
     @cached_property
-    def scope(self) -> Scope:
-        return scope_of(self.domain, self.question.desired, self.memory)
+    def scope(self) -> Task:
+        return task_of(self.domain, self.question.desired, self.memory)
 
     @cached_property
-    def estimate(self) -> Estimate:
-        return Estimate(self.scope)
+    def estimate(self) -> LandmarkHeuristic:
+        return LandmarkHeuristic(self.scope)
 
 
 def case(question: Question, memory: Memory) -> Case:
@@ -60,25 +60,25 @@ def case(question: Question, memory: Memory) -> Case:
 
 
 def blind(case: Case) -> Found:
-    return Search(case.scope, case.root).best()
+    return AStar(case.scope, case.root).best()
 
 
 def bounded(case: Case) -> Found:
-    return Search(case.scope, case.root, case.estimate).best()
+    return AStar(case.scope, case.root, case.estimate).best()
 
 
 def straight(case: Case) -> Found | None:
-    return Search(case.scope, case.root, case.estimate).straight()
+    return AStar(case.scope, case.root, case.estimate).straight()
 
 
 def in_parts(case: Case) -> Found:
     factors = factors_of(case.domain, case.question.desired, case.memory)
-    return factors.search(case.root, Allowance())
+    return factors.search(case.root, SearchBudget())
 
 
 def verdict(found: Found) -> object:
     """What all methods must agree on: the very moves, or that there are none."""
-    if isinstance(found, Route):
+    if isinstance(found, SearchResult):
         return found.cost, [move.link for move in found.moves]
     return type(found)
 
@@ -96,8 +96,8 @@ def test_each_method_alone_finds_what_the_plain_model_finds(
 ) -> None:
     one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
     found = method(one)
-    assert isinstance(found, Route | Walled)
-    assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
+    assert isinstance(found, SearchResult | Unsolvable)
+    assert (found.cost if isinstance(found, SearchResult) else None) == model_cost(one)
     assert verdict(found) == verdict(blind(one))
 
 
@@ -115,10 +115,10 @@ def test_the_bound_never_promises_more_than_there_is(question: Question, memory:
     one = case(question, memory)
     model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
-    estimate, place = Estimate(one.scope), (freeze(start), doubted)
+    estimate, place = LandmarkHeuristic(one.scope), (freeze(start), doubted)
     for frozen, doubts in model.costs(place):
         state = word(one.domain, model, dict(frozen), doubts)
-        bound = estimate(state & one.scope.within, Allowance())
+        bound = estimate(state & one.scope.within, SearchBudget())
         cost = model.cheapest(dict(frozen), question.desired, doubted=doubts)
         assert bound <= (UNREACHED if cost is None else cost)
 
@@ -128,11 +128,11 @@ def test_tables_alone_find_the_same_where_they_tell(question: Question, memory: 
     one = case(question, memory)
     for part in factors_of(one.domain, question.desired, memory).parts:
         scope, root = part.scope, one.root & part.scope.within
-        ahead = NextMoves(scope, STATES_MAX, ahead=solve(scope, STATES_MAX))
-        staged = NextMoves(scope, STATES_MAX, stages=stages_of(scope, STATES_MAX))
+        ahead = PolicyCache(scope, STATES_MAX, ahead=solve(scope, STATES_MAX))
+        staged = PolicyCache(scope, STATES_MAX, stages=subgoals_of(scope, STATES_MAX))
         for found in (ahead.route(root), staged.route(root)):
             if found is not None:
-                assert verdict(found) == verdict(Search(scope, root).best())
+                assert verdict(found) == verdict(AStar(scope, root).best())
 
 
 @given(questions())
@@ -194,7 +194,7 @@ def by_table(one: Case, part: Factor) -> str:
 
 
 def by_search(one: Case, part: Factor) -> str:
-    begun = Search(part.scope, one.root, part.estimate)
+    begun = AStar(part.scope, one.root, part.estimate)
     if begun.straight() is not None:
         return "straight"
     return "search" if begun.best().expanded else "bound alone"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, Link, NoChain, ToldChain
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import compile_class
-from haptera.planner.plan_query import Sought, search_for, sought, understood
+from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 from haptera.testing.searching import searched
 from tests.planner.shapes import drawn, entangled
 from tests.planner.shapes import problem as problem_of
@@ -24,17 +24,17 @@ from tests.planner.test_planner import follow, from_memory, known
 pytestmark = pytest.mark.timeout(360)
 
 
-def asked(question: Question, barred: frozenset[str] = frozenset()) -> Sought:
+def asked(question: Question, barred: frozenset[str] = frozenset()) -> PlanQuery:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
-    return sought(domain, start, question.desired, barred)
+    return query_of(domain, start, question.desired, barred)
 
 
-def planned(one: Sought, budget: int) -> Chain | NoChain:
-    return plan(one.domain, one.start, dict(one.goal), Allowance(budget), barred=one.barred)
+def planned(one: PlanQuery, budget: int) -> Chain | NoChain:
+    return plan(one.domain, one.start, dict(one.goal), SearchBudget(budget), barred=one.barred)
 
 
-def answered(one: Sought, budget: int) -> ToldChain | NoChain:
+def answered(one: PlanQuery, budget: int) -> ToldChain | NoChain:
     """What comes back from a worker that may go on from so many states."""
     search = search_for(one, 7, 0)
     answer = searched(msgspec.structs.replace(search, states_max=budget))
@@ -82,11 +82,11 @@ def test_what_is_left_of_an_answer_need_not_be_sought(seed: int) -> None:
     desired = dict(list(desired.items())[:4])
     one = asked(Question(problem, observed, {}, desired))
     start, goal = one.start, dict(one.goal)
-    assert isinstance(plan(one.domain, start, goal, Allowance(0, 0)), NoChain)
+    assert isinstance(plan(one.domain, start, goal, SearchBudget(0, 0)), NoChain)
     chain = understood(one, answered(one, 4_000))
     assert isinstance(chain, Chain)
     for number, state in enumerate(chain.states):
-        rest = plan(one.domain, one.domain.start(state, {}), desired, Allowance(0, 0))
+        rest = plan(one.domain, one.domain.start(state, {}), desired, SearchBudget(0, 0))
         assert isinstance(rest, Chain)
         assert rest.links == chain.links[number:]
 
@@ -95,7 +95,7 @@ def path(chain: Chain) -> str:
     return name_of(chain.links[0])[0]
 
 
-def name(move: Move) -> tuple[str, str | None]:
+def name(move: Operator) -> tuple[str, str | None]:
     return name_of(move.link)
 
 

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, Link
 from haptera.model.parts import Change, Condition, Look, Step
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import check
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Memory, Scope
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Memory, Task
 from haptera.planner.planner import next_part, plan
-from haptera.planner.search.a_star import Found, Route, Search, Walled, search
+from haptera.planner.search.a_star import AStar, Found, SearchResult, Unsolvable, search
 from haptera.planner.search.factors import Factors, factors_of
 from haptera.planner.search.full_policy import knowable, solve
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.policy_cache import STATES_MAX, NextMoves, next_moves
-from haptera.planner.search.search_budget import Allowance
-from haptera.planner.search.serial_subgoals import End, Stage, next_row, stages_of
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.policy_cache import STATES_MAX, PolicyCache, next_moves
+from haptera.planner.search.search_budget import SearchBudget
+from haptera.planner.search.serial_subgoals import End, Subgoal, next_row, subgoals_of
 from tests.planner.layers import layered
 from tests.planner.shapes import Parts, drawn, entangled, in_chain, independent, problem, services
 from tests.planner.strategies import Question, questions
@@ -47,16 +47,16 @@ def factors(domain: Domain, goal: dict[str, str], memory: Memory = Memory.TRUSTE
     return factors_of(domain, goal, memory)
 
 
-def first_found(scope: Scope, state: int) -> Row | End:
+def first_found(scope: Task, state: int) -> OperatorRow | End:
     """What a search with no bound says of the first move."""
-    return first(Search(scope, state).best(), scope)
+    return first(AStar(scope, state).best(), scope)
 
 
-def first(found: Found, scope: Scope) -> Row | End:
-    if isinstance(found, Route):
+def first(found: Found, scope: Task) -> OperatorRow | End:
+    if isinstance(found, SearchResult):
         rows = {row[-1]: row for row in scope.rows}
         return rows[found.moves[0]] if found.moves else End.MET
-    assert isinstance(found, Walled)
+    assert isinstance(found, Unsolvable)
     return End.WALLED
 
 
@@ -101,7 +101,7 @@ def test_stages_say_what_is_worked_out_ahead_or_that_they_do_not_know(random: Ra
     check(drawn_problem)
     domain = compile_class(drawn_problem)
     for part in factors(domain, goal).parts:
-        table, stages = solve(part.scope, ALL) or {}, stages_of(part.scope, ALL)
+        table, stages = solve(part.scope, ALL) or {}, subgoals_of(part.scope, ALL)
         for state, row in table.items():
             assert next_row(stages, state) in (row, End.UNKNOWN)
 
@@ -111,7 +111,7 @@ def test_stages_tell_of_a_good_part_of_the_states_of_problems_in_layers() -> Non
     for seed in range(60):
         drawn_problem, goal = layered(Random(seed))
         for part in factors(compile_class(drawn_problem), goal).parts:
-            stages = stages_of(part.scope, ALL)
+            stages = subgoals_of(part.scope, ALL)
             for state in knowable(part.scope, ALL) or ():
                 row = next_row(stages, state)
                 told[row.name if isinstance(row, End) else "row"] += 1
@@ -121,8 +121,8 @@ def test_stages_tell_of_a_good_part_of_the_states_of_problems_in_layers() -> Non
 @dataclass(frozen=True)
 class Stages:
     domain: Domain
-    stages: tuple[Stage, ...]
-    table: Mapping[int, Row | End]
+    stages: tuple[Subgoal, ...]
+    table: Mapping[int, OperatorRow | End]
 
     def at(self, **observed: str) -> tuple[str, str]:
         """The part that stages tell in a state, and the one that is worked out ahead."""
@@ -135,10 +135,10 @@ def stages_and_table(goal: dict[str, str], *parts: Look | Step) -> Stages:
     (part,) = factors(domain, goal).parts
     table = solve(part.scope, ALL)
     assert table is not None
-    return Stages(domain, stages_of(part.scope, ALL), table)
+    return Stages(domain, subgoals_of(part.scope, ALL), table)
 
 
-def named(row: Row | End) -> str:
+def named(row: OperatorRow | End) -> str:
     return row.name if isinstance(row, End) else row[-1].part.name
 
 
@@ -196,15 +196,15 @@ def test_what_a_search_found_is_kept_for_all_states_that_it_tells_of(
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered) | domain.touched
     for part in factors(domain, dict(question.desired), memory).parts:
-        kept, state = NextMoves(part.scope, ALL), start & part.scope.within
-        found = search(part.scope, state, part.estimate, Allowance())
+        kept, state = PolicyCache(part.scope, ALL), start & part.scope.within
+        found = search(part.scope, state, part.estimate, SearchBudget())
         kept.keep(state, found)
         route = kept.route(state)
-        if isinstance(found, Route):
-            assert isinstance(route, Route)
+        if isinstance(found, SearchResult):
+            assert isinstance(route, SearchResult)
             assert (route.moves, route.cost) == (found.moves, found.cost)
         else:
-            assert isinstance(found, Walled)
+            assert isinstance(found, Unsolvable)
             assert {kept.next(one) for one in found.reached} <= {End.WALLED}
             reached = (first_found(part.scope, one) for one in found.reached[:SEARCHED_MAX])
             assert set(reached) <= {End.WALLED}
@@ -215,10 +215,10 @@ def test_no_more_is_kept_than_the_limit_allows() -> None:
     domain = compile_class(problem(entangled(8, random)))
     goal = drawn(domain.problem, random)
     (part,) = factors(domain, goal).parts
-    kept, most = NextMoves(part.scope, 50), 0
+    kept, most = PolicyCache(part.scope, 50), 0
     for _ in range(40):
         state = domain.start(drawn(domain.problem, random), {}) & part.scope.within
-        found = search(part.scope, state, part.estimate, Allowance())
+        found = search(part.scope, state, part.estimate, SearchBudget())
         kept.keep(state, found)
         assert kept.next(state) == first(found, part.scope)
         most = max(most, len(kept))
@@ -243,7 +243,7 @@ def test_the_next_part_is_what_the_chain_begins_with(question: Question) -> None
     elif not answer.links:
         assert move is End.MET
     else:
-        assert isinstance(move, Move)
+        assert isinstance(move, Operator)
         assert _unhoped(answer.links[0]) == move.link
 
 
@@ -256,9 +256,9 @@ def test_many_variables_are_planned_from_any_state_without_a_search(shape: str, 
     for part in factors(domain, goal).parts:
         state = start & part.scope.within
         known = next_moves(part.scope, STATES_MAX).route(state)
-        assert isinstance(known, Route)
-        found = search(part.scope, state, Estimate(part.scope), Allowance())
-        assert isinstance(found, Route)
+        assert isinstance(known, SearchResult)
+        found = search(part.scope, state, LandmarkHeuristic(part.scope), SearchBudget())
+        assert isinstance(found, SearchResult)
         assert (known.cost, known.moves) == (found.cost, found.moves)
 
 

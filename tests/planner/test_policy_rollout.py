@@ -16,10 +16,10 @@ from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem
 from haptera.planner.domain.task import Memory
 from haptera.planner.planner import plan
-from haptera.planner.search.a_star import Found, Route, Spent, Walled
-from haptera.planner.search.ff_heuristic import Relaxation
-from haptera.planner.search.policy_rollout import walk
-from haptera.planner.search.search_budget import OUTLOOKS_MAX, Allowance
+from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable
+from haptera.planner.search.ff_heuristic import FFHeuristic
+from haptera.planner.search.policy_rollout import rollout
+from haptera.planner.search.search_budget import OUTLOOKS_MAX, SearchBudget
 from tests.planner.planner_model import freeze
 from tests.planner.shapes import problem, switch
 from tests.planner.strategies import Question, questions, show_each
@@ -36,10 +36,12 @@ BUDGET = 10
 
 def walked(one: Case, barred: frozenset[str] = frozenset(), outlooks: int = OUTLOOKS_MAX) -> Found:
     scope = one.scope
-    return walk(scope, Relaxation(scope), one.root, Allowance(outlooks=outlooks), barred=barred)
+    return rollout(
+        scope, FFHeuristic(scope), one.root, SearchBudget(outlooks=outlooks), barred=barred
+    )
 
 
-def states(one: Case, found: Route) -> list[int]:
+def states(one: Case, found: SearchResult) -> list[int]:
     """Where the route leads, each of its moves found to be possible."""
     state, seen = one.root & one.scope.within, [one.root & one.scope.within]
     rows = {row[-1]: row for row in one.scope.rows}
@@ -56,12 +58,12 @@ def states(one: Case, found: Route) -> list[int]:
 def test_a_walk_arrives_where_there_is_a_chain(question: Question, memory: Memory) -> None:
     one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
     found, cost = walked(one), model_cost(one)
-    if isinstance(found, Route):
+    if isinstance(found, SearchResult):
         states(one, found)
         assert not found.optimal
         assert cost is not None
         assert found.cost == sum(move.part.cost for move in found.moves) >= cost
-    elif isinstance(found, Walled):
+    elif isinstance(found, Unsolvable):
         assert cost is None
 
 
@@ -71,10 +73,10 @@ def test_what_is_left_of_a_walk_is_the_walk_from_where_it_has_come_to(
 ) -> None:
     one = case(from_memory(question) if memory is Memory.DOUBTED else question, memory)
     found = walked(one)
-    if isinstance(found, Route):
+    if isinstance(found, SearchResult):
         for number, state in enumerate(states(one, found)):
             rest = walked(replace(one, root=state))
-            assert isinstance(rest, Route)
+            assert isinstance(rest, SearchResult)
             assert rest.moves == found.moves[number:]
 
 
@@ -96,7 +98,7 @@ def test_a_walk_is_the_same_however_the_problem_is_written(
         walked(case(replace(question, problem=each), Memory.TRUSTED)) for each in (written, other)
     )
     assert type(one) is type(two)
-    if isinstance(one, Route) and isinstance(two, Route):
+    if isinstance(one, SearchResult) and isinstance(two, SearchResult):
         assert [move.link for move in one.moves] == [move.link for move in two.moves]
 
 
@@ -106,7 +108,7 @@ def test_a_walk_begins_with_nothing_barred(question: Question, data: st.DataObje
     barred = frozenset(data.draw(st.sets(st.sampled_from(paths)))) if paths else frozenset()
     one = case(question, Memory.TRUSTED)
     found = walked(one, barred)
-    if isinstance(found, Route):
+    if isinstance(found, SearchResult):
         states(one, found)
         assert all(move.part.path not in barred for move in found.moves[:1])
 
@@ -117,7 +119,7 @@ def test_no_way_is_told_only_where_there_is_none(question: Question, memory: Mem
     one = case(question, memory)
     model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
-    relaxation = Relaxation(one.scope)
+    relaxation = FFHeuristic(one.scope)
     for frozen, doubts in model.costs((freeze(start), doubted)):
         state = word(one.domain, model, dict(frozen), doubts) & one.scope.within
         if relaxation.outlook(state).left is None:
@@ -134,7 +136,7 @@ def test_a_value_that_strip_forgets_may_make_way_for_a_step() -> None:
     problem = Problem(variables, {}, tuple(looks), (lower, swap))
     known = dict.fromkeys("abd", "1")
     found = walked(case(Question(problem, known, {}, {"a": "2"}), Memory.TRUSTED))
-    assert isinstance(found, Route)
+    assert isinstance(found, SearchResult)
     assert [move.part for move in found.moves] == [lower, swap]
 
 
@@ -148,7 +150,7 @@ def test_what_a_walk_can_do_without_is_not_left_out_where_what_is_barred_would_b
     parts = []
     for barred in (frozenset[str](), frozenset({swap.path})):
         found = walked(one, barred)
-        assert isinstance(found, Route)
+        assert isinstance(found, SearchResult)
         parts.append([move.part for move in found.moves])
     assert parts == [[swap], [aside, swap]]
 
@@ -169,7 +171,7 @@ def test_an_outlook_counts_all_that_the_goal_needs_and_nothing_else() -> None:
     written = Problem(variables, {}, looks, tuple(steps))
     known = dict.fromkeys(variables, "1")
     one = case(Question(written, known, {}, {"goal": "2"}), Memory.TRUSTED)
-    found = Relaxation(one.scope).outlook(one.root & one.scope.within)
+    found = FFHeuristic(one.scope).outlook(one.root & one.scope.within)
     rows = [one.scope.rows[number] for _, some in found.preferred for _, number in some]
     assert found.left == 1 + 5 + 1
     assert {row[-1].part.name for row in rows} == {"set_near", "set_far"}
@@ -183,7 +185,7 @@ def test_nearly_all_walks_arrive() -> None:
     def count(question: Question) -> None:
         one = case(question, Memory.TRUSTED)
         if model_cost(one) is not None:
-            arrived[isinstance(walked(one), Route)] += 1
+            arrived[isinstance(walked(one), SearchResult)] += 1
 
     show_each(questions(), SHARES_EXAMPLES, count)
     assert arrived[True] > 0.98 * arrived.total(), arrived
@@ -202,7 +204,7 @@ def test_with_little_to_prove_it_by_what_is_planned_anew_on_the_way_is_what_was_
     state = domain.start(question.observed, question.remembered)
     answers: list[Chain] = []
     while not domain.meets(state, goal):
-        answer, cheapest = plan(domain, state, goal, Allowance(BUDGET)), plan(other, state, goal)
+        answer, cheapest = plan(domain, state, goal, SearchBudget(BUDGET)), plan(other, state, goal)
         assert isinstance(answer, Chain)
         assert isinstance(cheapest, Chain)
         assert answer.cost == cheapest.cost if answer.optimal else answer.cost >= cheapest.cost
@@ -229,7 +231,7 @@ def test_a_chain_of_which_any_part_is_not_proven_is_not_called_the_cheapest(name
         )
     )
     start = domain.start({**question.observed, name: "off"}, question.remembered)
-    answer = plan(domain, start, {**question.desired, name: "on"}, Allowance(BUDGET))
+    answer = plan(domain, start, {**question.desired, name: "on"}, SearchBudget(BUDGET))
     assert isinstance(answer, Chain)
     assert not answer.optimal
 
@@ -238,5 +240,5 @@ def test_a_walk_gives_up_when_it_has_looked_at_as_many_states_as_it_may() -> Non
     question = entangled(12, 2).question
     one = case(question, Memory.TRUSTED)
     few = walked(one, outlooks=20)
-    assert few == Spent(20)
-    assert isinstance(walked(one), Route)
+    assert few == OutOfBudget(20)
+    assert isinstance(walked(one), SearchResult)

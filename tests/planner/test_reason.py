@@ -8,7 +8,7 @@ from haptera.model.parts import Change, Condition, Look, Step
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, check
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 from tests.planner.shapes import drawn, entangled
 from tests.planner.shapes import problem as problem_of
 
@@ -288,7 +288,7 @@ def test_what_could_not_be_found_out_within_the_budget_is_said_so() -> None:
     looks = (look("node.power", "1", "2"),)
     domain = compile_class(Problem(VARIABLES, {}, looks, (up, step("lower_b", "b", "2", "1"))))
     start = domain.start({"a": "1", "b": "1", "node.power": "1"}, {})
-    answer = plan(domain, start, {"a": "2"}, Allowance(1))
+    answer = plan(domain, start, {"a": "2"}, SearchBudget(1))
     assert isinstance(answer, NoChain)
     assert answer.reason == Reason(
         ReasonKind.BLOCKED,
@@ -312,6 +312,6 @@ def test_a_search_over_its_budget_proves_nothing() -> None:
     problem = problem_of(entangled(20, random))
     domain = compile_class(problem)
     start, goal = domain.start(drawn(problem, random), {}), drawn(problem, random)
-    answer = plan(domain, start, goal, Allowance(1, outlooks=0))
+    answer = plan(domain, start, goal, SearchBudget(1, outlooks=0))
     text = f"gave up after looking at {answer.expanded} states"
     assert answer == NoChain(Reason(ReasonKind.BUDGET, None, text), answer.expanded)

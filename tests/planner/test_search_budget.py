@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, NoChain, ReasonKind
 from haptera.planner.domain.domain import Domain, compile_class
-from haptera.planner.explain.explain import Asked, explain
+from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import WORK_MAX, Allowance, affordable
+from haptera.planner.search.search_budget import WORK_MAX, SearchBudget, affordable
 from tests.planner.shapes import drawn, entangled, in_chain, in_sequence, joint, problem, services
 from tests.planner.strategies import Question, questions
 
@@ -97,7 +97,7 @@ def test_a_hard_question_takes_hardly_more_than_its_allowance(number: int) -> No
 def test_to_explain_an_answer_takes_hardly_more_than_its_allowance(number: int) -> None:
     for domain, question in hard(number):
         start, allowance = domain.start(question.observed, {}), affordable()
-        found = plan(domain, start, question.desired, Allowance(states=500, outlooks=0))
-        asked = Asked(domain, start, question.desired, allowance)
+        found = plan(domain, start, question.desired, SearchBudget(states=500, outlooks=0))
+        asked = PlanQuestion(domain, start, question.desired, allowance)
         assert steps(partial(explain, asked, found)) < STEPS_MAX
         assert allowance.work > -OVER

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.planner.domain.bitsets import numbers, transposed
-from haptera.planner.search.transitive_closure import Way, reach
+from haptera.planner.search.transitive_closure import Way, transitive_closure
 
 COUNT = 8
 
@@ -23,7 +23,7 @@ def walked(ways: list[Way], place: int) -> set[int]:
 
 @given(ways)
 def test_what_can_be_come_to_from_each_place_is_what_walking_finds(ways: list[Way]) -> None:
-    found = reach(ways, COUNT)
+    found = transitive_closure(ways, COUNT)
     assert [set(numbers(one)) for one in found] == [walked(ways, one) for one in range(COUNT)]
 
 

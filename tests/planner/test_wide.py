@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.successors import Row
+from haptera.planner.domain.successors import OperatorRow
 from haptera.planner.domain.task import Memory
 from haptera.planner.fleet.columns import Columns
 from haptera.planner.fleet.levels import MET, UNKNOWN, WALLED, levels_of, table
 from haptera.planner.fleet.states import numbering
 from haptera.planner.planner import plan
-from haptera.planner.search.a_star import Found, Route, Walled
+from haptera.planner.search.a_star import Found, SearchResult, Unsolvable
 from haptera.planner.search.factors import factors_of
-from haptera.planner.search.ff_heuristic import Relaxation
+from haptera.planner.search.ff_heuristic import FFHeuristic
 from haptera.planner.search.full_policy import solve
-from haptera.planner.search.policy_cache import STATES_MAX, NextMoves
-from haptera.planner.search.policy_rollout import walk
-from haptera.planner.search.search_budget import Allowance
-from haptera.planner.search.serial_subgoals import End, stages_of
+from haptera.planner.search.policy_cache import STATES_MAX, PolicyCache
+from haptera.planner.search.policy_rollout import rollout
+from haptera.planner.search.search_budget import SearchBudget
+from haptera.planner.search.serial_subgoals import End, subgoals_of
 from tests.planner.dice import Seeded
 from tests.planner.fleet.test_columns import begins, tables_tell, told
 from tests.planner.fleet.test_sweep import swept
@@ -74,23 +74,23 @@ def agree(one: Case) -> str:
     Returns whether columns told of it, forced.
     """
     found = blind(one)
-    assert isinstance(found, Route | Walled)
-    assert (found.cost if isinstance(found, Route) else None) == model_cost(one)
+    assert isinstance(found, SearchResult | Unsolvable)
+    assert (found.cost if isinstance(found, SearchResult) else None) == model_cost(one)
     assert verdict(bounded(one)) == verdict(found)
     assert verdict(in_parts(one)) == verdict(found)
     assert verdict(swept(one)) == verdict(found)
     assert (first := straight(one)) is None or verdict(first) == verdict(found)
     columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
-    some = walk(one.scope, Relaxation(one.scope), one.root, Allowance())
-    if isinstance(some, Route):
-        assert isinstance(found, Route)
+    some = rollout(one.scope, FFHeuristic(one.scope), one.root, SearchBudget())
+    if isinstance(some, SearchResult):
+        assert isinstance(found, SearchResult)
         assert some.cost >= found.cost
-    elif isinstance(some, Walled):
-        assert isinstance(found, Walled)
+    elif isinstance(some, Unsolvable):
+        assert isinstance(found, Unsolvable)
     return "told" if any(columns_tell) else "no table"
 
 
-def agree_on_tables(one: Case, tables: NextMoves, found: Found) -> bool:
+def agree_on_tables(one: Case, tables: PolicyCache, found: Found) -> bool:
     """What these tell is what was found, in columns too; whether they tell anything."""
     state = one.root & one.scope.within
     known = tables.route(state)
@@ -118,23 +118,23 @@ def agree_on_answer(domain: Domain, asked: Question) -> str:
     return "a plan for each"
 
 
-def all_tables(one: Case) -> Iterator[NextMoves]:
+def all_tables(one: Case) -> Iterator[PolicyCache]:
     """Of each kind those of the whole goal; if it is one part, what that has is not made again."""
     parts = factors_of(one.domain, one.question.desired, one.memory).parts
     own = parts[0].tables if len(parts) == 1 else None
     if own is not None and own.ahead is not None:
-        ahead: Mapping[int, Row | End] | None = own.ahead
+        ahead: Mapping[int, OperatorRow | End] | None = own.ahead
     else:
         ahead = solve(one.scope, STATES_MAX)
     if own is not None and own.ahead is None:
         stages = own.stages
     else:
-        stages = stages_of(one.scope, STATES_MAX)
-    yield NextMoves(one.scope, STATES_MAX, ahead=ahead)
-    yield NextMoves(one.scope, STATES_MAX, stages=stages)
+        stages = subgoals_of(one.scope, STATES_MAX)
+    yield PolicyCache(one.scope, STATES_MAX, ahead=ahead)
+    yield PolicyCache(one.scope, STATES_MAX, stages=stages)
 
 
-def by_columns(one: Case, tables: NextMoves) -> Row | End:
+def by_columns(one: Case, tables: PolicyCache) -> OperatorRow | End:
     """What comes next by these tables, read as a column."""
     asked, numbers = one.question, numbering(one.domain)
     start = one.domain.start(asked.observed, asked.remembered)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.parts import Look
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.witness import TooLargeError, Witnesses
 from tests.lint import lint_strategies
@@ -32,7 +32,7 @@ def all_states(domain: Domain) -> Iterator[int]:
             yield domain.start(known, remembered)
 
 
-def led(domain: Domain, state: int, move: Move | None) -> int:
+def led(domain: Domain, state: int, move: Operator | None) -> int:
     if move is None:
         return state
     return domain.strip(state & move.keep | move.put) & ~domain.touched

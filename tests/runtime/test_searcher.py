@@ -16,9 +16,9 @@ from haptera.model.effects import Search
 from haptera.model.events import Searched, Unsearched
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.fleet.thorough import PLAIN_STATES_MAX
-from haptera.planner.plan_query import Sought, search_for, sought, understood, unhurried
+from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood, unhurried
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.processes.process import PRELOAD
@@ -84,30 +84,30 @@ async def until(there: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def a_row() -> Sought:
+def a_row() -> PlanQuery:
     """A question that is answered at once."""
     domain = compile_class(problem(in_chain(4)))
-    return sought(domain, domain.start({}, {}), {"c3": "on"}, frozenset())
+    return query_of(domain, domain.start({}, {}), {"c3": "on"}, frozenset())
 
 
-def a_tangle() -> Sought:
+def a_tangle() -> PlanQuery:
     """A question that takes longer than any test."""
     random = Random(1)
     domain = compile_class(problem(entangled(40, random)))
     start = domain.start(drawn(domain.problem, random), {})
-    return sought(domain, start, drawn(domain.problem, random), frozenset())
+    return query_of(domain, start, drawn(domain.problem, random), frozenset())
 
 
-def a_long_search() -> Sought:
+def a_long_search() -> PlanQuery:
     """A question whose proof takes thousands of states."""
     random = Random(7)
     asked = problem(entangled(14, random))
     goal = dict(list(drawn(asked, random).items())[:5])
     domain = compile_class(asked)
-    return sought(domain, domain.start(drawn(asked, random), {}), goal, frozenset())
+    return query_of(domain, domain.start(drawn(asked, random), {}), goal, frozenset())
 
 
-def asking(one: Sought, number: int = 1, *, within_ns: int = HOUR_NS) -> Search:
+def asking(one: PlanQuery, number: int = 1, *, within_ns: int = HOUR_NS) -> Search:
     return search_for(one, number, clock.now_ns() + within_ns)
 
 
@@ -213,7 +213,7 @@ def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path
 def test_a_worker_of_a_parent_sweeps_where_a_plain_search_takes_long(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
         one = a_long_search()
-        plain = plan(one.domain, one.start, dict(one.goal), Allowance(unhurried(one.domain)))
+        plain = plan(one.domain, one.start, dict(one.goal), SearchBudget(unhurried(one.domain)))
         rig.searcher.search(asking(one))
         (answered,) = await rig.heard.until(1)
         assert isinstance(answered, Searched)

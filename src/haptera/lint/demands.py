@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from haptera.lint.reachability import Prospects
+from haptera.lint.reachability import Reachability
 from haptera.model.parts import ANY, Look, Part
 from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import excluded, unmet, unsourced
@@ -55,7 +55,7 @@ def demands(part: Part, fields: Mapping[str, Field]) -> list[Demand]:
     return found
 
 
-def clash(prospects: Prospects, among: Sequence[Demand], within: int) -> Clash | None:
+def clash(prospects: Reachability, among: Sequence[Demand], within: int) -> Clash | None:
     """The fewest of these demands that no state of these bits meets; None: one meets them all.
 
     Raises:

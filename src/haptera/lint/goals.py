@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from haptera.lint.demands import Demand, clash, spoken
-from haptera.lint.reachability import Prospects
+from haptera.lint.reachability import Reachability
 from haptera.lint.subject import example, nearest
 from haptera.model.finding import Example, Finding, Rule
 from haptera.planner.domain.bitsets import each
@@ -28,7 +28,7 @@ class Aim:
     place: str
     kind: str
     goal: Values
-    prospects: Prospects
+    prospects: Reachability
 
     def finding(
         self, rule: Rule, name: str, text: str, *shown: Example, fix: str | None

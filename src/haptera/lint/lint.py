@@ -9,7 +9,7 @@ from haptera.lint.goals import Aim, lint_goal
 from haptera.lint.pairs import undoes
 from haptera.lint.parts import never, never_comes_up, result
 from haptera.lint.reachability import CHOICES_CLASS_MAX
-from haptera.lint.subject import Subject, subject_of
+from haptera.lint.subject import LintSubject, subject_of
 from haptera.lint.values import (
     dead_end,
     hope_repeats,
@@ -29,15 +29,15 @@ from haptera.planner.domain.witness import CHOICES_MAX, TooLargeError
 # Of what was not checked, so many are named.
 NAMED_MAX: Final = 3
 
-_PARTS: Final[dict[str, Callable[[Subject, Part], Iterable[Finding]]]] = {
+_PARTS: Final[dict[str, Callable[[LintSubject, Part], Iterable[Finding]]]] = {
     "conditions that clash": never,
     "turns that never come": never_comes_up,
 }
-_STEPS: Final[dict[str, Callable[[Subject, Step], Iterable[Finding]]]] = {
+_STEPS: Final[dict[str, Callable[[LintSubject, Step], Iterable[Finding]]]] = {
     "results that are forgotten": result,
     "modules that undo each other": undoes,
 }
-_VARIABLES: Final[dict[str, Callable[[Subject, str], Iterable[Finding]]]] = {
+_VARIABLES: Final[dict[str, Callable[[LintSubject, str], Iterable[Finding]]]] = {
     "variables that no look finds": no_look,
     "variables that no part serves": unserved,
     "dead ends": dead_end,
@@ -117,7 +117,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(by_words[words] for words in sorted(by_words))
 
 
-def _asked(subject: Subject) -> Iterator[tuple[str, str, Iterable[Finding]]]:
+def _asked(subject: LintSubject) -> Iterator[tuple[str, str, Iterable[Finding]]]:
     """What is looked for, of what, and all that is found, once somebody reads it."""
     for what, of_part in _PARTS.items():
         for part in subject.problem.parts:
@@ -131,7 +131,7 @@ def _asked(subject: Subject) -> Iterator[tuple[str, str, Iterable[Finding]]]:
 
 
 def _of_leaving(
-    subject: Subject, leaves: Mapping[str, str] | None
+    subject: LintSubject, leaves: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, Iterable[Finding]]]:
     for one in subject.classes if leaves else ():
         aim = Aim(f"{subject.kind}, leaving", subject.kind, leaves or {}, one)

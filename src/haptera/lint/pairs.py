@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
-from haptera.lint.reachability import Prospects
-from haptera.lint.subject import Subject, example
+from haptera.lint.reachability import Reachability
+from haptera.lint.subject import LintSubject, example
 from haptera.model.chain import Do
 from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Change, Step
-from haptera.planner.domain.bitstate import Field, Move
+from haptera.planner.domain.bitstate import Field, Operator
 
 
 @dataclass(frozen=True, slots=True)
 class _Making:
     """A step, and one of the values that it brings about."""
 
-    move: Move
+    move: Operator
     field: Field
     bit: int
 
@@ -34,7 +34,7 @@ class _Making:
         return bool(self.move.touches & field.whole) or field.name in upset
 
 
-def undoes(subject: Subject, step: Step) -> Iterator[Finding]:
+def undoes(subject: LintSubject, step: Step) -> Iterator[Finding]:
     """Steps of other modules that take away what this brings about, and the reverse.
 
     Both results can be known at once, but no step leads there.
@@ -49,7 +49,7 @@ def undoes(subject: Subject, step: Step) -> Iterator[Finding]:
         yield from islice(_of_both(subject, step, other), 1)
 
 
-def _of_both(subject: Subject, step: Step, other: Step) -> Iterator[Finding]:
+def _of_both(subject: LintSubject, step: Step, other: Step) -> Iterator[Finding]:
     for one, move in subject.having(step):
         if other.path in one.moves:
             pairs = product(_makings(one, move), _makings(one, one.moves[other.path]))
@@ -58,7 +58,7 @@ def _of_both(subject: Subject, step: Step, other: Step) -> Iterator[Finding]:
                     yield _finding(subject, *pair, shown)
 
 
-def _makings(one: Prospects, move: Move) -> list[_Making]:
+def _makings(one: Reachability, move: Operator) -> list[_Making]:
     assert isinstance(move.part, Step)
     changes = [change for change in move.part.changes if not change.expected]
     fields = one.domain.fields
@@ -69,7 +69,7 @@ def _bit(fields: Mapping[str, Field], change: Change) -> int:
     return fields[change.variable].holding((change.target,))
 
 
-def _undone(one: Prospects, first: _Making, other: _Making) -> tuple[Example, Example] | None:
+def _undone(one: Reachability, first: _Making, other: _Making) -> tuple[Example, Example] | None:
     """Where each of the two takes the other's result away; None: that is not so."""
     if first.field is other.field:
         return None
@@ -83,13 +83,13 @@ def _undone(one: Prospects, first: _Making, other: _Making) -> tuple[Example, Ex
     return shown[0], shown[1]
 
 
-def _takes_away(one: Prospects, making: _Making, spoilt: _Making) -> Example | None:
+def _takes_away(one: Reachability, making: _Making, spoilt: _Making) -> Example | None:
     before, after = making.unmade & spoilt.made, making.made & spoilt.unmade
     found = one.find(before, making.move, after)
     return None if found is None else example(one.domain, found, making.move)
 
 
-def _brought_about(one: Prospects, first: _Making, other: _Making) -> bool:
+def _brought_about(one: Reachability, first: _Making, other: _Making) -> bool:
     """Whether some step leads to both results, from where they are not both there."""
     both = first.made & other.made
     return any(
@@ -101,7 +101,7 @@ def _brought_about(one: Prospects, first: _Making, other: _Making) -> bool:
 
 
 def _finding(
-    subject: Subject, first: _Making, other: _Making, shown: tuple[Example, Example]
+    subject: LintSubject, first: _Making, other: _Making, shown: tuple[Example, Example]
 ) -> Finding:
     this, that = first.move.part.path, other.move.part.path
     one, two = (f"{each.field.name}={each.field.value(each.bit)}" for each in (first, other))

@@ -6,17 +6,17 @@ from itertools import islice
 from operator import or_
 
 from haptera.lint.demands import Clash, clash, demands, spoken
-from haptera.lint.reachability import Prospects
-from haptera.lint.subject import Subject, example, nearest
+from haptera.lint.reachability import Reachability
+from haptera.lint.subject import LintSubject, example, nearest
 from haptera.model.finding import Finding, Rule
 from haptera.model.parts import Change, Condition, Look, Part, Step
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, unmet
 from haptera.planner.domain.witness import Witness
 from haptera.planner.reasons.achievers import named
 
 
-def never(subject: Subject, part: Part) -> Iterator[Finding]:
+def never(subject: LintSubject, part: Part) -> Iterator[Finding]:
     """Whether no state of any class meets its conditions."""
     subject.check_complete()
     having = subject.having(part)
@@ -32,7 +32,7 @@ def never(subject: Subject, part: Part) -> Iterator[Finding]:
         yield subject.finding(_rule_of(part), part, text, *shown, fix=_mend(found))
 
 
-def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
+def never_comes_up(subject: LintSubject, part: Part) -> Iterator[Finding]:
     """Whether its conditions hold in some states, but in none that can come about."""
     subject.check_complete()
     having = subject.having(part)
@@ -49,21 +49,21 @@ def never_comes_up(subject: Subject, part: Part) -> Iterator[Finding]:
     yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
 
 
-def result(subject: Subject, step: Step) -> Iterator[Finding]:
+def result(subject: LintSubject, step: Step) -> Iterator[Finding]:
     """Whether what it brings about is forgotten at once: always, or in some states."""
     for change in step.changes:
         if not change.expected:
             yield from _never_kept(subject, step, change) or _may_be_lost(subject, step, change)
 
 
-def never_kept(subject: Subject, step: Step) -> Iterator[Finding]:
+def never_kept(subject: LintSubject, step: Step) -> Iterator[Finding]:
     """Whether it is forgotten at once, always."""
     for change in step.changes:
         if not change.expected:
             yield from _never_kept(subject, step, change)
 
 
-def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
+def _never_kept(subject: LintSubject, step: Step, change: Change) -> list[Finding]:
     subject.check_complete()
     having = subject.having(step)
     if any(one.states.find(-1, move, _kept(one, change)) for one, move in having):
@@ -77,7 +77,7 @@ def _never_kept(subject: Subject, step: Step, change: Change) -> list[Finding]:
 
 
 def _always_lost(
-    subject: Subject, change: Change, one: Prospects, move: Move, found: Witness
+    subject: LintSubject, change: Change, one: Reachability, move: Operator, found: Witness
 ) -> Finding:
     what = f"{change.variable}={change.target}"
     because = _because(one.domain, change, found)
@@ -86,7 +86,7 @@ def _always_lost(
     return subject.finding(Rule.NEVER_KEPT, move.part, text, shown, fix=fix)
 
 
-def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
+def _may_be_lost(subject: LintSubject, step: Step, change: Change) -> list[Finding]:
     for one, move in subject.having(step):
         found = one.find(-1, move, _lost(one, change))
         if found is not None:
@@ -99,12 +99,12 @@ def _may_be_lost(subject: Subject, step: Step, change: Change) -> list[Finding]:
     return []
 
 
-def _kept(one: Prospects, change: Change) -> int:
+def _kept(one: Reachability, change: Change) -> int:
     field = one.domain.fields[change.variable]
     return ~field.whole | field.holding((change.target,))
 
 
-def _lost(one: Prospects, change: Change) -> int:
+def _lost(one: Reachability, change: Change) -> int:
     field = one.domain.fields[change.variable]
     return ~field.whole | field.holding((change.target,)) << field.width
 
@@ -126,7 +126,7 @@ def _because(domain: Domain, change: Change, found: Witness) -> str:
     )
 
 
-def _keep(one: Prospects, move: Move, change: Change, found: Witness) -> str:
+def _keep(one: Reachability, move: Operator, change: Change, found: Witness) -> str:
     """What to do for the result to be kept: requiring what a look requires, where that helps."""
     looks = _looks(one.domain, change)
     if not looks:
@@ -154,7 +154,7 @@ def _told(conditions: Iterable[Condition]) -> str:
     return spoken(named(one.name, one.values) for one in conditions)
 
 
-def _richest(having: list[tuple[Prospects, Move]]) -> Prospects:
+def _richest(having: list[tuple[Reachability, Operator]]) -> Reachability:
     """The class in which the most can be known: what clashes there, does not for want of looks."""
     return max((one for one, _ in having), key=lambda one: len(one.moves))
 
@@ -163,7 +163,7 @@ def _rule_of(part: Part) -> Rule:
     return Rule.NEVER_OPENS if isinstance(part, Look) else Rule.NEVER_APPLIES
 
 
-def _of_no_class(subject: Subject, part: Part) -> Finding:
+def _of_no_class(subject: LintSubject, part: Part) -> Finding:
     attributes = subject.problem.attributes
     conditions = [
         f"{verb} {named(one.name, one.values)}"

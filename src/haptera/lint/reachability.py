@@ -14,11 +14,11 @@ from typing import Final
 from haptera.model.chain import Do
 from haptera.model.parts import Step
 from haptera.planner.domain.bitsets import each
-from haptera.planner.domain.bitstate import Field, Move
+from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
 from haptera.planner.domain.witness import TooLargeError, Witness, Witnesses
-from haptera.planner.search.transitive_closure import reach
+from haptera.planner.search.transitive_closure import transitive_closure
 
 # Choices that all questions about one class may take together.
 CHOICES_CLASS_MAX: Final = 5_000
@@ -28,21 +28,21 @@ CHOICES_CLASS_MAX: Final = 5_000
 class _Gain:
     """Bits that come about where the move leads to a state of these bits."""
 
-    move: Move
+    move: Operator
     after: int
     bits: int
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Transition:
     """A move that brings a variable from one status to another, a bit each."""
 
     source: int
-    move: Move
+    move: Operator
     target: int
 
 
-class Prospects:
+class Reachability:
     """A class, its states, and what can come about of them."""
 
     def __init__(self, domain: Domain, choices_max: int = CHOICES_CLASS_MAX) -> None:
@@ -50,7 +50,7 @@ class Prospects:
         self.states = Witnesses(domain, choices_max)
         # One for each part: the moves of a look differ only in what they find.
         self.moves = {move.part.path: move for move in reversed(domain.moves)}
-        self._ways: dict[str, tuple[Way, ...]] = {}
+        self._ways: dict[str, tuple[Transition, ...]] = {}
         self._reaches: dict[str, dict[int, int]] = {}
 
     @property
@@ -64,7 +64,7 @@ class Prospects:
             raise TooLargeError
         return self._possible
 
-    def find(self, before: int, move: Move | None = None, after: int = -1) -> Witness | None:
+    def find(self, before: int, move: Operator | None = None, after: int = -1) -> Witness | None:
         """A witness, of what can come about only.
 
         Raises:
@@ -72,7 +72,7 @@ class Prospects:
         """
         return self.states.find(self.possible & before, move, after)
 
-    def ways(self, field: Field) -> tuple[Way, ...]:
+    def ways(self, field: Field) -> tuple[Transition, ...]:
         """How parts bring a variable from a status that can come about to others.
 
         Raises:
@@ -117,19 +117,19 @@ class Prospects:
                 sources[bit << field.width] |= bit
         lowest = field.lowest.bit_length() - 1
         ways = [(bits >> lowest, number, 0) for number, bits in enumerate(sources.values())]
-        found = reach(ways, len(sources))
+        found = transitive_closure(ways, len(sources))
         return {bit: found[number] << lowest for number, bit in enumerate(sources)}
 
-    def _of(self, field: Field, move: Move) -> Iterator[Way]:
+    def _of(self, field: Field, move: Operator) -> Iterator[Transition]:
         put = move.put & field.whole
         ends = (put, put << field.width) if _can_be_lost(self.domain, field, move) else (put,)
         for source in each(self.possible & field.whole & ~move.forbidden):
             for end in ends:
                 if self.find(~field.whole | source, move, ~field.whole | end):
-                    yield Way(source, move, end)
+                    yield Transition(source, move, end)
 
 
-def _can_be_lost(domain: Domain, field: Field, move: Move) -> bool:
+def _can_be_lost(domain: Domain, field: Field, move: Operator) -> bool:
     grounds = (one for one in domain.grounds if one.variable == field.name)
     return isinstance(move.link, Do) and any(one.loose & move.put for one in grounds)
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.lint.demands import Clash
-from haptera.lint.reachability import CHOICES_CLASS_MAX, Prospects
+from haptera.lint.reachability import CHOICES_CLASS_MAX, Reachability
 from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Part
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.classes import compiling
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces, at_once
@@ -19,15 +19,15 @@ LAYING: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LintSubject:
     """A kind's parts and the classes that these tell apart; not `complete`: some of the classes."""
 
     kind: str
     problem: Problem
-    classes: tuple[Prospects, ...]
+    classes: tuple[Reachability, ...]
     complete: bool
 
-    def having(self, part: Part) -> list[tuple[Prospects, Move]]:
+    def having(self, part: Part) -> list[tuple[Reachability, Operator]]:
         """The classes that have the part."""
         moves = [(one, one.moves.get(part.path)) for one in self.classes]
         return [(one, move) for one, move in moves if move is not None]
@@ -55,22 +55,22 @@ class Subject:
         return Finding(rule, of.path, text, self.kind, of.path, None, shown, fix)
 
 
-def subject_of(kind: str, problem: Problem, choices_max: int = CHOICES_CLASS_MAX) -> Subject:
+def subject_of(kind: str, problem: Problem, choices_max: int = CHOICES_CLASS_MAX) -> LintSubject:
     """What is linted of a problem; each class may take so many choices."""
     return at_once(subjecting(kind, problem, choices_max))
 
 
-def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[Subject]:
+def subjecting(kind: str, problem: Problem, choices_max: int) -> Pieces[LintSubject]:
     """The same, a piece at a time."""
     classes = yield from compiling(problem)
     prospects = []
     for domain in classes.domains:
-        prospects.append(Prospects(domain, choices_max))
+        prospects.append(Reachability(domain, choices_max))
         yield LAYING * len(domain.looks) * len(domain.fields)
-    return Subject(kind, problem, tuple(prospects), classes.complete)
+    return LintSubject(kind, problem, tuple(prospects), classes.complete)
 
 
-def example(domain: Domain, found: Witness, move: Move | None = None) -> Example:
+def example(domain: Domain, found: Witness, move: Operator | None = None) -> Example:
     """A witness, told; with what the move makes of it, where there is one."""
     before, after = found.before, found.after
     if move is None:

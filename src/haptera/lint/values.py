@@ -6,8 +6,8 @@ from itertools import islice, permutations
 from operator import or_
 
 from haptera.lint.demands import spoken
-from haptera.lint.reachability import Prospects
-from haptera.lint.subject import Subject, example
+from haptera.lint.reachability import Reachability
+from haptera.lint.subject import LintSubject, example
 from haptera.model.chain import Do
 from haptera.model.finding import Example, Finding, Rule
 from haptera.model.parts import Change, Look, Step
@@ -16,7 +16,7 @@ from haptera.planner.domain.bitstate import Field
 from haptera.planner.domain.domain import unmet
 
 
-def no_look(subject: Subject, name: str) -> Iterator[Finding]:
+def no_look(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Whether steps change it, and no look of any class is at it."""
     parts = subject.concerning(name)
     if not parts or any(isinstance(part, Look) for part in parts):
@@ -32,7 +32,7 @@ def no_look(subject: Subject, name: str) -> Iterator[Finding]:
     yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
 
 
-def unserved(subject: Subject, name: str) -> Iterator[Finding]:
+def unserved(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Whether parts require it, and none of these modules ever learns it or brings it about."""
     requiring = [
         part
@@ -46,7 +46,7 @@ def unserved(subject: Subject, name: str) -> Iterator[Finding]:
         yield subject.finding(Rule.UNSERVED, requiring[0], text, fix=fix)
 
 
-def unreachable(subject: Subject, name: str) -> Iterator[Finding]:
+def unreachable(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Values that come about in no class."""
     subject.check_complete()
     if not subject.concerning(name):
@@ -62,7 +62,7 @@ def unreachable(subject: Subject, name: str) -> Iterator[Finding]:
         yield subject.finding(Rule.UNREACHABLE_VALUE, name, text, fix=fix)
 
 
-def dead_end(subject: Subject, name: str) -> Iterator[Finding]:
+def dead_end(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Values from which no part leads to another that can come about."""
     told: set[str] = set()
     for one in subject.classes:
@@ -83,7 +83,7 @@ def dead_end(subject: Subject, name: str) -> Iterator[Finding]:
                 yield subject.finding(rule, name, text, example(one.domain, found), fix=fix)
 
 
-def hope_repeats(subject: Subject, name: str) -> Iterator[Finding]:
+def hope_repeats(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Steps to what no look finds, from where a look has hoped and found something else."""
     told: set[str] = set()
     for one in subject.classes:
@@ -98,7 +98,7 @@ def hope_repeats(subject: Subject, name: str) -> Iterator[Finding]:
                     yield _hope(subject, step, change, look, shown)
 
 
-def split_grounds(subject: Subject, name: str) -> Iterator[Finding]:
+def split_grounds(subject: LintSubject, name: str) -> Iterator[Finding]:
     """Pairs of looks that are never open at once, between which steps carry what is known."""
     told: set[tuple[str, str]] = set()
     for one in subject.classes:
@@ -122,7 +122,7 @@ def split_grounds(subject: Subject, name: str) -> Iterator[Finding]:
 
 
 def _repeats(
-    one: Prospects, step: Step, change: Change, looks: Iterable[Look]
+    one: Reachability, step: Step, change: Change, looks: Iterable[Look]
 ) -> Iterator[tuple[Look, Example]]:
     """A look that hopes after the step, and the state from which it is taken anew."""
     field, move = one.domain.fields[change.variable], one.moves[step.path]
@@ -140,7 +140,7 @@ def _repeats(
             return
 
 
-def _hope(subject: Subject, step: Step, change: Change, look: Look, shown: Example) -> Finding:
+def _hope(subject: LintSubject, step: Step, change: Change, look: Look, shown: Example) -> Finding:
     name, target = change.variable, change.target
     text = (
         f"it leads to {name}={target}, which no look finds; {look.path} then hopes for the"
@@ -150,7 +150,7 @@ def _hope(subject: Subject, step: Step, change: Change, look: Look, shown: Examp
     return subject.finding(Rule.HOPE_REPEATS, step, text, shown, fix=fix)
 
 
-def _split(subject: Subject, name: str, looks: tuple[Look, Look], shown: Example) -> Finding:
+def _split(subject: LintSubject, name: str, looks: tuple[Look, Look], shown: Example) -> Finding:
     first, other = looks
     text = (
         f"what {first.path} has found stays known over {shown.part}, though only {other.path} is"
@@ -160,7 +160,7 @@ def _split(subject: Subject, name: str, looks: tuple[Look, Look], shown: Example
     return subject.finding(Rule.SPLIT_GROUNDS, name, text, shown, fix=fix)
 
 
-def _shut(one: Prospects, look: Look) -> int:
+def _shut(one: Reachability, look: Look) -> int:
     """The bits that shut a look; excludes do not count."""
     return reduce(or_, (unmet(each, one.domain.fields) for each in look.requires), 0)
 

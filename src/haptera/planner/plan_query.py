@@ -12,8 +12,8 @@ from haptera.planner.domain.problem import Problem
 from haptera.planner.domain.replay import link_name, replay
 from haptera.planner.domain.task import Memory
 from haptera.planner.planner import chain_of, plan
-from haptera.planner.search.factors import PLAIN, Method, factors_of
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.factors import PLAIN, SearchMethod, factors_of
+from haptera.planner.search.search_budget import SearchBudget
 
 # Where nothing waits: states that one search goes on from, and moves that it tries in them. What
 # is kept of a state takes some 500 bytes, and no move leads to more than one.
@@ -22,7 +22,7 @@ TRIES_APART_MAX: Final = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class PlanQuery:
     """A start and a goal of one class, and the parts that may not come first.
 
     Two are the same only with the same compiled class: what is found with some parts is never
@@ -35,11 +35,13 @@ class Sought:
     barred: frozenset[str]
 
 
-def sought(domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]) -> Sought:
-    return Sought(domain, start, tuple(sorted(goal.items())), barred)
+def query_of(
+    domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
+) -> PlanQuery:
+    return PlanQuery(domain, start, tuple(sorted(goal.items())), barred)
 
 
-def search_for(one: Sought, number: int, deadline_at: int) -> Search:
+def search_for(one: PlanQuery, number: int, deadline_at: int) -> Search:
     """The question as it leaves the core, of which no other side knows the classes."""
     problem = one.domain.problem
     return Search(
@@ -62,7 +64,7 @@ def unhurried(domain: Domain) -> int:
     return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
 
 
-def answer(asked: Search, method: Method = PLAIN) -> Searched:
+def answer(asked: Search, method: SearchMethod = PLAIN) -> Searched:
     """What a worker does: the same planner, with more time."""
     problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
     domain = compile_class(problem)
@@ -70,14 +72,14 @@ def answer(asked: Search, method: Method = PLAIN) -> Searched:
         domain,
         domain.start(asked.observed, asked.remembered),
         asked.goal,
-        Allowance(asked.states_max),
+        SearchBudget(asked.states_max),
         barred=frozenset(asked.barred),
         method=method,
     )
     return Searched(asked.id, found if isinstance(found, NoChain) else _told(found))
 
 
-def understood(one: Sought, told: ToldChain | NoChain) -> Chain | NoChain | None:
+def understood(one: PlanQuery, told: ToldChain | NoChain) -> Chain | NoChain | None:
     """The answer in the parts of the class itself; None where it does not answer this question.
 
     Each part is taken as the planner would take it, so that what cannot be is found out here. On

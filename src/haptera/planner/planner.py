@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from haptera.model.chain import Chain, Do, Find, Link, NoChain
-from haptera.planner.domain.bitstate import Move, strip
+from haptera.planner.domain.bitstate import Operator, strip
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.task import Memory
 from haptera.planner.reasons.reason import gave_up, no_progress, reason
-from haptera.planner.search.a_star import Route, Spent, Walled
-from haptera.planner.search.factors import PLAIN, Factors, Method, factors_of
-from haptera.planner.search.search_budget import EXPANSIONS_MAX, Allowance
+from haptera.planner.search.a_star import OutOfBudget, SearchResult, Unsolvable
+from haptera.planner.search.factors import PLAIN, Factors, SearchMethod, factors_of
+from haptera.planner.search.search_budget import EXPANSIONS_MAX, SearchBudget
 from haptera.planner.search.serial_subgoals import End
 
 
@@ -18,10 +18,10 @@ def plan(
     domain: Domain,
     start: int,
     goal: Mapping[str, str],
-    allowance: Allowance | None = None,
+    allowance: SearchBudget | None = None,
     *,
     barred: frozenset[str] = frozenset(),
-    method: Method = PLAIN,
+    method: SearchMethod = PLAIN,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
@@ -29,12 +29,12 @@ def plan(
     All that is looked for spends one `allowance`: once it is spent, a chain is looked for that need
     not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
     """
-    allowance = Allowance() if allowance is None else allowance
+    allowance = SearchBudget() if allowance is None else allowance
     expanded = 0
     for root, factors in _roots(domain, start, goal):
         found = factors.search(root, allowance, barred=barred, method=method)
         expanded += found.expanded
-        if not isinstance(found, Walled):
+        if not isinstance(found, Unsolvable):
             return _answer(domain, root, found, expanded)
     if barred:
         freely = plan(domain, start, goal, allowance, method=method)
@@ -50,12 +50,12 @@ def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
 
 def next_part(
     domain: Domain, start: int, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX
-) -> Move | End:
+) -> Operator | End:
     """What the chain from here begins with, and nothing else of it.
 
     WALLED where there is none, UNKNOWN where a `budget` of so many states does not tell.
     """
-    allowance = Allowance(budget)
+    allowance = SearchBudget(budget)
     for root, factors in _roots(domain, start, goal):
         found = factors.next(root, allowance)
         if found is not End.WALLED:
@@ -77,7 +77,7 @@ def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tupl
 
 
 def chain_of(
-    domain: Domain, root: int, moves: Sequence[Move], expanded: int, *, optimal: bool
+    domain: Domain, root: int, moves: Sequence[Operator], expanded: int, *, optimal: bool
 ) -> Chain:
     """The chain that these moves make from a root, where each can be made in its turn."""
     state, cost = root, 0
@@ -94,8 +94,10 @@ def chain_of(
     )
 
 
-def _answer(domain: Domain, root: int, found: Route | Spent, expanded: int) -> Chain | NoChain:
-    if isinstance(found, Spent):
+def _answer(
+    domain: Domain, root: int, found: SearchResult | OutOfBudget, expanded: int
+) -> Chain | NoChain:
+    if isinstance(found, OutOfBudget):
         return NoChain(gave_up(expanded), expanded)
     return chain_of(domain, root, found.moves, expanded, optimal=found.optimal)
 
@@ -111,7 +113,7 @@ def _known(domain: Domain, last: dict[str, str], changed: int, state: int) -> di
     return known
 
 
-def _link(domain: Domain, state: int, move: Move) -> Link:
+def _link(domain: Domain, state: int, move: Operator) -> Link:
     """The link of a move; a look hopes where it could expect anything but what is remembered."""
     if isinstance(move.link, Do):
         return move.link

@@ -11,15 +11,15 @@ from haptera.model.chain import Chain, Find, NoChain, ReasonKind
 from haptera.model.parts import Change, Look, Step
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem
-from haptera.planner.domain.task import Memory, Scope
+from haptera.planner.domain.task import Memory, Task
 from haptera.planner.fleet.columns import Columns
 from haptera.planner.fleet.levels import MET, UNKNOWN, WALLED, table
 from haptera.planner.fleet.states import States, numbering
 from haptera.planner.planner import plan
 from haptera.planner.search.factors import Factor, factors_of
 from haptera.planner.search.full_policy import knowable, solve
-from haptera.planner.search.policy_cache import NextMoves
-from haptera.planner.search.serial_subgoals import End, stages_of
+from haptera.planner.search.policy_cache import PolicyCache
+from haptera.planner.search.serial_subgoals import End, subgoals_of
 from tests.planner.layers import layered
 from tests.planner.shapes import Parts, drawn, entangled, in_chain, independent, problem, services
 from tests.planner.strategies import Question, questions
@@ -79,10 +79,10 @@ def tables_tell(domain: Domain, word: int, goal: Mapping[str, str]) -> bool:
     return True
 
 
-def without_searches(part: Factor) -> NextMoves:
+def without_searches(part: Factor) -> PolicyCache:
     """Its tables, with nothing kept of what searches found."""
     tables = part.tables
-    return NextMoves(part.scope, 0, ahead=tables.ahead, stages=tables.stages)
+    return PolicyCache(part.scope, 0, ahead=tables.ahead, stages=tables.stages)
 
 
 def test_words_become_columns_and_words_again() -> None:
@@ -135,7 +135,7 @@ def test_columns_alone_say_what_stages_alone_say_of_every_state(random: Random) 
     drawn_problem, goal = layered(random)
     domain = compile_class(drawn_problem)
     for part in factors_of(domain, goal, Memory.TRUSTED).parts:
-        moves = NextMoves(part.scope, ALL, stages=stages_of(part.scope, ALL))
+        moves = PolicyCache(part.scope, ALL, stages=subgoals_of(part.scope, ALL))
         hold_to_tables(domain, part.scope, moves)
 
 
@@ -143,11 +143,11 @@ def test_columns_alone_say_what_stages_alone_say_of_every_state(random: Random) 
 def test_columns_alone_say_what_is_worked_out_ahead_of_every_state(question: Question) -> None:
     domain = compile_class(question.problem)
     for part in factors_of(domain, question.desired, Memory.TRUSTED).parts:
-        moves = NextMoves(part.scope, ALL, ahead=solve(part.scope, ALL))
+        moves = PolicyCache(part.scope, ALL, ahead=solve(part.scope, ALL))
         hold_to_tables(domain, part.scope, moves)
 
 
-def hold_to_tables(domain: Domain, scope: Scope, moves: NextMoves) -> None:
+def hold_to_tables(domain: Domain, scope: Task, moves: PolicyCache) -> None:
     """Nothing is asked plainly here: what columns do not tell, tables do not."""
     numbers, states = numbering(domain), knowable(scope, ALL)
     read = table(moves, scope, numbers)
@@ -176,7 +176,7 @@ def test_what_would_make_too_large_a_table_is_not_read_at_once() -> None:
     domain = compile_class(problem(in_chain(7)))
     goal = dict.fromkeys(domain.fields, "on")
     (part,) = factors_of(domain, goal, Memory.TRUSTED).parts
-    moves = NextMoves(part.scope, 0, ahead=solve(part.scope, 10_000))
+    moves = PolicyCache(part.scope, 0, ahead=solve(part.scope, 10_000))
     read = table(moves, part.scope, numbering(domain))
     off, on = (domain.start(dict.fromkeys(goal, value), {}) for value in ("off", "on"))
     assert read.read(Columns(domain, [off, on]).sheet).tolist() == [UNKNOWN, MET]

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.domain import compile_class
-from haptera.planner.domain.task import Memory, Scope, scope_of
+from haptera.planner.domain.task import Memory, Task, task_of
 from haptera.planner.fleet.bounds import NEVER, Bounds
 from haptera.planner.fleet.census import Census
 from haptera.planner.fleet.packing import Packed, Packing
 from haptera.planner.fleet.sweep import Sweep
 from haptera.planner.fleet.thorough import PLAIN_STATES_MAX, thorough
-from haptera.planner.search.a_star import Found, Route, Spent, Walled, search
+from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable, search
 from haptera.planner.search.dijkstra import UNREACHED
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget
 from tests.planner.shapes import drawn, entangled, independent, problem
 from tests.planner.strategies import Question, questions
 from tests.planner.test_methods import Case, bounded, case, verdict
@@ -31,19 +31,17 @@ STATES = 40
 
 
 def swept(one: Case) -> Found:
-    return Sweep(one.scope, one.root, one.estimate).best(Allowance())
+    return Sweep(one.scope, one.root, one.estimate).best(SearchBudget())
 
 
 def packed(packing: Packing, states: list[int]) -> Packed:
     return np.concatenate([packing.pack(state) for state in states], axis=1)
 
 
-def drawn_in(
-    question: Question, memory: Memory, random: Random
-) -> tuple[Scope, Packing, list[int]]:
+def drawn_in(question: Question, memory: Memory, random: Random) -> tuple[Task, Packing, list[int]]:
     """States of a question's scope: stripped, and touched here and there where that counts."""
     domain = compile_class(question.problem)
-    scope = scope_of(domain, question.desired, memory)
+    scope = task_of(domain, question.desired, memory)
     words = (
         sum(random.choice(field.bits) for field in domain.fields.values()) for _ in range(STATES)
     )
@@ -86,8 +84,8 @@ def test_the_bounds_are_those_of_the_estimate(
     question: Question, memory: Memory, random: Random
 ) -> None:
     scope, packing, states = drawn_in(question, memory, random)
-    estimate = Estimate(scope)
-    each = [estimate(state, Allowance()) for state in states]
+    estimate = LandmarkHeuristic(scope)
+    each = [estimate(state, SearchBudget()) for state in states]
     bounds = Bounds(packing, estimate)(packed(packing, states)).tolist()
     assert [UNREACHED if one >= NEVER else one for one in bounds] == each
 
@@ -120,10 +118,10 @@ def test_a_sweep_gives_up_where_too_many_states_promise_the_same() -> None:
     asked = problem(independent(10))
     goal = dict.fromkeys(asked.variables, "on")
     one = case(Question(asked, dict.fromkeys(goal, "off"), {}, goal), Memory.TRUSTED)
-    few, enough = Allowance(100), Allowance(1_000)
-    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(few), Spent)
+    few, enough = SearchBudget(100), SearchBudget(1_000)
+    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(few), OutOfBudget)
     assert few.is_spent
-    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(enough), Route)
+    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(enough), SearchResult)
 
 
 def tangled(count: int, seed: int) -> Case:
@@ -141,29 +139,31 @@ def test_a_tangle_is_swept_to_the_same_route(seed: int) -> None:
     assert verdict(swept(one)) == verdict(bounded(one))
 
 
-@pytest.mark.parametrize(("count", "seed", "kind"), [(14, 7, Route), (16, 4, Walled)])
+@pytest.mark.parametrize(("count", "seed", "kind"), [(14, 7, SearchResult), (16, 4, Unsolvable)])
 def test_what_takes_a_plain_search_long_is_found_thoroughly(
     count: int, seed: int, kind: type[Found]
 ) -> None:
     one = tangled(count, seed)
-    plain = search(one.scope, one.root, one.estimate, Allowance(10_000))
+    plain = search(one.scope, one.root, one.estimate, SearchBudget(10_000))
     assert isinstance(plain, kind)
     assert plain.expanded > PLAIN_STATES_MAX
-    assert verdict(thorough(one.scope, one.root, one.estimate, Allowance(10_000))) == verdict(plain)
+    assert verdict(thorough(one.scope, one.root, one.estimate, SearchBudget(10_000))) == verdict(
+        plain
+    )
 
 
 @pytest.mark.parametrize("states", [PLAIN_STATES_MAX, PLAIN_STATES_MAX + 500])
 def test_what_is_spent_is_told(states: int) -> None:
-    one, allowance = tangled(16, 0), Allowance(states)
-    assert isinstance(thorough(one.scope, one.root, one.estimate, allowance), Spent)
+    one, allowance = tangled(16, 0), SearchBudget(states)
+    assert isinstance(thorough(one.scope, one.root, one.estimate, allowance), OutOfBudget)
     assert allowance.is_spent
 
 
 def test_a_barred_part_is_not_the_first_of_a_sweep() -> None:
     one = tangled(12, 6)
     freely = swept(one)
-    assert isinstance(freely, Route)
+    assert isinstance(freely, SearchResult)
     barred = frozenset([freely.moves[0].part.path])
-    found = Sweep(one.scope, one.root, one.estimate, barred).best(Allowance())
-    plain = search(one.scope, one.root, one.estimate, Allowance(), barred=barred)
+    found = Sweep(one.scope, one.root, one.estimate, barred).best(SearchBudget())
+    plain = search(one.scope, one.root, one.estimate, SearchBudget(), barred=barred)
     assert verdict(found) == verdict(plain) != verdict(freely)

@@ -11,18 +11,18 @@ from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.drawing import Course, drawing
-from haptera.planner.explain.explain import Asked, explain
+from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.explain.graph import graphs_of
 from haptera.planner.explain.problem_json import (
     MODULE,
-    Question,
+    ProblemQuestion,
     answer_to_json,
     error_to_json,
     explained_to_json,
     problem_from_json,
 )
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 PROBLEM_BYTES_MAX: Final = 1_048_576
 # More than a daemon affords: whoever asks here waits, and nothing else does. A search tries all
@@ -57,7 +57,7 @@ def explained_line(
 ) -> tuple[Outcome, dict[str, Any]]:
     """As `answer_line`; each answer also says what there is to say of it, as `explained`."""
 
-    def told(one: Asked, found: Chain | NoChain) -> dict[str, Any]:
+    def told(one: PlanQuestion, found: Chain | NoChain) -> dict[str, Any]:
         one.allowance.work = work
         return {"explained": explained_to_json(explain(one, found))}
 
@@ -65,7 +65,7 @@ def explained_line(
 
 
 def _answered(
-    line: bytes, more: Callable[[Asked, Chain | NoChain], dict[str, Any]]
+    line: bytes, more: Callable[[PlanQuestion, Chain | NoChain], dict[str, Any]]
 ) -> tuple[Outcome, dict[str, Any]]:
     try:
         question = problem_from_json(read(line))
@@ -118,13 +118,13 @@ def read(line: bytes) -> object:
         raise HapteraError("holds a number that is too long", where=MODULE) from error
 
 
-def _planned(question: Question) -> tuple[Asked, Chain | NoChain]:
+def _planned(question: ProblemQuestion) -> tuple[PlanQuestion, Chain | NoChain]:
     """The question as it is put to the planner, and its answer."""
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
     states_max = min(EXPANSIONS_PROBLEM_MAX, TRIES_MAX // max(1, len(domain.moves)))
-    found = plan(domain, start, question.desired, Allowance(states_max))
-    return Asked(domain, start, question.desired, Allowance(states_max)), found
+    found = plan(domain, start, question.desired, SearchBudget(states_max))
+    return PlanQuestion(domain, start, question.desired, SearchBudget(states_max)), found
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

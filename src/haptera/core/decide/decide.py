@@ -30,7 +30,7 @@ from haptera.model.parts import Context, Part, Step
 from haptera.model.views import Condition
 from haptera.model.walltime import span
 from haptera.planner.domain.domain import Domain
-from haptera.planner.plan_query import sought
+from haptera.planner.plan_query import query_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Decisions:
             return answer
         if row.stepping is not None and row.stepping.begun:
             return None  # What comes next depends on what will be read.
-        question = sought(place.domain, place.state, place.goal, barred)
+        question = query_of(place.domain, place.state, place.goal, barred)
         verdict = self._searches.ask(turn, row.id, question)
         if verdict is None:
             return None

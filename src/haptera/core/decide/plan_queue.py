@@ -24,7 +24,7 @@ from haptera.model.entity import EntityId
 from haptera.model.events import Searched, Unsearched
 from haptera.model.policy import Policy
 from haptera.planner.domain.domain import Domain
-from haptera.planner.plan_query import Sought, search_for, understood
+from haptera.planner.plan_query import PlanQuery, search_for, understood
 
 # Questions that are being sought or wait for their turn, and answers kept.
 QUESTIONS_MAX: Final = 256
@@ -62,15 +62,15 @@ class Searches:
     def __init__(self, side: Side, timers: Timers) -> None:
         self._side = side
         self._timers = timers
-        self._verdicts: dict[Sought, Verdict] = {}
-        self._questions: dict[Sought, Question] = {}
-        self._asked: dict[Asker, dict[Sought, None]] = {}
-        self._under_way: tuple[int, Sought] | None = None
+        self._verdicts: dict[PlanQuery, Verdict] = {}
+        self._questions: dict[PlanQuery, Question] = {}
+        self._asked: dict[Asker, dict[PlanQuery, None]] = {}
+        self._under_way: tuple[int, PlanQuery] | None = None
         self._count = 0
         self._deaths = 0
         self._rests_until = 0
 
-    def ask(self, turn: Turn, asker: Asker, sought: Sought) -> Verdict | None:
+    def ask(self, turn: Turn, asker: Asker, sought: PlanQuery) -> Verdict | None:
         """What came of this; None where it is being sought, and the asker waits for it."""
         verdict = self._verdicts.get(sought)
         if verdict is not None and (verdict.again_at is None or turn.now < verdict.again_at):
@@ -155,10 +155,10 @@ class Searches:
         for sought, question in self._questions.items():
             assert question.askers or self._seeks(sought)
 
-    def _seeks(self, sought: Sought) -> bool:
+    def _seeks(self, sought: PlanQuery) -> bool:
         return self._under_way is not None and self._under_way[1] == sought
 
-    def _fail(self, turn: Turn, sought: Sought, text: str) -> None:
+    def _fail(self, turn: Turn, sought: PlanQuery, text: str) -> None:
         """Try again after a rest, and after the other questions, unless workers die of this one."""
         self._under_way = None
         self._timers.drop(("search",))
@@ -174,7 +174,7 @@ class Searches:
             self._questions[sought] = question
             turn.dirty.update(_entities(question))
 
-    def _settle(self, turn: Turn, sought: Sought, question: Question, verdict: Verdict) -> None:
+    def _settle(self, turn: Turn, sought: PlanQuery, question: Question, verdict: Verdict) -> None:
         """Keep the answer, and have all decided on again who asked."""
         self._under_way = None
         self._timers.drop(("search",))

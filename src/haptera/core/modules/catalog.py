@@ -16,7 +16,7 @@ from haptera.model.schema import Kind
 from haptera.planner.domain.domain import Domain, compiling_class
 from haptera.planner.domain.pieces import Pieces
 from haptera.planner.domain.problem import check, problem_of
-from haptera.planner.explain.explain import Asked, aside
+from haptera.planner.explain.explain import PlanQuestion, aside
 from haptera.planner.planner import make_ready, plan
 from haptera.planner.reasons.reason import gave_up
 from haptera.planner.search.factors import FACTORS_CACHED_MAX
@@ -208,7 +208,7 @@ class Catalog:
         found = self._asides.get(key)
         if found is None and self.has_time:
             allowance = affordable(self._work_max)
-            found = aside(Asked(domain, start, goal, allowance, barred)) or ""
+            found = aside(PlanQuestion(domain, start, goal, allowance, barred)) or ""
             self.work += self._work_max - allowance.work
             _make_room(self._asides, ASIDES_CACHED_MAX)
             self._asides[key] = found

@@ -19,7 +19,7 @@ from haptera.model.effects import Show
 from haptera.model.events import Considered
 from haptera.planner.contingent import Outcomes, outcomes
 from haptera.planner.domain.pieces import Whole
-from haptera.planner.plan_query import sought
+from haptera.planner.plan_query import query_of
 
 # Previews that wait for plans; past it they are shown with what is planned by then.
 PREVIEWS_MAX: Final = 16
@@ -117,7 +117,7 @@ class Previews:
         if plan is None:
             preview.put_off = True
         elif gives_up(plan):
-            question = sought(case.domain, case.state, case.goal, frozenset())
+            question = query_of(case.domain, case.state, case.goal, frozenset())
             verdict = self._searches.ask(turn, preview.ticket, question)
             plan = None if verdict is None else verdict.answer
         return Answered(case, plan, self._outcomes(case, plan, preview))

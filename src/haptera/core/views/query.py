@@ -28,7 +28,7 @@ from haptera.model.views import (
     Summary,
     TriedView,
 )
-from haptera.planner.explain.explain import Asked, explain
+from haptera.planner.explain.explain import PlanQuestion, explain
 from haptera.planner.search.search_budget import affordable
 
 # Steps shown of each entity, the last ones.
@@ -88,7 +88,7 @@ def explained(
     barred = row.bars(state, now)
     if isinstance(row.plan, Chain) and any(one.part.path in barred for one in row.plan.links[:1]):
         barred = frozenset()  # It waits for its back-off, and there is no other chain.
-    asked = Asked(domain, state, goal, affordable(), barred)
+    asked = PlanQuestion(domain, state, goal, affordable(), barred)
     told = explain(asked, row.plan)
     if isinstance(row.plan, NoChain):
         helps = offers(row.kind.name, goal, row.plan.reason, absent)

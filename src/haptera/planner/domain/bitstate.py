@@ -86,7 +86,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grounds:
+class Support:
     """What knowing a variable rests on: for each look, what it yields and what forbids it.
 
     Excludes do not count. A variable that the module looks at, but not in this class, has none.
@@ -109,7 +109,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Move:
+class Operator:
     """One way that a part can go: `if not state & forbidden: after = state & keep | put`.
 
     A look has a move for each outcome that it may expect. `touches` spans the fields that are
@@ -123,14 +123,14 @@ class Move:
     put: int
     touches: int
     reads: int
-    upsets: tuple[Grounds, ...] = ()
+    upsets: tuple[Support, ...] = ()
 
     @property
     def part(self) -> Part:
         return self.link.part
 
 
-def strip(state: int, grounds: Iterable[Grounds]) -> int:
+def strip(state: int, grounds: Iterable[Support]) -> int:
     """Remember what has no grounds left; these are in dependency order, so once through is all."""
     for one in grounds:
         if held := state & one.known:
@@ -143,7 +143,7 @@ def strip(state: int, grounds: Iterable[Grounds]) -> int:
     return state
 
 
-def is_grounded(state: int, grounds: Grounds, value: int) -> bool:
+def is_grounded(state: int, grounds: Support, value: int) -> bool:
     """Whether a look that can yield the value (its known bit) has what it requires."""
     for yields, forbidden in grounds.looks:  # noqa: SIM110 (a generator doubles a search's time)
         if value & yields and not state & forbidden:

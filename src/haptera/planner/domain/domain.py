@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from haptera.model.chain import Do, Find
 from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
-from haptera.planner.domain.bitstate import Field, Grounds, Move, is_grounded, strip
+from haptera.planner.domain.bitstate import Field, Operator, Support, is_grounded, strip
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import Problem, needs
 
@@ -30,12 +30,12 @@ class Domain:
 
     problem: Problem
     fields: Fields
-    grounds: tuple[Grounds, ...]
+    grounds: tuple[Support, ...]
     looks: tuple[Look, ...]
     steps: tuple[Step, ...]
-    moves: tuple[Move, ...]
-    doubts: tuple[Move, ...]
-    by_look: Mapping[str, tuple[Move, ...]]
+    moves: tuple[Operator, ...]
+    doubts: tuple[Operator, ...]
+    by_look: Mapping[str, tuple[Operator, ...]]
 
     def start(self, observed: Mapping[str, str], remembered: Mapping[str, str]) -> int:
         """The state of these values; observed ones win, and an observed unknown says nothing.
@@ -108,8 +108,8 @@ def compiling_class(problem: Problem) -> Pieces[Domain]:
     steps = tuple(sorted(_of_class(problem, problem.steps), key=lambda step: step.path))
     unyielded = _unyielded(fields, looks)
     grounds = _grounds(problem, fields, looks, unyielded)
-    moves, doubts = list[Move](), list[Move]()
-    by_look: dict[str, tuple[Move, ...]] = {}
+    moves, doubts = list[Operator](), list[Operator]()
+    by_look: dict[str, tuple[Operator, ...]] = {}
     for look in looks:
         trusting = _look_moves(look, fields, unyielded[look.at])
         doubting = _doubts(look, fields)
@@ -187,7 +187,7 @@ def _unyielded(fields: Fields, looks: Iterable[Look]) -> dict[str, int]:
 
 def _grounds(
     problem: Problem, fields: Fields, looks: Iterable[Look], unyielded: Mapping[str, int]
-) -> tuple[Grounds, ...]:
+) -> tuple[Support, ...]:
     mine: dict[str, list[Look]] = {look.at: [] for look in problem.looks}
     for look in looks:
         mine[look.at].append(look)
@@ -195,13 +195,13 @@ def _grounds(
     return tuple(_grounds_of(fields[one], fields, mine[one], unyielded[one]) for one in order)
 
 
-def _grounds_of(field: Field, fields: Fields, mine: Iterable[Look], unyielded: int) -> Grounds:
+def _grounds_of(field: Field, fields: Fields, mine: Iterable[Look], unyielded: int) -> Support:
     """What knowing a variable rests on; looks that require the same count as one."""
     yields: dict[int, int] = {}
     for look in mine:
         closed = _union(unmet(one, fields) for one in look.requires)
         yields[closed] = yields.get(closed, unyielded) | field.holding(look.outcomes)
-    return Grounds(
+    return Support(
         field.name,
         field.known,
         field.width,
@@ -210,26 +210,26 @@ def _grounds_of(field: Field, fields: Fields, mine: Iterable[Look], unyielded: i
     )
 
 
-def _look_moves(look: Look, fields: Fields, unyielded: int) -> list[Move]:
+def _look_moves(look: Look, fields: Fields, unyielded: int) -> list[Operator]:
     """From unknown any outcome; from a memory itself, or any where no look yields it."""
     field = fields[look.at]
     others = field.remembered & ~(unyielded << field.width)
     return _moves_of(look, fields, lambda bit: others & ~(bit << field.width))
 
 
-def _doubts(look: Look, fields: Fields) -> list[Move]:
+def _doubts(look: Look, fields: Fields) -> list[Operator]:
     """From a memory that was not touched since, any outcome."""
     field = fields[look.at]
     return _moves_of(look, fields, lambda _bit: field.unknown | field.touched)
 
 
-def _moves_of(look: Look, fields: Fields, closed: Callable[[int], int]) -> list[Move]:
+def _moves_of(look: Look, fields: Fields, closed: Callable[[int], int]) -> list[Operator]:
     """A move for each outcome, in the order of the values; what its bit closes forbids it."""
     field, barring = fields[look.at], forbidden(look, fields)
     reads = field.span | _spans(fields, (*look.requires, *look.excludes))
     found = set(look.outcomes)
     return [
-        Move(
+        Operator(
             Find(look, value, hoped=False),
             barring | field.known | closed(bit),
             keep=~field.whole,
@@ -242,9 +242,9 @@ def _moves_of(look: Look, fields: Fields, closed: Callable[[int], int]) -> list[
     ]
 
 
-def _step_move(step: Step, fields: Fields, grounds: tuple[Grounds, ...]) -> Move:
+def _step_move(step: Step, fields: Fields, grounds: tuple[Support, ...]) -> Operator:
     changed = _union(fields[one.variable].span for one in step.changes)
-    return Move(
+    return Operator(
         Do(step),
         forbidden(step, fields) | _union(unsourced(one, fields) for one in step.changes),
         keep=~changed,
@@ -255,7 +255,7 @@ def _step_move(step: Step, fields: Fields, grounds: tuple[Grounds, ...]) -> Move
     )
 
 
-def _upset(changed: int, grounds: tuple[Grounds, ...]) -> tuple[Grounds, ...]:
+def _upset(changed: int, grounds: tuple[Support, ...]) -> tuple[Support, ...]:
     """The grounds of what is changed, of what rests on that, and so on up."""
     upset = []
     for one in grounds:

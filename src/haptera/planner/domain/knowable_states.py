@@ -7,7 +7,7 @@ that is left out has no bit, so that nothing forbidden of it stands in the way.
 
 from collections.abc import Iterator
 
-from haptera.planner.domain.bitstate import Field, Grounds, Move, is_grounded
+from haptera.planner.domain.bitstate import Field, Operator, Support, is_grounded
 from haptera.planner.domain.domain import Domain
 
 
@@ -28,7 +28,7 @@ def around(domain: Domain, group: int) -> int:
     return sum(field.whole for field in domain.fields.values() if field.whole & within)
 
 
-def steady(domain: Domain, within: int, states_max: int) -> list[int] | None:
+def knowable_states(domain: Domain, within: int, states_max: int) -> list[int] | None:
     """All states of the variables within, or None where there are more than so many.
 
     What these rest on is within too, or left out.
@@ -42,7 +42,7 @@ def steady(domain: Domain, within: int, states_max: int) -> list[int] | None:
     return states
 
 
-def may(domain: Domain, state: int, move: Move, within: int) -> bool:
+def may(domain: Domain, state: int, move: Operator, within: int) -> bool:
     """Whether a move may be taken where this is known, and what is not known stands in some way."""
     left = state & ~move.forbidden
     read = move.reads & within
@@ -50,7 +50,7 @@ def may(domain: Domain, state: int, move: Move, within: int) -> bool:
     return all(left & field.whole for field in fields if field.whole & read)
 
 
-def after(domain: Domain, state: int, move: Move, within: int) -> int:
+def after(domain: Domain, state: int, move: Operator, within: int) -> int:
     """What is known after a move."""
     state = (state & move.keep | move.put) & within
     for field in domain.fields.values():
@@ -63,7 +63,7 @@ def after(domain: Domain, state: int, move: Move, within: int) -> int:
     return state
 
 
-def _rising(domain: Domain) -> Iterator[tuple[Field, Grounds | None]]:
+def _rising(domain: Domain) -> Iterator[tuple[Field, Support | None]]:
     """Each variable after all that knowing it rests on."""
     looked_at = {one.variable for one in domain.grounds}
     for name, field in domain.fields.items():
@@ -73,7 +73,7 @@ def _rising(domain: Domain) -> Iterator[tuple[Field, Grounds | None]]:
         yield domain.fields[one.variable], one
 
 
-def _ways(field: Field, grounds: Grounds | None, state: int) -> Iterator[int]:
+def _ways(field: Field, grounds: Support | None, state: int) -> Iterator[int]:
     """How the variable can stand beside what rests below it."""
     yield not_known(field)
     for value in field.values[1:]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from haptera.model.chain import Find, Link
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
 
 # A link told between processes: its part's path, and what a look expects.
@@ -15,16 +15,16 @@ Name = tuple[str, str | None]
 class Trail:
     """The moves, and the states before each of them and after the last."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[Operator, ...]
     states: tuple[int, ...]
 
 
 def replay(domain: Domain, root: int, links: Iterable[Name]) -> Trail | None:
     """Take each link as the planner would; None where one cannot be taken."""
-    by_name: dict[Name, list[Move]] = {}
+    by_name: dict[Name, list[Operator]] = {}
     for move in (*domain.moves, *domain.doubts):  # In doubt, a look can go one way more.
         by_name.setdefault(link_name(move.link), []).append(move)
-    moves, states = list[Move](), [root]
+    moves, states = list[Operator](), [root]
     for name in links:
         state = states[-1]
         open_moves = [one for one in by_name.get(name, ()) if not state & one.forbidden]

@@ -6,30 +6,30 @@ from operator import or_
 from typing import Final
 
 from haptera.planner.domain.bitsets import transposed
-from haptera.planner.domain.bitstate import Field, Grounds, Move
+from haptera.planner.domain.bitstate import Field, Operator, Support
 
 # A move as a plain tuple: the loop over these is where a search spends its time.
-Row = tuple[int, int, int, int, tuple[Grounds, ...], Move]
+OperatorRow = tuple[int, int, int, int, tuple[Support, ...], Operator]
 
 # Ways in which the variables of one look-up can stand, at the most.
 PLACES_MAX: Final = 512
 
 
-class Openings:
+class SuccessorGenerator:
     """Which rows no bit of a state forbids.
 
     What a few variables forbid together depends on these alone: it is noted, a bit for each row,
     when they are first found to stand so. A variable of many values has all of its noted then.
     """
 
-    def __init__(self, rows: Sequence[Row], fields: Sequence[Field]) -> None:
+    def __init__(self, rows: Sequence[OperatorRow], fields: Sequence[Field]) -> None:
         self._rows = {1 << number: row for number, row in enumerate(rows)}
         self._all = (1 << len(rows)) - 1
         together = [reduce(or_, (field.span for field in some)) for some in _together(fields)]
         self._noted: list[tuple[int, dict[int, int]]] = [(span, {}) for span in together]
         self._wide = {field.span: field for field in fields if _places(field) > PLACES_MAX}
 
-    def rows(self, state: int) -> list[Row]:
+    def rows(self, state: int) -> list[OperatorRow]:
         """Those that can be made, in order."""
         left, found = self.marks(state), []
         while left:

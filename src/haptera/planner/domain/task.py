@@ -6,9 +6,9 @@ from enum import Enum, auto
 from functools import cached_property, reduce
 from operator import or_
 
-from haptera.planner.domain.bitstate import Field, Grounds, Move
+from haptera.planner.domain.bitstate import Field, Operator, Support
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.successors import Openings, Row
+from haptera.planner.domain.successors import OperatorRow, SuccessorGenerator
 
 
 class Memory(Enum):
@@ -19,7 +19,7 @@ class Memory(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Scope:
+class Task:
     """A goal, and the variables and moves that it depends on.
 
     States are words without the bits outside `within`; `allowed` are the bits of those that can
@@ -31,16 +31,16 @@ class Scope:
     within: int
     allowed: int
     fields: tuple[Field, ...]
-    grounds: tuple[Grounds, ...]
-    rows: tuple[Row, ...]
+    grounds: tuple[Support, ...]
+    rows: tuple[OperatorRow, ...]
 
     @cached_property
-    def openings(self) -> Openings:
+    def openings(self) -> SuccessorGenerator:
         """Which rows can be taken in a state."""
-        return Openings(self.rows, self.fields)
+        return SuccessorGenerator(self.rows, self.fields)
 
 
-def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:
+def task_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Task:
     """The closure of what the goal's variables depend on, by conditions, changes and looks."""
     moves = domain.moves if memory is Memory.TRUSTED else (*domain.moves, *domain.doubts)
     within = _closure(domain, goal, moves)
@@ -48,7 +48,7 @@ def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:
     grounds = tuple(one for one in domain.grounds if one.known & within)
     if memory is Memory.TRUSTED:
         within &= ~domain.touched  # Only doubts read these.
-    return Scope(
+    return Task(
         goal,
         domain.wanted(goal),
         within,
@@ -59,12 +59,12 @@ def scope_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Scope:
     )
 
 
-def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scope, ...]:
+def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Task, ...]:
     """A scope for each part of the goal that has nothing to do with the others.
 
     Two parts may read the same variable where nothing ever changes it.
     """
-    whole = scope_of(domain, goal, memory)
+    whole = task_of(domain, goal, memory)
     vary = _varying(whole)
     groups = joined(bits & vary for bits in _together(whole))
     names: dict[int, list[str]] = {}
@@ -75,7 +75,7 @@ def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Scop
     if len(names) == 1:
         return (whole,)
     goals = ({name: goal[name] for name in some} for some in names.values())
-    return tuple(scope_of(domain, one, memory) for one in goals)
+    return tuple(task_of(domain, one, memory) for one in goals)
 
 
 def joined(spans: Iterable[int]) -> list[int]:
@@ -88,7 +88,7 @@ def joined(spans: Iterable[int]) -> list[int]:
     return groups
 
 
-def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Move]) -> int:
+def _closure(domain: Domain, goal: Mapping[str, str], moves: Iterable[Operator]) -> int:
     within, before = sum(domain.fields[name].span for name in goal), -1
     links = {(move.touches, move.reads) for move in moves}
     while within != before:
@@ -112,12 +112,12 @@ def _allowed(domain: Domain, goal: Mapping[str, str], within: int) -> int:
     return allowed
 
 
-def _row(move: Move, within: int) -> Row:
+def _row(move: Operator, within: int) -> OperatorRow:
     upsets = tuple(one for one in move.upsets if one.known & within)
     return move.forbidden & within, move.keep, move.put & within, move.part.cost, upsets, move
 
 
-def _varying(scope: Scope) -> int:
+def _varying(scope: Task) -> int:
     """The bits of variables that moves touch, or that can be stripped because of these."""
     vary = reduce(or_, (move.touches for *_, move in scope.rows), 0)
     for one in scope.grounds:
@@ -128,7 +128,7 @@ def _varying(scope: Scope) -> int:
     return vary
 
 
-def _together(scope: Scope) -> list[int]:
+def _together(scope: Task) -> list[int]:
     """For each variable and move, the bits of all variables that it joins.
 
     What strip joins, looks join: their moves read what they require.

@@ -12,7 +12,7 @@ from operator import or_
 from typing import Final
 
 from haptera.planner.domain.bitsets import each
-from haptera.planner.domain.bitstate import Field, Grounds, Move
+from haptera.planner.domain.bitstate import Field, Operator, Support
 from haptera.planner.domain.domain import Domain
 
 # Choices that one question may take.
@@ -79,7 +79,7 @@ class Witnesses:
         # Each variable before all that knowing it rests on; those that are always known last.
         self._layers = (*rising[::-1], *(_Layer(field, looks=None) for field in fields.values()))
 
-    def find(self, before: int, move: Move | None = None, after: int = -1) -> Witness | None:
+    def find(self, before: int, move: Operator | None = None, after: int = -1) -> Witness | None:
         """A state of these bits from which the move leads to one of those; None: there is none.
 
         Raises:
@@ -107,7 +107,7 @@ class Witnesses:
         return None
 
     def _choices(
-        self, number: int, left: _Open, move: Move | None
+        self, number: int, left: _Open, move: Operator | None
     ) -> tuple[int, list[_Open] | None]:
         """The ways to go at the next variable, from a number on, that leaves one, and the number.
 
@@ -123,7 +123,7 @@ class Witnesses:
         return len(self._layers), None
 
 
-def _layer(domain: Domain, field: Field, grounds: Grounds) -> _Layer:
+def _layer(domain: Domain, field: Field, grounds: Support) -> _Layer:
     wholes = [one.whole for one in domain.fields.values()]
     looks = [
         _Basis(yields, forbidden, tuple(whole for whole in wholes if whole & forbidden))
@@ -132,7 +132,7 @@ def _layer(domain: Domain, field: Field, grounds: Grounds) -> _Layer:
     return _Layer(field, tuple(looks))
 
 
-def _forced(layers: Sequence[_Layer], left: _Open, move: Move | None) -> _Open | None:
+def _forced(layers: Sequence[_Layer], left: _Open, move: Operator | None) -> _Open | None:
     """What is left once all that is without choice was chosen; None: nothing is."""
     before, after, last = left.before, left.after, None
     put = 0 if move is None else move.put
@@ -171,7 +171,7 @@ def _supporting(layer: _Layer, left: int) -> int:
     return left & ~open_[0].forbidden if len(open_) == 1 else left
 
 
-def _narrowed(layer: _Layer, left: _Open, move: Move | None) -> Iterator[_Open]:
+def _narrowed(layer: _Layer, left: _Open, move: Operator | None) -> Iterator[_Open]:
     """All ways in which the variable can stand, the one that needs least last."""
     field = layer.field
     here = left.before & field.whole
@@ -241,7 +241,7 @@ def _unsupported(layer: _Layer, known: int, left: int) -> Iterable[int]:
     return ways
 
 
-def _filled(domain: Domain, left: _Open, move: Move | None) -> Witness:
+def _filled(domain: Domain, left: _Open, move: Operator | None) -> Witness:
     """One of the states that are left, with as little known and remembered as may be."""
     before = 0
     for field in domain.fields.values():

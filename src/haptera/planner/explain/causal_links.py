@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from haptera.model.chain import Do, Find
-from haptera.planner.domain.bitstate import Field, Grounds, Move, is_grounded
+from haptera.planner.domain.bitstate import Field, Operator, Support, is_grounded
 from haptera.planner.domain.domain import Domain, excluded, unmet
 from haptera.planner.domain.replay import Trail
 from haptera.planner.reasons.achievers import named
@@ -22,7 +22,7 @@ class Need:
     place: int
     field: Field
     bits: int
-    move: Move | None = None
+    move: Operator | None = None
     rests: str | None = None
 
 
@@ -47,7 +47,7 @@ def so_that(domain: Domain, needs: Sequence[Need], before: int, after: int) -> s
     return f"so that {_asked(domain, needs[0], before, after)}"
 
 
-def _needs(domain: Domain, goal: Mapping[str, str], moves: Sequence[Move]) -> Iterator[Need]:
+def _needs(domain: Domain, goal: Mapping[str, str], moves: Sequence[Operator]) -> Iterator[Need]:
     fields = domain.fields
     for place, move in enumerate(moves):
         for field in fields.values():
@@ -68,7 +68,7 @@ def _rests(domain: Domain, trail: Trail) -> Iterator[Need]:
                     yield Need(place, field, bits, rests=grounds.variable)
 
 
-def _ungrounding(grounds: Grounds, value: int, field: Field, state: int) -> int:
+def _ungrounding(grounds: Support, value: int, field: Field, state: int) -> int:
     """The bits of a variable with which a value would have no grounds, all else as it is."""
     if not grounds.reads & field.whole:
         return 0

@@ -16,7 +16,7 @@ from haptera.model.graph import (
     TakenView,
 )
 from haptera.model.parts import Condition, Part, Step
-from haptera.planner.domain.bitstate import Field, Move
+from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.knowable_states import not_known
 from haptera.planner.explain.graph import Edge, Graph
@@ -166,7 +166,7 @@ class _Teller:
         ]
 
 
-def is_of(move: Move, link: Link) -> bool:
+def is_of(move: Operator, link: Link) -> bool:
     """Whether a move is this link: the same part, and the same expectation."""
     if isinstance(move.link, Find) and isinstance(link, Find):
         return (move.link.look, move.link.expect) == (link.look, link.expect)

@@ -10,27 +10,27 @@ from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
 from haptera.planner.domain.replay import link_name, replay
-from haptera.planner.domain.task import Memory, Scope
+from haptera.planner.domain.task import Memory, Task
 from haptera.planner.explain.causal_links import purposes, so_that
 from haptera.planner.planner import plan
-from haptera.planner.reasons.excuses import Trials
-from haptera.planner.search.a_star import Found, Route, Search, Walled, search
+from haptera.planner.reasons.excuses import Excuses
+from haptera.planner.search.a_star import AStar, Found, SearchResult, Unsolvable, search
 from haptera.planner.search.factors import factors_of
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget
 
 # Ways to have as much of a goal, of which the cheapest is told.
 PARTIAL_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanQuestion:
     """What the planner was asked, and what may be spent on all that there is to say of it."""
 
     domain: Domain
     start: int
     goal: Mapping[str, str]
-    allowance: Allowance
+    allowance: SearchBudget
     barred: frozenset[str] = frozenset()
 
     def root(self, memory: Memory) -> int:
@@ -38,11 +38,11 @@ class Asked:
         doubted = 0 if memory is Memory.TRUSTED else self.domain.memories(self.start)
         return trusting & ~doubted
 
-    def found(self, memory: Memory) -> Iterator[tuple[Scope, Found]]:
+    def found(self, memory: Memory) -> Iterator[tuple[Task, Found]]:
         """What the planner finds for each part of the goal, or for all of it where it must."""
         factors, root = factors_of(self.domain, self.goal, memory), self.root(memory)
         if self.barred:
-            whole = Estimate(factors.whole)
+            whole = LandmarkHeuristic(factors.whole)
             found = search(factors.whole, root, whole, self.allowance, barred=self.barred)
             yield factors.whole, found
             return
@@ -50,7 +50,7 @@ class Asked:
             yield one.scope, one.search(root, self.allowance)
 
 
-def explain(asked: Asked, found: Chain | NoChain) -> Explained:
+def explain(asked: PlanQuestion, found: Chain | NoChain) -> Explained:
     """What there is to say of an answer, as far as the allowance lets it be found out."""
     if isinstance(found, NoChain):
         near = nearest(asked)
@@ -67,7 +67,7 @@ def explain(asked: Asked, found: Chain | NoChain) -> Explained:
     )
 
 
-def cheaper(asked: Asked, chain: Chain) -> Alternative | None:
+def cheaper(asked: PlanQuestion, chain: Chain) -> Alternative | None:
     """A chain that would cost less, were it not for one variable that this one leaves as it is.
 
     Rather for one that nothing here could change. Or one that begins with a part which was tried
@@ -83,19 +83,19 @@ def cheaper(asked: Asked, chain: Chain) -> Alternative | None:
     return min(others, key=lambda one: (one[0], one[1].cost), default=(True, None))[1]
 
 
-def aside(asked: Asked) -> str | None:
+def aside(asked: PlanQuestion) -> str | None:
     """What keeps a cheaper chain than the planner's from being taken."""
     found = plan(asked.domain, asked.start, asked.goal, asked.allowance, barred=asked.barred)
     other = cheaper(asked, found) if isinstance(found, Chain) else None
     return None if other is None else other.text
 
 
-def nearest(asked: Asked) -> Nearest | None:
+def nearest(asked: PlanQuestion) -> Nearest | None:
     """The most of the goal that can be had, at the least cost; None where that is so already."""
     domain, start = asked.domain, asked.start
     partial: dict[str, str] = {}
     for scope, found in asked.found(Memory.TRUSTED):
-        met = isinstance(found, Route)
+        met = isinstance(found, SearchResult)
         subsets = [dict(scope.goal)] if met else islice(_within_reach(asked, scope), PARTIAL_MAX)
         plans = [(plan(domain, start, one, asked.allowance), one) for one in subsets]
         chains = [(one.cost, sorted(some.items())) for one, some in plans if isinstance(one, Chain)]
@@ -111,7 +111,7 @@ def nearest(asked: Asked) -> Nearest | None:
 class Rivals:
     """What a chain would cost without each of its parts."""
 
-    def __init__(self, asked: Asked, chain: Chain) -> None:
+    def __init__(self, asked: PlanQuestion, chain: Chain) -> None:
         self._asked = asked
         self._chain = chain
         self._memory = Memory.DOUBTED if chain.doubts else Memory.TRUSTED
@@ -120,36 +120,36 @@ class Rivals:
         """The cheapest; where there is none, whether it is proven that there is none."""
         others, told = list[Alternative](), bool(self._chain.links)
         for scope, route in self._asked.found(self._memory):
-            if not isinstance(route, Route):
+            if not isinstance(route, SearchResult):
                 return None, False
             for path in dict.fromkeys(move.part.path for move in route.moves):
                 other = self._search(_without(scope, path))
-                told &= isinstance(other, Route | Walled)
-                if isinstance(other, Route):
+                told &= isinstance(other, SearchResult | Unsolvable)
+                if isinstance(other, SearchResult):
                     cost = self._chain.cost - route.cost + other.cost
                     parts = [move.part.path for move in other.moves]
                     others.append(Alternative(f"without {path}", cost, parts))
         return min(others, key=lambda one: one.cost, default=None), told and not others
 
-    def _search(self, scope: Scope) -> Found | None:
+    def _search(self, scope: Task) -> Found | None:
         asked, root = self._asked, self._asked.root(self._memory)
         if asked.allowance.is_spent:
             return None
-        return search(scope, root, Estimate(scope), asked.allowance, barred=asked.barred)
+        return search(scope, root, LandmarkHeuristic(scope), asked.allowance, barred=asked.barred)
 
 
-def _without(scope: Scope, path: str) -> Scope:
+def _without(scope: Task, path: str) -> Task:
     """The scope without a part; what is known still rests on it."""
     return replace(scope, rows=tuple(row for row in scope.rows if row[-1].part.path != path))
 
 
-def _unhindered(asked: Asked, chain: Chain) -> Iterator[tuple[bool, Alternative]]:
+def _unhindered(asked: PlanQuestion, chain: Chain) -> Iterator[tuple[bool, Alternative]]:
     """Cheaper chains that conditions on one variable bar, and whether that could be changed."""
     touched = {name for link in chain.links for name in subjects(link.part)}
     for scope, route in asked.found(Memory.TRUSTED):
-        if not isinstance(route, Route):
+        if not isinstance(route, SearchResult):
             continue
-        trials = Trials(asked.domain, [scope], asked.start, asked.allowance)
+        trials = Excuses(asked.domain, [scope], asked.start, asked.allowance)
         for one in trials.hurdles(Role.CONDITION):
             way = None if one.variable in touched else trials.way(frozenset((one,)))
             if way and way.cost < route.cost and way.parts[0] not in asked.barred:
@@ -158,10 +158,10 @@ def _unhindered(asked: Asked, chain: Chain) -> Iterator[tuple[bool, Alternative]
                 yield not trials.stuck(one), Alternative(text, cost, list(way.parts))
 
 
-def _within_reach(asked: Asked, scope: Scope) -> Iterator[dict[str, str]]:
+def _within_reach(asked: PlanQuestion, scope: Task) -> Iterator[dict[str, str]]:
     """The largest parts of a goal that are met in some state within reach."""
-    found = Search(scope, asked.root(Memory.TRUSTED), allowance=asked.allowance).best()
-    if not isinstance(found, Walled):
+    found = AStar(scope, asked.root(Memory.TRUSTED), allowance=asked.allowance).best()
+    if not isinstance(found, Unsolvable):
         return
     fields = asked.domain.fields
     bits = {name: fields[name].holding((value,)) for name, value in scope.goal.items()}
@@ -171,7 +171,7 @@ def _within_reach(asked: Asked, scope: Scope) -> Iterator[dict[str, str]]:
         yield {name: scope.goal[name] for name in names}
 
 
-def _purposes(asked: Asked, chain: Chain) -> list[str | None]:
+def _purposes(asked: PlanQuestion, chain: Chain) -> list[str | None]:
     domain = asked.domain
     root = asked.root(Memory.DOUBTED if chain.doubts else Memory.TRUSTED)
     trail = replay(domain, root, map(link_name, chain.links))

@@ -7,9 +7,9 @@ from operator import or_
 from typing import Final, NamedTuple
 
 from haptera.model.errors import HapteraError
-from haptera.planner.domain.bitstate import Field, Move
+from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.knowable_states import after, around, may, not_known, steady
+from haptera.planner.domain.knowable_states import after, around, knowable_states, may, not_known
 from haptera.planner.domain.task import joined
 
 # States of a graph of several variables; what would have more is told in several graphs.
@@ -26,7 +26,7 @@ class Edge(NamedTuple):
 
     source: int
     target: int
-    move: Move
+    move: Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def _exact(
     bits = _bits(fields)
     within = around(domain, bits)
     moves = sum(bool(move.touches & bits) for move in domain.moves)
-    words = steady(domain, within, min(around_max, TRIES_MAX // moves))
+    words = knowable_states(domain, within, min(around_max, TRIES_MAX // moves))
     if words is None or len({word & bits for word in words}) > states_max:
         return None
     return _graph(domain, fields, words, within, exact=True)
@@ -106,7 +106,7 @@ def _exact(
 
 def _loose(domain: Domain, field: Field) -> Graph:
     """One variable, with all others as they must be for what is known of it."""
-    words = steady(domain, field.whole, len(field.values))
+    words = knowable_states(domain, field.whole, len(field.values))
     assert words is not None
     return _graph(domain, (field,), words, field.whole, exact=False)
 

@@ -162,7 +162,7 @@ class ErrorAnswer(msgspec.Struct, forbid_unknown_fields=True):
     error: Fault
 
 
-class Question(msgspec.Struct, frozen=True):
+class ProblemQuestion(msgspec.Struct, frozen=True):
     """A problem with one start and one goal; all of it well formed."""
 
     problem: Problem
@@ -171,7 +171,7 @@ class Question(msgspec.Struct, frozen=True):
     desired: dict[str, str]
 
 
-def problem_from_json(data: object) -> Question:
+def problem_from_json(data: object) -> ProblemQuestion:
     """Read a problem with its start and goal.
 
     Raises:
@@ -190,7 +190,7 @@ def problem_from_json(data: object) -> Question:
     )
     check(problem)
     check_values(problem, observed=form.observed, remembered=form.remembered, desired=form.desired)
-    return Question(problem, form.observed, form.remembered, form.desired)
+    return ProblemQuestion(problem, form.observed, form.remembered, form.desired)
 
 
 def answer_to_json(answer: Chain | NoChain) -> dict[str, Any]:

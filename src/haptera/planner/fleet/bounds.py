@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from haptera.planner.fleet.packing import Digit, Packed, Packing, Places
-from haptera.planner.search.landmark_heuristic import Estimate, Landmark
-from haptera.planner.search.projections import Block
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.landmark_heuristic import Landmark, LandmarkHeuristic
+from haptera.planner.search.projections import Projection
+from haptera.planner.search.search_budget import SearchBudget
 
 # No cost of a chain comes near this, and no sum of a cost for each variable overflows.
 NEVER: Final = 1 << 24
@@ -32,8 +32,8 @@ class Bounds:
     found to stand so.
     """
 
-    def __init__(self, packing: Packing, estimate: Estimate) -> None:
-        blocks: dict[Block, list[Landmark]] = {}
+    def __init__(self, packing: Packing, estimate: LandmarkHeuristic) -> None:
+        blocks: dict[Projection, list[Landmark]] = {}
         for mark in islice(estimate.landmarks(), MINDED_MAX):
             blocks.setdefault(mark.block, []).append(mark)
         each = (mark for marks in blocks.values() for mark in marks)
@@ -64,12 +64,12 @@ class Bounds:
 class _Asking:
     """What is asked of the estimate: its landmarks, each of which is a bit, by numbers."""
 
-    estimate: Estimate
+    estimate: LandmarkHeuristic
     numbers: Mapping[int, int]
 
     def ahead(self, mark: Landmark, state: int) -> tuple[float, int]:
         """What a landmark costs from a state of its block, and a bit for each that comes before."""
-        cost, before = self.estimate.ahead(mark, state, Allowance())
+        cost, before = self.estimate.ahead(mark, state, SearchBudget())
         return cost, self.numbered(before)
 
     def numbered(self, bits: int) -> int:

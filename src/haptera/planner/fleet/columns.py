@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from haptera.planner.domain.bitstate import Field, Grounds
+from haptera.planner.domain.bitstate import Field, Support
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.task import Memory
 from haptera.planner.fleet.levels import MET, UNKNOWN, WALLED, levels_of
@@ -72,7 +72,7 @@ class Columns:
             np.minimum(levels, table.read(self.sheet), out=levels)
         return levels
 
-    def _grounded(self, field: Field, grounds: Grounds) -> Mask:
+    def _grounded(self, field: Field, grounds: Support) -> Mask:
         """With which entities a look that can yield what is known has what it requires."""
         grounded = self._nowhere()
         for yields, forbidden in grounds.looks:

@@ -16,15 +16,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from haptera.planner.domain.bitstate import Field, Move
+from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task
 from haptera.planner.fleet.masks import Mask, Sheet, stands
 from haptera.planner.fleet.states import numbering
 from haptera.planner.search.factors import Factors
-from haptera.planner.search.policy_cache import NextMoves
-from haptera.planner.search.serial_subgoals import End, Stage
+from haptera.planner.search.policy_cache import PolicyCache
+from haptera.planner.search.serial_subgoals import End, Subgoal
 
 Levels = NDArray[np.int32]
 WALLED: Final = -2
@@ -33,7 +33,7 @@ MET: Final = 2**31 - 1
 # Ways in which the variables of a table can stand, possible or not; above it is not read at once.
 PLACES_MAX: Final = 65_536
 
-Numbers = Mapping[Move, int]
+Numbers = Mapping[Operator, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class Lookup:
 class Staged:
     """One stage: the levels of its moves, each group with the stages that have to be done first."""
 
-    stage: Stage
+    stage: Subgoal
     fields: tuple[Field, ...]
     groups: tuple[tuple[tuple[int, ...], Lookup], ...]
 
@@ -93,7 +93,7 @@ class Stages:
 class Bare:
     """Without a table: only who meets the goal is told."""
 
-    scope: Scope
+    scope: Task
 
     def read(self, sheet: Sheet) -> Levels:
         wanted = self.scope.wanted
@@ -115,7 +115,7 @@ def levels_of(domain: Domain, factors: Factors) -> tuple[Table, ...]:
     return _LEVELS[factors]
 
 
-def table(moves: NextMoves, scope: Scope, numbers: Numbers) -> Table:
+def table(moves: PolicyCache, scope: Task, numbers: Numbers) -> Table:
     """The next moves of a factor, as far as they do not come from searches."""
     fields = scope.fields
     if moves.ahead is not None and prod(len(field.bits) for field in fields) <= PLACES_MAX:
@@ -127,7 +127,7 @@ def table(moves: NextMoves, scope: Scope, numbers: Numbers) -> Table:
     return Bare(scope)
 
 
-def _begins(scope: Scope, ahead: Mapping[int, Row | End]) -> Mapping[int, Row | End]:
+def _begins(scope: Task, ahead: Mapping[int, OperatorRow | End]) -> Mapping[int, OperatorRow | End]:
     """Of the states in which searches begin: where doubts count, a memory is in doubt there."""
     for field in scope.fields:
         if touched := field.touched & scope.within:
@@ -139,7 +139,7 @@ def _begins(scope: Scope, ahead: Mapping[int, Row | End]) -> Mapping[int, Row | 
 
 
 def _staged(
-    stage: Stage, stages: tuple[Stage, ...], fields: tuple[Field, ...], numbers: Numbers
+    stage: Subgoal, stages: tuple[Subgoal, ...], fields: tuple[Field, ...], numbers: Numbers
 ) -> Staged:
     groups: dict[tuple[int, ...], dict[int, int]] = {(): {}}
     for bits in product(*(field.bits for field in stage.fields)):
@@ -168,7 +168,7 @@ def _lookup(fields: tuple[Field, ...], levels: Mapping[int, int], other: int = U
     return Lookup(fields, table)
 
 
-def _level(row: Row | End, numbers: Numbers) -> int:
+def _level(row: OperatorRow | End, numbers: Numbers) -> int:
     return _ENDS[row] if isinstance(row, End) else numbers[row[-1]]
 
 

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from haptera.planner.domain.bitstate import Field, Grounds
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.bitstate import Field, Support
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task
 
 # A row for each word of 64 bits, a column for each state.
 Packed = NDArray[np.uint64]
@@ -82,7 +82,7 @@ class Digit:
 class Packing:
     """How the states of a scope are packed, moved on and stripped."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Task) -> None:
         self.digits = tuple(_digits(scope))
         self.words = self.digits[-1].word + 1
         self._rows = len(scope.rows)
@@ -119,7 +119,7 @@ class Packing:
             loss.take(after, rows)
         return sources, rows, after
 
-    def _effects(self, rows: Sequence[Row]) -> tuple[Packed, Packed]:
+    def _effects(self, rows: Sequence[OperatorRow]) -> tuple[Packed, Packed]:
         keep = [[ALL] * len(rows) for _ in range(self.words)]
         put = [[0] * len(rows) for _ in range(self.words)]
         for digit in self.digits:
@@ -134,7 +134,7 @@ class Packing:
 class _Loss:
     """What some rows can take the grounds of: it is remembered then (strip)."""
 
-    def __init__(self, grounds: Grounds, upset: Mask, digits: Iterable[Digit]) -> None:
+    def __init__(self, grounds: Support, upset: Mask, digits: Iterable[Digit]) -> None:
         self._upset = upset
         self._digit = next(one for one in digits if one.field.name == grounds.variable)
         self._known = self._digit.among(grounds.known)
@@ -165,7 +165,7 @@ def _read(states: Packed, word: int, begin: int, end: int) -> Places:
     return places
 
 
-def _digits(scope: Scope) -> Iterator[Digit]:
+def _digits(scope: Task) -> Iterator[Digit]:
     word = over = 0
     for field in scope.fields:
         digit = Digit(field, field.touched & scope.within, word, over)
@@ -187,7 +187,7 @@ def _groups(digits: Iterable[Digit]) -> Iterator[list[Digit]]:
 
 
 def _opening(
-    group: Sequence[Digit], rows: Sequence[Row]
+    group: Sequence[Digit], rows: Sequence[OperatorRow]
 ) -> tuple[tuple[int, int, int], NDArray[np.uint8]]:
     """Where some digits stand, and for each way in which they can, a bit for each row left open."""
     first, last = group[0], group[-1]

@@ -5,7 +5,7 @@ The twin of `planner/fleet/columns.py`, for whoever has no numpy; a property tes
 
 from collections.abc import Iterable, Mapping
 
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
 from haptera.planner.planner import next_part
 from haptera.planner.search.search_budget import EXPANSIONS_MAX
@@ -36,10 +36,10 @@ class States:
         return [found[word] for word in self._words]
 
 
-def numbering(domain: Domain) -> Mapping[Move, int]:
+def numbering(domain: Domain) -> Mapping[Operator, int]:
     """The numbers of moves: their places in the class, first those that trust memory."""
     return {move: place for place, move in enumerate((*domain.moves, *domain.doubts))}
 
 
-def number(found: Move | End, numbers: Mapping[Move, int]) -> int:
+def number(found: Operator | End, numbers: Mapping[Operator, int]) -> int:
     return found if isinstance(found, End) else numbers[found]

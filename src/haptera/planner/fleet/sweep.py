@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from haptera.planner.domain.bitstate import Move
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.bitstate import Operator
+from haptera.planner.domain.task import Task
 from haptera.planner.fleet.bounds import NEVER, Bounds
 from haptera.planner.fleet.census import Census, Numbers
 from haptera.planner.fleet.packing import Packed, Packing
-from haptera.planner.search.a_star import Found, Route, Spent, Walled
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget
 
 # Of the states that promise as much as the goal costs a plain search goes on from few, a sweep from
 # all: in all from so many times as many at the most.
@@ -33,12 +33,16 @@ class Sweep:
     """States by numbers, as they are come to: the root is 0."""
 
     def __init__(
-        self, scope: Scope, start: int, estimate: Estimate, barred: frozenset[str] = frozenset()
+        self,
+        scope: Task,
+        start: int,
+        estimate: LandmarkHeuristic,
+        barred: frozenset[str] = frozenset(),
     ) -> None:
         self._scope = scope
         self._barred = barred
         self._packing = Packing(scope)
-        estimate(start & scope.within, Allowance())  # It has met the goal's landmarks then.
+        estimate(start & scope.within, SearchBudget())  # It has met the goal's landmarks then.
         self._bound = Bounds(self._packing, estimate)
         self._row_costs = np.array([row[3] for row in scope.rows], np.int32)
         self._census = Census(self._packing.words)
@@ -53,7 +57,7 @@ class Sweep:
         self._costs[first] = 0
         self._promise(first)
 
-    def best(self, allowance: Allowance) -> Found:
+    def best(self, allowance: SearchBudget) -> Found:
         """Go on from all states that promise most, until all that meet the goal so are found.
 
         What promises less than the goal costs is gone on from by a plain search too: so many states
@@ -66,15 +70,15 @@ class Sweep:
             for numbers in self._due(least):
                 if allowance.is_spent or self._expanded > LAST_MAX * given:
                     allowance.states = 0
-                    return Spent(self._expanded)
+                    return OutOfBudget(self._expanded)
                 self._expanded += len(numbers)
                 allowance.spend(len(numbers) * len(self._scope.rows))
                 met = self._packing.meeting(self._census.states(numbers))
                 goals.append(numbers[met])
                 self._go_on(numbers[~met])
             if any(map(len, goals)):
-                return Route(self._first(np.concatenate(goals)), least, self._expanded)
-        return Walled((self._root,), self._expanded)
+                return SearchResult(self._first(np.concatenate(goals)), least, self._expanded)
+        return Unsolvable((self._root,), self._expanded)
 
     def _due(self, promise: int) -> Iterator[Numbers]:
         """The states that promise so much, those too that are come to meanwhile, each once."""
@@ -118,7 +122,7 @@ class Sweep:
         self._bounds[fresh] = self._bound(self._census.states(fresh))
         return numbers
 
-    def _first(self, goals: Numbers) -> tuple[Move, ...]:
+    def _first(self, goals: Numbers) -> tuple[Operator, ...]:
         """The first of the cheapest routes to these, by the order of their rows."""
         begins, rows, ends = (np.concatenate(some) for some in zip(*self._ways, strict=True))
         tight = self._costs[begins] + self._row_costs[rows] == self._costs[ends]

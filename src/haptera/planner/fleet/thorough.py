@@ -2,29 +2,29 @@
 
 from typing import Final
 
-from haptera.planner.domain.task import Scope
-from haptera.planner.search.a_star import Found, Spent, search
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.domain.task import Task
+from haptera.planner.search.a_star import Found, OutOfBudget, search
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget
 
 # With so few states a plain search is done as soon: a sweep begins with importing numpy.
 PLAIN_STATES_MAX: Final = 2_000
 
 
 def thorough(
-    scope: Scope,
+    scope: Task,
     start: int,
-    bound: Estimate,
-    allowance: Allowance,
+    bound: LandmarkHeuristic,
+    allowance: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
     """What `search` finds: a plain one first, then, where that is spent, all states at once."""
     given = min(allowance.states, PLAIN_STATES_MAX)
-    plain = Allowance(given, work=allowance.work)
+    plain = SearchBudget(given, work=allowance.work)
     tried = search(scope, start, bound, plain, barred=barred)
     allowance.spend(allowance.work - plain.work)
-    if not isinstance(tried, Spent) or allowance.is_spent:
+    if not isinstance(tried, OutOfBudget) or allowance.is_spent:
         allowance.spend(0, given - plain.states)
         return tried
     from haptera.planner.fleet.sweep import Sweep  # numpy takes a tenth of a second to import

@@ -11,12 +11,12 @@ from typing import Final
 
 from haptera.model.chain import Do, Hurdle, Role
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.task import Scope
-from haptera.planner.reasons.ignored_conditions import relaxed, relief_of
+from haptera.planner.domain.task import Task
+from haptera.planner.reasons.ignored_conditions import ignored_of, relaxed
 from haptera.planner.reasons.obstacles import Breach, breaches, told
-from haptera.planner.search.a_star import Route, search
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.a_star import SearchResult, search
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.search_budget import SearchBudget
 
 # What relaxing a row takes, in moves tried.
 RELAXING: Final = 40
@@ -25,7 +25,7 @@ Hurdles = frozenset[Hurdle]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RelaxedRoute:
     """The cheapest routes that there would be without these hurdles, and where they meet them."""
 
     hurdles: Hurdles
@@ -42,14 +42,14 @@ class Way:
         return [told(domain, some) for some in by_hurdle.values()]
 
 
-class Trials:
+class Excuses:
     """Searches from a start as though some hurdles were not there, while an allowance lasts.
 
     The scopes are of goals that have nothing to do with each other, and are to be met together.
     """
 
     def __init__(
-        self, domain: Domain, scopes: Sequence[Scope], start: int, allowance: Allowance
+        self, domain: Domain, scopes: Sequence[Task], start: int, allowance: SearchBudget
     ) -> None:
         self._domain = domain
         self._scopes = scopes
@@ -59,7 +59,7 @@ class Trials:
         self._fields = [fields[name] for name in sorted(fields)]
         self._moves = list(dict.fromkeys(row[-1] for scope in scopes for row in scope.rows))
 
-    def smallest(self) -> Way | None:
+    def smallest(self) -> RelaxedRoute | None:
         """Without one hurdle, or else as few as can be; None where none were found."""
         known: list[Hurdle] = []
         for role in Role:
@@ -81,7 +81,7 @@ class Trials:
                 asked |= move.forbidden & move.touches
         return [Hurdle(field.name, role) for field in self._fields if field.whole & asked]
 
-    def best(self, hurdles: Iterable[Hurdle]) -> Way | None:
+    def best(self, hurdles: Iterable[Hurdle]) -> RelaxedRoute | None:
         """The way without one of these: of those that are rather named, the cheapest."""
         for _, alike in groupby(sorted(hurdles, key=self._place), key=self._place):
             ways = [way for one in alike if (way := self.way(frozenset((one,))))]
@@ -89,22 +89,22 @@ class Trials:
                 return min(ways, key=lambda way: way.cost)
         return None
 
-    def way(self, hurdles: Hurdles) -> Way | None:
+    def way(self, hurdles: Hurdles) -> RelaxedRoute | None:
         """The way that there would be without these; None: there is none, or it is not known."""
         cost, parts, met = 0, list[str](), list[Breach]()
-        relief = relief_of(self._fields, hurdles)
+        relief = ignored_of(self._fields, hurdles)
         for scope in self._scopes:
             if self._allowance.is_spent or not self._allowance.covers(RELAXING * len(scope.rows)):
                 return None
             self._allowance.spend(0, states=1)
             freed = relaxed(scope, relief)
-            found = search(freed, self._start, Estimate(freed), self._allowance)
-            if not isinstance(found, Route):
+            found = search(freed, self._start, LandmarkHeuristic(freed), self._allowance)
+            if not isinstance(found, SearchResult):
                 return None
             cost += found.cost
             parts += (move.part.path for move in found.moves)
             met += breaches(self._domain, scope, freed, self._start, found.moves)
-        return Way(hurdles, cost, tuple(parts), tuple(met))
+        return RelaxedRoute(hurdles, cost, tuple(parts), tuple(met))
 
     def stuck(self, hurdle: Hurdle) -> bool:
         """Whether no part starts from where the variable stands and leads to another value."""
@@ -118,7 +118,7 @@ class Trials:
             if move.touches & here
         )
 
-    def _fewest(self, way: Way) -> Way | None:
+    def _fewest(self, way: RelaxedRoute) -> RelaxedRoute | None:
         """Put back one hurdle after the other, where there is a way all the same."""
         left: Hurdles = frozenset()
         while left != way.hurdles:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from haptera.model.chain import Do, Find, Hurdle, Role
 from haptera.model.parts import ANY, Look, Part, Step
-from haptera.planner.domain.bitstate import Field, Move, is_grounded
+from haptera.planner.domain.bitstate import Field, Operator, is_grounded
 from haptera.planner.domain.domain import Domain, unmet
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.task import Task
 from haptera.planner.reasons.achievers import named, no_step_leads
 from haptera.planner.reasons.ignored_conditions import after
 
@@ -29,7 +29,7 @@ class Breach:
 
 
 def breaches(
-    domain: Domain, scope: Scope, freed: Scope, start: int, moves: Sequence[Move]
+    domain: Domain, scope: Task, freed: Task, start: int, moves: Sequence[Operator]
 ) -> Iterator[Breach]:
     """What the moves of a relaxed scope meet that the scope itself would not let pass."""
     rows = {row[-1]: row for row in freed.rows}
@@ -93,13 +93,13 @@ def _held(field: Field, state: int) -> str | None:
     return field.value(state) or field.memory(state)
 
 
-def _role(field: Field, move: Move) -> Role:
+def _role(field: Field, move: Operator) -> Role:
     if not field.whole & move.touches:
         return Role.CONDITION
     return Role.SOURCE if isinstance(move.link, Do) else Role.READING
 
 
-def _unfounded(domain: Domain, scope: Scope, state: int) -> Iterator[Breach]:
+def _unfounded(domain: Domain, scope: Task, state: int) -> Iterator[Breach]:
     """Looks that what is known here rests on, and that could not be taken."""
     for grounds in scope.grounds:
         held = state & grounds.known

@@ -7,14 +7,14 @@ from operator import or_
 from haptera.model.chain import Chain, Reason, ReasonKind
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import subjects
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.task import Task
 from haptera.planner.reasons.achievers import listed, nothing_leads
-from haptera.planner.reasons.excuses import Trials
+from haptera.planner.reasons.excuses import Excuses
 from haptera.planner.reasons.unknowable import unknowable
 from haptera.planner.reasons.waiting import cheapest, others, waits_for
-from haptera.planner.search.a_star import Route, Search, Walled
+from haptera.planner.search.a_star import AStar, SearchResult, Unsolvable
 from haptera.planner.search.factors import Factors
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 
 def reason(
@@ -22,7 +22,7 @@ def reason(
     start: int,
     goal: Mapping[str, str],
     factors: Factors,
-    allowance: Allowance,
+    allowance: SearchBudget,
 ) -> Reason:
     """Why the search that trusted memory was walled in, as far as the allowance lets it be told."""
     return (
@@ -52,7 +52,7 @@ def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | No
     return None
 
 
-def _waits(domain: Domain, start: int, factors: Factors, allowance: Allowance) -> Reason | None:
+def _waits(domain: Domain, start: int, factors: Factors, allowance: SearchBudget) -> Reason | None:
     values = waits_for(domain, start, factors, allowance)
     if not values:
         return None
@@ -60,13 +60,13 @@ def _waits(domain: Domain, start: int, factors: Factors, allowance: Allowance) -
 
 
 def _blocked(
-    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: Allowance
+    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: SearchBudget
 ) -> Reason:
     """What stands in the way of those parts of the goal that have no chain."""
     # Not all that was found walled in is kept, and there may be nothing left to search anew.
     found = ((one.scope, one.search(start, allowance)) for one in factors.parts)
-    scopes = [scope for scope, some in found if not isinstance(some, Route)]
-    way = Trials(domain, scopes, start, allowance).smallest()
+    scopes = [scope for scope, some in found if not isinstance(some, SearchResult)]
+    way = Excuses(domain, scopes, start, allowance).smallest()
     missing = sorted(_missing(domain, one, start, allowance) for one in scopes)
     to = f"no way to {' and '.join(missing)}"
     if way is None:
@@ -84,10 +84,10 @@ def _blocked(
     return Reason(ReasonKind.BLOCKED, names[0], text, hurdles=hurdles, wants=wants)
 
 
-def _missing(domain: Domain, scope: Scope, start: int, allowance: Allowance) -> str:
+def _missing(domain: Domain, scope: Task, start: int, allowance: SearchBudget) -> str:
     """The values of a goal that are in no state within reach; or all, if each is in some."""
-    found = Search(scope, start, allowance=allowance).best()
-    seen = reduce(or_, found.reached) if isinstance(found, Walled) else 0
+    found = AStar(scope, start, allowance=allowance).best()
+    seen = reduce(or_, found.reached) if isinstance(found, Unsolvable) else 0
     missing = [
         (name, value)
         for name, value in scope.goal.items()

@@ -7,10 +7,10 @@ from typing import Final
 
 from haptera.model.chain import Reason, ReasonKind
 from haptera.model.parts import Condition, Look
-from haptera.planner.domain.bitstate import Grounds
+from haptera.planner.domain.bitstate import Support
 from haptera.planner.domain.domain import Domain
 from haptera.planner.reasons.achievers import for_others, listed, named
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 # Choices of looks that are tried to see which values can be known.
 CHOICES_MAX: Final = 10_000
@@ -20,13 +20,13 @@ Requirement = tuple[Look, Condition]
 
 
 def unknowable(
-    domain: Domain, goal: Mapping[str, str], allowance: Allowance | None = None
+    domain: Domain, goal: Mapping[str, str], allowance: SearchBudget | None = None
 ) -> Reason | None:
     """Told of one value where one is enough, else of no more than it takes.
 
     None also where the allowance is spent before that is proven.
     """
-    choices = Choices(domain, Allowance() if allowance is None else allowance)
+    choices = Choices(domain, SearchBudget() if allowance is None else allowance)
     values = choices.fewest(goal)
     if not values:
         return None
@@ -107,7 +107,7 @@ def _trails(domain: Domain, name: str, value: str) -> Iterator[list[Requirement]
 class Choices:
     """Whether goals can be known at all, in a state that strip leaves alone, reachable or not."""
 
-    def __init__(self, domain: Domain, allowance: Allowance) -> None:
+    def __init__(self, domain: Domain, allowance: SearchBudget) -> None:
         self.domain = domain
         self._allowance = allowance
         # Dependents first: what a look requires is below.
@@ -167,7 +167,7 @@ class Choices:
 class _Layer:
     """A variable that must be known, and what lets it be."""
 
-    def __init__(self, domain: Domain, grounds: Grounds) -> None:
+    def __init__(self, domain: Domain, grounds: Support) -> None:
         self.field = domain.fields[grounds.variable]
         wholes = [field.whole for field in domain.fields.values()]
         self._looks = [

@@ -6,10 +6,10 @@ from typing import Final
 
 from haptera.model.chain import Hurdle, Role
 from haptera.planner.domain.domain import Domain
-from haptera.planner.reasons.excuses import Trials
-from haptera.planner.search.a_star import Route
+from haptera.planner.reasons.excuses import Excuses
+from haptera.planner.search.a_star import SearchResult
 from haptera.planner.search.factors import Factors
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 # Sets of values that are tried one after the other. Where there are more, those are tried that a
 # chain would ask for.
@@ -21,7 +21,7 @@ LOOKING_UP: Final = 30
 Values = tuple[tuple[str, str], ...]
 
 
-def waits_for(domain: Domain, start: int, factors: Factors, allowance: Allowance) -> Values:
+def waits_for(domain: Domain, start: int, factors: Factors, allowance: SearchBudget) -> Values:
     """Other values of the fewest borrowed variables, with which there is a chain.
 
     None where there is no chain with any, as far as the allowance reaches.
@@ -61,7 +61,7 @@ def others(
 
 
 def cheapest(
-    domain: Domain, start: int, factors: Factors, some: Iterable[Values], allowance: Allowance
+    domain: Domain, start: int, factors: Factors, some: Iterable[Values], allowance: SearchBudget
 ) -> Values:
     """Those of these values with which the chain is cheapest, as far as the allowance reaches.
 
@@ -74,19 +74,19 @@ def cheapest(
         found = factors.search(_with(domain, start, values), allowance)
         looked_up = LOOKING_UP * len(factors.parts)
         allowance.spend(TRYING + looked_up + len(factors.whole.rows), states=1)
-        if isinstance(found, Route):
+        if isinstance(found, SearchResult):
             chains.append((found.cost, values))
     return min(chains)[1] if chains else ()
 
 
 def _asked(
-    domain: Domain, start: int, factors: Factors, borrowed: Sequence[str], allowance: Allowance
+    domain: Domain, start: int, factors: Factors, borrowed: Sequence[str], allowance: SearchBudget
 ) -> Values:
     """What a chain asks for that there would be if it did not matter how these stand.
 
     None of it can be left out; another chain might ask for less.
     """
-    trials = Trials(domain, [one.scope for one in factors.parts], start, allowance)
+    trials = Excuses(domain, [one.scope for one in factors.parts], start, allowance)
     way = trials.way(frozenset(Hurdle(name, Role.CONDITION) for name in borrowed))
     asked: dict[str, int] = {}
     for one in () if way is None else sorted(way.met, key=lambda one: one.rests):

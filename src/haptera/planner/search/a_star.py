@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
-from haptera.planner.domain.bitstate import Move, strip
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.bitstate import Operator, strip
+from haptera.planner.domain.task import Task
 from haptera.planner.search.dijkstra import UNREACHED
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.search.search_budget import SearchBudget
 
 # What coming to a state costs, in moves tried.
 COMING: Final = 15
@@ -16,23 +16,23 @@ COMING: Final = 15
 DEAD_ENDS_MAX: Final = 16
 
 # Where a move leads, what it costs, and the move.
-Way = tuple[int, int, Move]
+Way = tuple[int, int, Operator]
 # What is left to pay from a state, at the least; with an allowance that is spent, anything less.
-Bound = Callable[[int, Allowance], float]
+Bound = Callable[[int, SearchBudget], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class SearchResult:
     """Moves to the goal; `optimal` where it is proven that none cost less."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[Operator, ...]
     cost: int
     expanded: int
     optimal: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Walled:
+class Unsolvable:
     """There is no route: these are the states come to, all that are there if no bound was set."""
 
     reached: tuple[int, ...]
@@ -40,25 +40,25 @@ class Walled:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class OutOfBudget:
     """No route among as many states as the allowance was for."""
 
     expanded: int
 
 
-Found = Route | Walled | Spent
+Found = SearchResult | Unsolvable | OutOfBudget
 
 
-def unbounded(_state: int, _allowance: Allowance) -> float:
+def unbounded(_state: int, _allowance: SearchBudget) -> float:
     """The bound that rules out nothing."""
     return 0
 
 
 def search(
-    scope: Scope,
+    scope: Task,
     start: int,
     bound: Bound,
-    allowance: Allowance,
+    allowance: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
@@ -67,23 +67,23 @@ def search(
     Of several, the one whose first move comes first in the scope, then its second, and so on. It
     is the same whatever the bound, and what is left of it is the route from where it has come to.
     """
-    begun = Search(scope, start, bound, allowance, barred)
+    begun = AStar(scope, start, bound, allowance, barred)
     return begun.straight() or begun.best()
 
 
-class Search:
+class AStar:
     """What is found out on the way: what states cost to come to, and cost from there at least."""
 
     def __init__(
         self,
-        scope: Scope,
+        scope: Task,
         start: int,
         bound: Bound = unbounded,
-        allowance: Allowance | None = None,
+        allowance: SearchBudget | None = None,
         barred: frozenset[str] = frozenset(),
     ) -> None:
         self._scope = scope
-        self._allowance = Allowance() if allowance is None else allowance
+        self._allowance = SearchBudget() if allowance is None else allowance
         # For the proof, and as many again to find the first of the routes that it allows.
         self._states_max = self._allowance.states
         self._root = start & scope.within
@@ -94,11 +94,11 @@ class Search:
         self._ways: dict[int, list[Way]] = {}
         self._expanded = 0
 
-    def straight(self) -> Route | None:
+    def straight(self) -> SearchResult | None:
         """The route that costs no more than the bound says, if it is found at once."""
         least = self._left(self._root)
         moves = self._first(int(least), DEAD_ENDS_MAX) if least < UNREACHED else None
-        return None if moves is None else Route(moves, int(least), self._expanded)
+        return None if moves is None else SearchResult(moves, int(least), self._expanded)
 
     def best(self) -> Found:
         """Always go on from the state that promises most."""
@@ -112,15 +112,15 @@ class Search:
             if cost > costs[state]:
                 continue
             if self._allowance.is_spent:
-                return Spent(self._expanded)
+                return OutOfBudget(self._expanded)
             self._expanded += 1
             self._allowance.spend(0, states=1)
             if self._met(state):
                 self._hindsight(order)
                 moves = self._first(cost, self._states_max)
                 if moves is None:
-                    return Spent(self._expanded)
-                return Route(moves, cost, self._expanded)
+                    return OutOfBudget(self._expanded)
+                return SearchResult(moves, cost, self._expanded)
             order.append(state)
             for after, more, _ in self._onward(state):
                 come = cost + more
@@ -130,7 +130,7 @@ class Search:
                     if left is None:
                         left = bounds[after] = bound(after, allowance)
                     heappush(queue, (come + left, -come, after))
-        return Walled(tuple(self._costs), self._expanded)
+        return Unsolvable(tuple(self._costs), self._expanded)
 
     def _hindsight(self, order: list[int]) -> None:
         """Raise the bounds of states by what is known of those that come next.
@@ -148,13 +148,13 @@ class Search:
             ]
             bounds[state] = max(bounds[state], min(ahead, default=UNREACHED))
 
-    def _first(self, cost: int, dead_ends_max: int) -> tuple[Move, ...] | None:
+    def _first(self, cost: int, dead_ends_max: int) -> tuple[Operator, ...] | None:
         """The first of the routes of this cost, where none costs less and there is one.
 
         Goes down from the root by the first row that may do, and back up where none does.
         """
         vain: dict[int, int] = {}  # From these states it costs more than this.
-        moves: list[Move] = []
+        moves: list[Operator] = []
         trail = [(self._root, cost, iter(self._onward(self._root)))]
         while trail and len(vain) <= dead_ends_max and self._allowance.work > 0:
             state, left, afters = trail[-1]

@@ -6,17 +6,17 @@ from functools import cached_property
 from heapq import merge
 from typing import Final, Protocol
 
-from haptera.planner.domain.bitstate import Move
+from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Memory, Scope, apart, scope_of
-from haptera.planner.search.a_star import Found, Route, Spent, Walled, search
-from haptera.planner.search.ff_heuristic import Relaxation
-from haptera.planner.search.landmark_heuristic import Estimate
-from haptera.planner.search.lru import Kept
-from haptera.planner.search.policy_cache import STATES_MAX, NextMoves, next_moves
-from haptera.planner.search.policy_rollout import walk
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Memory, Task, apart, task_of
+from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable, search
+from haptera.planner.search.ff_heuristic import FFHeuristic
+from haptera.planner.search.landmark_heuristic import LandmarkHeuristic
+from haptera.planner.search.lru import SizedLRU
+from haptera.planner.search.policy_cache import STATES_MAX, PolicyCache, next_moves
+from haptera.planner.search.policy_rollout import rollout
+from haptera.planner.search.search_budget import SearchBudget
 from haptera.planner.search.serial_subgoals import End
 
 # Goals of classes that are kept ready: fleets have few.
@@ -25,45 +25,45 @@ FACTORS_CACHED_MAX: Final = 256
 FACTORS_BITS_MAX: Final = 32_000_000
 
 
-class Method(Protocol):
+class SearchMethod(Protocol):
     """A way to find the cheapest route: `search`, or one that finds the same sooner."""
 
     def __call__(
         self,
-        scope: Scope,
+        scope: Task,
         start: int,
-        bound: Estimate,
-        allowance: Allowance,
+        bound: LandmarkHeuristic,
+        allowance: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
     ) -> Found: ...
 
 
-PLAIN: Final[Method] = search
+PLAIN: Final[SearchMethod] = search
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
     """A goal that is searched for in one, where its tables do not tell."""
 
-    scope: Scope
+    scope: Task
     states_max: int
 
     @cached_property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> LandmarkHeuristic:
         """What the goal costs at the least."""
-        return Estimate(self.scope)
+        return LandmarkHeuristic(self.scope)
 
     @cached_property
-    def relaxation(self) -> Relaxation:
+    def relaxation(self) -> FFHeuristic:
         """What the goal costs at a guess."""
-        return Relaxation(self.scope)
+        return FFHeuristic(self.scope)
 
     @cached_property
-    def tables(self) -> NextMoves:
+    def tables(self) -> PolicyCache:
         return next_moves(self.scope, self.states_max)
 
-    def next(self, start: int, allowance: Allowance) -> Row | End:
+    def next(self, start: int, allowance: SearchBudget) -> OperatorRow | End:
         """The first move, without the rest; UNKNOWN where it takes more than the allowance."""
         state = start & self.scope.within
         row = self.tables.next(state)
@@ -72,29 +72,29 @@ class Factor:
         self.tables.keep(state, search(self.scope, state, self.estimate, allowance))
         return self.tables.next(state)
 
-    def search(self, start: int, allowance: Allowance, *, method: Method = PLAIN) -> Found:
+    def search(self, start: int, allowance: SearchBudget, *, method: SearchMethod = PLAIN) -> Found:
         state = start & self.scope.within
         known = self.tables.route(state)
         if known is not None:
             return known
         found = self.seek(state, allowance, method=method)
-        if not isinstance(found, Route) or found.optimal:
+        if not isinstance(found, SearchResult) or found.optimal:
             self.tables.keep(state, found)
         return found
 
     def seek(
         self,
         start: int,
-        allowance: Allowance,
+        allowance: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
-        method: Method = PLAIN,
+        method: SearchMethod = PLAIN,
     ) -> Found:
         """The cheapest route where the allowance is enough to find it, else any."""
         found = method(self.scope, start, self.estimate, allowance, barred=barred)
-        if not isinstance(found, Spent) or allowance.outlooks <= 0:
+        if not isinstance(found, OutOfBudget) or allowance.outlooks <= 0:
             return found
-        other = walk(self.scope, self.relaxation, start, allowance, barred=barred)
+        other = rollout(self.scope, self.relaxation, start, allowance, barred=barred)
         return replace(other, expanded=found.expanded + other.expanded)
 
 
@@ -102,7 +102,7 @@ class Factor:
 class Factors:
     """A goal as a whole, and its parts."""
 
-    whole: Scope
+    whole: Task
     parts: tuple[Factor, ...]
 
     def make_ready(self) -> None:
@@ -111,11 +111,11 @@ class Factors:
             assert part.tables is not None
 
     @cached_property
-    def order(self) -> Mapping[Move, int]:
+    def order(self) -> Mapping[Operator, int]:
         """The place of each move among all."""
         return {move: number for number, (*_, move) in enumerate(self.whole.rows)}
 
-    def next(self, start: int, allowance: Allowance) -> Move | End:
+    def next(self, start: int, allowance: SearchBudget) -> Operator | End:
         """The first move of what a search would find."""
         each = [one.next(start, allowance) for one in self.parts]
         for end in (End.WALLED, End.UNKNOWN):
@@ -127,39 +127,39 @@ class Factors:
     def search(
         self,
         start: int,
-        allowance: Allowance,
+        allowance: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
-        method: Method = PLAIN,
+        method: SearchMethod = PLAIN,
     ) -> Found:
         """What a search for the whole finds, put together from its parts."""
         found = [one.search(start, allowance, method=method) for one in self.parts]
-        routes, expanded, cost, optimal = list[Route](), 0, 0, True
+        routes, expanded, cost, optimal = list[SearchResult](), 0, 0, True
         for one in found:
             expanded += one.expanded
-            if isinstance(one, Route):
+            if isinstance(one, SearchResult):
                 routes.append(one)
                 cost += one.cost
                 optimal = optimal and one.optimal
         if len(routes) < len(found):
-            walled = next((one for one in found if isinstance(one, Walled)), None)
-            return Spent(expanded) if walled is None else Walled(walled.reached, expanded)
+            walled = next((one for one in found if isinstance(one, Unsolvable)), None)
+            return OutOfBudget(expanded) if walled is None else Unsolvable(walled.reached, expanded)
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
             return whole.seek(start, allowance, barred=barred, method=method)
-        return Route(moves, cost, expanded, optimal)
+        return SearchResult(moves, cost, expanded, optimal)
 
-    def keep(self, start: int, moves: Sequence[Move]) -> None:
+    def keep(self, start: int, moves: Sequence[Operator]) -> None:
         """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""
         for one in self.parts:
             mine = tuple(move for move in moves if move.touches & one.scope.within)
             cost = sum(move.part.cost for move in mine)
-            one.tables.keep(start & one.scope.within, Route(mine, cost, expanded=0))
+            one.tables.keep(start & one.scope.within, SearchResult(mine, cost, expanded=0))
 
     def _together(
-        self, chains: list[tuple[Move, ...]], barred: frozenset[str]
-    ) -> tuple[Move, ...] | None:
+        self, chains: list[tuple[Operator, ...]], barred: frozenset[str]
+    ) -> tuple[Operator, ...] | None:
         """One chain of all: of the moves that come next, always the first in order.
 
         The first of all is not barred; None where each part begins with one that is.
@@ -184,7 +184,7 @@ def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Facto
 def _factors(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
     scopes = apart(domain, goal, memory)
     parts = (Factor(one, STATES_MAX // len(scopes)) for one in scopes)
-    return Factors(scope_of(domain, goal, memory), tuple(parts))
+    return Factors(task_of(domain, goal, memory), tuple(parts))
 
 
 def _size(factors: Factors) -> int:
@@ -192,6 +192,6 @@ def _size(factors: Factors) -> int:
     return factors.whole.within.bit_length() * len(factors.whole.rows)
 
 
-_KEPT: Final = Kept[tuple[Domain, tuple[tuple[str, str], ...], Memory], Factors](
+_KEPT: Final = SizedLRU[tuple[Domain, tuple[tuple[str, str], ...], Memory], Factors](
     FACTORS_CACHED_MAX, FACTORS_BITS_MAX, _size
 )

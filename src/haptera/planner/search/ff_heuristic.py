@@ -6,8 +6,8 @@ from functools import reduce
 from operator import or_
 
 from haptera.planner.domain.bitsets import each
-from haptera.planner.domain.bitstate import Grounds, strip
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.bitstate import Support, strip
+from haptera.planner.domain.task import Task
 
 # Where rows lead that cost the same: this cost, and for each the state and the row's number.
 Ways = tuple[int, tuple[tuple[int, int], ...]]
@@ -17,7 +17,7 @@ Rule = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class RelaxedPlan:
     """What can be done in a state, and what is left to pay from there; None where nothing helps.
 
     `preferred` are the ways on that the relaxed plan has among its moves.
@@ -28,17 +28,17 @@ class Outlook:
     preferred: tuple[Ways, ...]
 
 
-class Relaxation:
+class FFHeuristic:
     """The rows of a scope as though what is won were never lost.
 
     What strip forgets is a rule too, where it lets something be done that could not be before.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Task) -> None:
         self._scope = scope
         # By name: the order in which variables are declared must not change what is found.
         self._fields = sorted(scope.fields, key=lambda field: field.name)
-        self._things: dict[int | Grounds, int] = {}
+        self._things: dict[int | Support, int] = {}
         self._goal = self._needed(~scope.allowed)
         needs = [self._needed(row[0]) for row in scope.rows]
         lost = [(one, value, self._needed_to_lose(one, value)) for one, value in self._losses()]
@@ -51,16 +51,16 @@ class Relaxation:
         self._lost = self._rules[len(scope.rows) :]
         self._heirs = list(self._inherited())
 
-    def outlook(self, state: int) -> Outlook:
+    def outlook(self, state: int) -> RelaxedPlan:
         """What can be made of a state."""
         lacking = ~self._holding(state)
         ready = self._ready(state, lacking)
         plan = self._plan(lacking, ready)
         if plan is None:
-            return Outlook(None, (), ())
+            return RelaxedPlan(None, (), ())
         left = sum([rule[3] for rule in plan.values()])
         onward = self._onward(state, ready)
-        return Outlook(left, onward, only(onward, plan))
+        return RelaxedPlan(left, onward, only(onward, plan))
 
     def _ready(self, state: int, lacking: int) -> list[Rule]:
         """The rules that lack nothing."""
@@ -135,10 +135,10 @@ class Relaxation:
         fields = [field for field in self._fields if put & field.whole]
         return reduce(or_, (self._note(field.span, put & field.span) for field in fields), 0)
 
-    def _upset(self, upsets: Iterable[Grounds]) -> int:
+    def _upset(self, upsets: Iterable[Support]) -> int:
         return reduce(or_, (self._things.get(one, 0) for one in upsets), 0)
 
-    def _thing(self, key: int | Grounds) -> int:
+    def _thing(self, key: int | Support) -> int:
         return self._things.setdefault(key, 1 << len(self._things))
 
     def _inherited(self) -> Iterator[list[Rule]]:
@@ -159,12 +159,12 @@ class Relaxation:
                 needed |= self._thing(bad) if bad else 0
         return needed
 
-    def _needed_to_lose(self, one: Grounds, value: int) -> int:
+    def _needed_to_lose(self, one: Support, value: int) -> int:
         """That it is known, and that its grounds are upset."""
         whole = next(field.whole for field in self._fields if field.name == one.variable)
         return self._thing(whole & ~value) | self._thing(one)
 
-    def _losses(self) -> Iterator[tuple[Grounds, int]]:
+    def _losses(self) -> Iterator[tuple[Support, int]]:
         """Known values that bar a row until they are but remembered, and not just to be known."""
         whole = sum(field.whole for field in self._fields)
         for one in self._scope.grounds:

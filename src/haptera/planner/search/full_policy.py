@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from itertools import islice
 
 from haptera.planner.domain.bitstate import Field, is_grounded, strip
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task
 from haptera.planner.search.dijkstra import UNREACHED, distances
 from haptera.planner.search.serial_subgoals import End, leads
 
 
-def solve(scope: Scope, states_max: int) -> Mapping[int, Row | End] | None:
+def solve(scope: Task, states_max: int) -> Mapping[int, OperatorRow | End] | None:
     """The first move of the cheapest route from each state; None where there are too many."""
     states = knowable(scope, states_max)
     if states is None:
@@ -22,7 +22,7 @@ def solve(scope: Scope, states_max: int) -> Mapping[int, Row | End] | None:
             assert after in before, "strip has left what cannot be known"
             before[after].append((state, row[3]))
     costs = distances((one for one in states if one & scope.wanted == scope.wanted), before)
-    nexts: dict[int, Row | End]
+    nexts: dict[int, OperatorRow | End]
     nexts = {state: End.MET if state in costs else End.WALLED for state in states}
     for row, pairs in reversed(ways):  # The first in order has the last word.
         for state, after in pairs:
@@ -31,11 +31,11 @@ def solve(scope: Scope, states_max: int) -> Mapping[int, Row | End] | None:
     return nexts
 
 
-def _stripped(pairs: list[tuple[int, int]], row: Row) -> list[tuple[int, int]]:
+def _stripped(pairs: list[tuple[int, int]], row: OperatorRow) -> list[tuple[int, int]]:
     return [(state, strip(after, row[4])) for state, after in pairs] if row[4] else pairs
 
 
-def knowable(scope: Scope, states_max: int) -> list[int] | None:
+def knowable(scope: Task, states_max: int) -> list[int] | None:
     """All states that strip leaves as they are; None where they are more than so many."""
     fields = {field.name: field for field in scope.fields}
     grounds = {one.variable: one for one in scope.grounds}

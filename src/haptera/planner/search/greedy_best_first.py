@@ -5,8 +5,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from haptera.planner.domain.bitstate import strip
-from haptera.planner.domain.task import Scope
-from haptera.planner.search.ff_heuristic import Outlook, Relaxation, only
+from haptera.planner.domain.task import Task
+from haptera.planner.search.ff_heuristic import FFHeuristic, RelaxedPlan, only
 
 # Of so many turns all but one are for the preferred moves; that one is for any.
 TURNS: Final = 3
@@ -21,7 +21,7 @@ Arrival = tuple[int, int, int, int]
 Queue = list[tuple[int, int, int, int, Iterator[tuple[int, int]]]]
 
 
-class Greedy:
+class GreedyBestFirst:
     """Plans from the states of one search, which share what is found out about states.
 
     `outlooks` bounds the states that may be looked at in all. From the root no barred part is gone.
@@ -29,8 +29,8 @@ class Greedy:
 
     def __init__(
         self,
-        scope: Scope,
-        relaxation: Relaxation,
+        scope: Task,
+        relaxation: FFHeuristic,
         start: int,
         *,
         outlooks: int,
@@ -40,7 +40,7 @@ class Greedy:
         self._scope = scope
         self._relaxation = relaxation
         self._outlooks_max = outlooks
-        self._outlooks: dict[int, Outlook] = {}
+        self._outlooks: dict[int, RelaxedPlan] = {}
         self._visits = 0
         paths = [row[-1].part.path for row in scope.rows]
         self._open = {number for number, path in enumerate(paths) if path not in barred}
@@ -115,7 +115,7 @@ class Greedy:
                 state = strip(state & keep | put, upsets)
         return kept if self.met(state) else None
 
-    def _outlook(self, state: int) -> Outlook | None:
+    def _outlook(self, state: int) -> RelaxedPlan | None:
         """What there is to do; None where the budget is spent."""
         self._visits += 1
         found = self._outlooks.get(state)
@@ -126,10 +126,10 @@ class Greedy:
             self._outlooks[state] = found
         return found if self._visits <= VISITS_MAX * self._outlooks_max else None
 
-    def _opening(self, outlook: Outlook) -> Outlook:
+    def _opening(self, outlook: RelaxedPlan) -> RelaxedPlan:
         """Without what is barred."""
         onward, preferred = only(outlook.onward, self._open), only(outlook.preferred, self._open)
-        return Outlook(outlook.left, onward, preferred)
+        return RelaxedPlan(outlook.left, onward, preferred)
 
 
 def _next(queues: Iterable[Queue], come: Container[int]) -> Arrival | None:

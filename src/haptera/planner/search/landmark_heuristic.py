@@ -8,9 +8,9 @@ from operator import or_
 from typing import Final
 
 from haptera.planner.domain.bitstate import Field
-from haptera.planner.domain.task import Scope
-from haptera.planner.search.projections import Block, blocks_of, whole_of
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.domain.task import Task
+from haptera.planner.search.projections import Projection, projections_of, whole_of
+from haptera.planner.search.search_budget import SearchBudget
 
 # Things that must be so at some time for the goal to be met: so many are minded.
 LANDMARKS_MAX: Final = 256
@@ -30,14 +30,14 @@ class Landmark:
     """
 
     bit: int
-    block: Block
+    block: Projection
     fields: tuple[Field, ...]
     bad: int
     whole: int
     ahead: dict[int, tuple[float, int]] = default(default_factory=dict)
 
 
-class Estimate:
+class LandmarkHeuristic:
     """What the goal costs at the least from a state; UNREACHED where nothing leads to it.
 
     No cost counts in two blocks, so what they cost adds up; of one block the farthest landmark
@@ -45,27 +45,27 @@ class Estimate:
     to be found out first; with an allowance that is spent the answer is less.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Task) -> None:
         self._scope = scope
         self._grounds = {one.variable: one for one in scope.grounds}
-        self._blocks: dict[Field, Block] = {}
+        self._blocks: dict[Field, Projection] = {}
         self._marks: dict[int, Landmark] = {}
         self._by_bit: dict[int, tuple[Landmark, int, int, dict[int, tuple[float, int]]]] = {}
         self.ends = 0
 
-    def _begin(self, allowance: Allowance) -> bool:
+    def _begin(self, allowance: SearchBudget) -> bool:
         """Part the scope in blocks, if that can be afforded."""
         scope = self._scope
         if not allowance.covers(BEGINNING * len(scope.rows) * len(scope.fields)):
             return False
-        self._blocks = {field: block for block in blocks_of(scope) for field in block.fields}
+        self._blocks = {field: block for block in projections_of(scope) for field in block.fields}
         ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
         ends += [(field,) for field in scope.fields]
         bads = ((fields, whole_of(fields) & ~scope.allowed) for fields in ends)
         self.ends = reduce(or_, (self._mark(fields, bad) for fields, bad in bads if bad), 0)
         return True
 
-    def __call__(self, state: int, allowance: Allowance) -> float:
+    def __call__(self, state: int, allowance: SearchBudget) -> float:
         if not self._blocks and not self._begin(allowance):
             return 0
         farthest: dict[int, float] = {}
@@ -90,7 +90,7 @@ class Estimate:
         """Those that were met so far, the goal's own first."""
         return iter(self._marks.values())
 
-    def ahead(self, mark: Landmark, state: int, allowance: Allowance) -> tuple[float, int]:
+    def ahead(self, mark: Landmark, state: int, allowance: SearchBudget) -> tuple[float, int]:
         """What a mark costs, and the bits of those before it; nothing if that is too much work."""
         if allowance.work <= 0:
             return 0, 0

@@ -7,7 +7,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Key, Value]):
+class SizedLRU(Generic[Key, Value]):
     """So many values at the most, which together have no more than this size.
 
     What was not asked for the longest is let go of first; the last one asked for is never.

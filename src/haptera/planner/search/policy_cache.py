@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from haptera.planner.domain.bitstate import Move, strip
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope
-from haptera.planner.search.a_star import Found, Route, Walled
+from haptera.planner.domain.bitstate import Operator, strip
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task
+from haptera.planner.search.a_star import Found, SearchResult, Unsolvable
 from haptera.planner.search.full_policy import solve
-from haptera.planner.search.serial_subgoals import End, Stage, next_row, stages_of
+from haptera.planner.search.serial_subgoals import End, Subgoal, next_row, subgoals_of
 
 # States of one goal whose next moves are kept, over all its factors.
 STATES_MAX: Final = 2_048
@@ -16,7 +16,7 @@ STATES_MAX: Final = 2_048
 WORK_MAX: Final = 10_000
 
 
-class NextMoves:
+class PolicyCache:
     """What comes next from the states of one factor, exactly as a search from each would say.
 
     What searches found is kept: what is left of a route is the route from where it has come to, so
@@ -26,40 +26,40 @@ class NextMoves:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: Task,
         states_max: int,
         *,
-        ahead: Mapping[int, Row | End] | None = None,
-        stages: tuple[Stage, ...] = (),
+        ahead: Mapping[int, OperatorRow | End] | None = None,
+        stages: tuple[Subgoal, ...] = (),
     ) -> None:
         self._scope = scope
         self._states_max = states_max
         self.ahead = ahead
         self.stages = stages
-        self._kept: dict[int, Row | End] = {}
+        self._kept: dict[int, OperatorRow | End] = {}
         self._rows = {row[-1]: row for row in scope.rows}
 
     def __len__(self) -> int:
         """How many states are kept."""
         return len(self._kept)
 
-    def next(self, state: int) -> Row | End:
+    def next(self, state: int) -> OperatorRow | End:
         """The first move of the route from a state of the scope."""
         if state & self._scope.wanted == self._scope.wanted:
             return End.MET
         known = (self._kept if self.ahead is None else self.ahead).get(state)
         return next_row(self.stages, state) if known is None else known
 
-    def route(self, start: int) -> Route | Walled | None:
+    def route(self, start: int) -> SearchResult | Unsolvable | None:
         """What a search from here finds, where it is known without one."""
         return follow(self.next if self.ahead is None else self.ahead.get, start)
 
     def keep(self, start: int, found: Found) -> None:
         """Take over what a search from here, with no part barred, has found."""
-        news: dict[int, Row | End] = {}
-        if isinstance(found, Walled):
+        news: dict[int, OperatorRow | End] = {}
+        if isinstance(found, Unsolvable):
             news = dict.fromkeys(found.reached, End.WALLED)
-        elif isinstance(found, Route):
+        elif isinstance(found, SearchResult):
             state = start
             for move in found.moves:
                 row = news[state] = self._rows[move]
@@ -71,21 +71,23 @@ class NextMoves:
         self._kept |= news
 
 
-def next_moves(scope: Scope, states_max: int) -> NextMoves:
+def next_moves(scope: Task, states_max: int) -> PolicyCache:
     """The tables of a factor: all states ahead where they are few, or stages as far as possible."""
     ahead = solve(scope, min(states_max, WORK_MAX // max(1, len(scope.rows))))
-    stages = stages_of(scope, states_max) if ahead is None else ()
-    return NextMoves(scope, states_max, ahead=ahead, stages=stages)
+    stages = subgoals_of(scope, states_max) if ahead is None else ()
+    return PolicyCache(scope, states_max, ahead=ahead, stages=stages)
 
 
-def follow(next_row: Callable[[int], Row | End | None], start: int) -> Route | Walled | None:
+def follow(
+    next_row: Callable[[int], OperatorRow | End | None], start: int
+) -> SearchResult | Unsolvable | None:
     """The route of one next move after the other; None where one is not known."""
-    state, moves, cost = start, list[Move](), 0
+    state, moves, cost = start, list[Operator](), 0
     while isinstance(row := next_row(state), tuple):
         _, keep, put, more, upsets, move = row
         state = strip(state & keep | put, upsets) if upsets else state & keep | put
         moves.append(move)
         cost += more
     if row is End.MET:
-        return Route(tuple(moves), cost, len(moves) + 1)
-    return Walled((start,), 1) if row is End.WALLED else None
+        return SearchResult(tuple(moves), cost, len(moves) + 1)
+    return Unsolvable((start,), 1) if row is End.WALLED else None

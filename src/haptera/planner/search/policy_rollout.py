@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from haptera.planner.domain.task import Scope
-from haptera.planner.search.a_star import Found, Route, Spent, Walled
-from haptera.planner.search.ff_heuristic import Relaxation
-from haptera.planner.search.greedy_best_first import Greedy
-from haptera.planner.search.search_budget import Allowance
+from haptera.planner.domain.task import Task
+from haptera.planner.search.a_star import Found, OutOfBudget, SearchResult, Unsolvable
+from haptera.planner.search.ff_heuristic import FFHeuristic
+from haptera.planner.search.greedy_best_first import GreedyBestFirst
+from haptera.planner.search.search_budget import SearchBudget
 
 # How much more the way ahead counts than the way come; the second where the first never arrives.
 WEIGHTS: Final = (10, 3)
 
 
-def walk(
-    scope: Scope,
-    relaxation: Relaxation,
+def rollout(
+    scope: Task,
+    relaxation: FFHeuristic,
     start: int,
-    allowance: Allowance,
+    allowance: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
@@ -26,37 +26,37 @@ def walk(
     never heard of this walk, goes on with it. Else two plans could send each other in a circle.
     No barred part is the first.
     """
-    greedy = Greedy(scope, relaxation, start, outlooks=allowance.outlooks, barred=barred)
+    greedy = GreedyBestFirst(scope, relaxation, start, outlooks=allowance.outlooks, barred=barred)
     found = _walked(scope, greedy)
     allowance.outlooks -= found.expanded
     return found
 
 
-def _walked(scope: Scope, greedy: Greedy) -> Found:
+def _walked(scope: Task, greedy: GreedyBestFirst) -> Found:
     if greedy.is_walled():
-        return Walled((greedy.root,), 1)
-    walks = [Walk(greedy, weight) for weight in WEIGHTS]
+        return Unsolvable((greedy.root,), 1)
+    walks = [Rollout(greedy, weight) for weight in WEIGHTS]
     rows, state = [], greedy.root
     while not greedy.met(state):
         arriving = next((one for one in walks if one.arrives(state)), None)
         if arriving is None:
-            return Spent(greedy.expanded)
+            return OutOfBudget(greedy.expanded)
         first = arriving.firsts[state]
         assert first is not None
         rows.append(scope.rows[first])
         state = greedy.after(state, first)
     moves, cost = tuple(row[-1] for row in rows), sum(row[3] for row in rows)
-    return Route(moves, cost, greedy.expanded, optimal=False)
+    return SearchResult(moves, cost, greedy.expanded, optimal=False)
 
 
-class Walk:
+class Rollout:
     """Where the first moves of plans lead from state to state.
 
     `firsts` are these moves by the states that were asked about, as numbers of rows; None where
     there is no plan.
     """
 
-    def __init__(self, greedy: Greedy, weight: int) -> None:
+    def __init__(self, greedy: GreedyBestFirst, weight: int) -> None:
         self.firsts: dict[int, int | None] = {}
         self._greedy = greedy
         self._weight = weight

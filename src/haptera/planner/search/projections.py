@@ -10,12 +10,12 @@ from operator import or_
 from typing import Final, Protocol
 
 from haptera.planner.domain.bitsets import numbers
-from haptera.planner.domain.bitstate import Field, Move
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope, joined
+from haptera.planner.domain.bitstate import Field, Operator
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task, joined
 from haptera.planner.search.dijkstra import UNREACHED, distances
-from haptera.planner.search.search_budget import Allowance
-from haptera.planner.search.transitive_closure import Way, reach
+from haptera.planner.search.search_budget import SearchBudget
+from haptera.planner.search.transitive_closure import Way, transitive_closure
 
 # States of variables that are changed together, up to which they are looked at together.
 BLOCK_STATES_MAX: Final = 512
@@ -26,10 +26,10 @@ FOLLOWING: Final = 6
 REACHING: Final = 12
 
 # A row, and what a block pays of it.
-Paid = tuple[Row, int]
+Paid = tuple[OperatorRow, int]
 
 
-class Block(Protocol):
+class Projection(Protocol):
     """Variables on their own: their states go wherever a row leads, for what the block pays of it.
 
     They are stripped for nothing.
@@ -43,17 +43,17 @@ class Block(Protocol):
         """The bits of its states."""
         ...
 
-    def cost(self, state: int, bad: int, allowance: Allowance) -> float:
+    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
         """What it costs at the least until no bad bit is set; 0 where that is not affordable."""
         ...
 
-    def leading(self, state: int, bad: int) -> list[Row]:
+    def leading(self, state: int, bad: int) -> list[OperatorRow]:
         """The rows by which a variable can come to a good bit from a bad one, in time."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joint:
+class JointProjection:
     """A few variables that are changed together, state by state."""
 
     fields: tuple[Field, ...]
@@ -65,7 +65,7 @@ class Joint:
     known: dict[int, dict[int, float]] = default(default_factory=dict)
     reached: dict[int, int] = default(default_factory=dict)
 
-    def cost(self, state: int, bad: int, allowance: Allowance) -> float:
+    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
         costs = self.known.setdefault(bad, {})
         if state not in costs:
             if not self._explore(state, allowance):
@@ -74,7 +74,7 @@ class Joint:
             allowance.spend(self._spread(bad, costs))
         return costs[state]
 
-    def leading(self, state: int, bad: int) -> list[Row]:
+    def leading(self, state: int, bad: int) -> list[OperatorRow]:
         (field,) = (one for one in self.fields if one.whole & bad)
         good = field.whole & ~bad
         bits = self._reached(state)
@@ -105,7 +105,7 @@ class Joint:
         costs.update(dict.fromkeys(before, UNREACHED) | found)
         return FOLLOWING * sum(len(before[state]) for state in found)
 
-    def _explore(self, state: int, allowance: Allowance) -> bool:
+    def _explore(self, state: int, allowance: SearchBudget) -> bool:
         """Find out where each state within reach leads; whether the allowance was enough for it."""
         fresh, seen = [state], {state}
         while fresh and allowance.work > 0:
@@ -146,7 +146,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Lone:
+class SingleProjection:
     """One variable, whatever the number of its values: a set of its states is one word.
 
     Its states are numbered as its bits; those in which it was not touched, so that its memory may
@@ -158,13 +158,13 @@ class Lone:
     rows: tuple[Paid, ...]
     loose: int
     known: dict[int, list[float]] = default(default_factory=dict)
-    into: dict[int, list[tuple[int, Row]]] = default(default_factory=dict)
+    into: dict[int, list[tuple[int, OperatorRow]]] = default(default_factory=dict)
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return (self.field,)
 
-    def cost(self, state: int, bad: int, allowance: Allowance) -> float:
+    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
         if bad not in self.known:
             price = FOLLOWING if self.known else FOLLOWING + REACHING
             if not allowance.covers(price * (len(self.rows) + self._count)):
@@ -172,13 +172,13 @@ class Lone:
             self.known[bad] = self._costs(self._numbered(bad))
         return self.known[bad][self._number(state)]
 
-    def leading(self, state: int, bad: int) -> list[Row]:
+    def leading(self, state: int, bad: int) -> list[OperatorRow]:
         if bad not in self.into:
             self.into[bad] = list(self._into(bad))
         reached = self._reach[self._number(state)]
         return [row for sources, row in self.into[bad] if sources & reached]
 
-    def _into(self, bad: int) -> Iterator[tuple[int, Row]]:
+    def _into(self, bad: int) -> Iterator[tuple[int, OperatorRow]]:
         """The rows that lead from bad bits to good ones, with the states that they lead from."""
         good, worse = self.field.whole & ~bad, self._numbered(bad)
         for (row, _), (sources, *_) in zip(self.rows, self._ways, strict=False):
@@ -221,7 +221,7 @@ class Lone:
 
     @cached_property
     def _reach(self) -> list[int]:
-        return reach(self._ways, self._count)
+        return transitive_closure(self._ways, self._count)
 
     @cached_property
     def _standing(self) -> int:
@@ -252,13 +252,13 @@ def whole_of(fields: tuple[Field, ...]) -> int:
     return reduce(or_, (field.whole for field in fields))
 
 
-def blocks_of(scope: Scope) -> Iterator[Block]:
+def projections_of(scope: Task) -> Iterator[Projection]:
     """Variables that are changed together; each alone where these have too many states."""
     spans = [field.whole for field in scope.fields]
     groups = joined(spans + [row[-1].touches for row in scope.rows])
     fields = {group: [field for field in scope.fields if field.whole & group] for group in groups}
     group_of = {field.lowest: group for group in groups for field in fields[group]}
-    rows: dict[int, list[Row]] = {group: [] for group in groups}
+    rows: dict[int, list[OperatorRow]] = {group: [] for group in groups}
     for row in scope.rows:
         touched = row[-1].touches & scope.within
         rows[group_of[touched & -touched]].append(row)
@@ -266,18 +266,18 @@ def blocks_of(scope: Scope) -> Iterator[Block]:
     for group in groups:
         states = prod(2 * field.width + 1 for field in fields[group])
         together = states <= BLOCK_STATES_MAX
-        paid: set[Move] = set()
+        paid: set[Operator] = set()
         for some in [fields[group]] if together else [[field] for field in fields[group]]:
             yield _block(scope, tuple(some), rows[group], strips, paid)
 
 
 def _block(
-    scope: Scope,
+    scope: Task,
     fields: tuple[Field, ...],
-    rows: Iterable[Row],
+    rows: Iterable[OperatorRow],
     strips: Iterable[tuple[int, int]],
-    paid: set[Move],
-) -> Block:
+    paid: set[Operator],
+) -> Projection:
     """What moves several blocks is paid by the first of them."""
     whole = reduce(or_, (field.span for field in fields)) & scope.within
     mine = [row for row in rows if row[-1].touches & whole]
@@ -286,5 +286,5 @@ def _block(
     lost = tuple(one for one in strips if one[0] & whole)
     paying = tuple(zip(mine, costs, strict=True))
     if len(fields) > 1:
-        return Joint(fields, whole, paying, lost)
-    return Lone(fields[0], whole, paying, reduce(or_, (loose for loose, _ in lost), 0))
+        return JointProjection(fields, whole, paying, lost)
+    return SingleProjection(fields[0], whole, paying, reduce(or_, (loose for loose, _ in lost), 0))

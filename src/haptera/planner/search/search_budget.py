@@ -15,7 +15,7 @@ WORK_MAX: Final = 64_000
 
 
 @dataclass(slots=True)
-class Allowance:
+class SearchBudget:
     """Spent by all that is done for a question: each part of its goal, each doubt, each reason.
 
     Once it is spent nothing more is begun, and what is under way ends soon.
@@ -41,6 +41,6 @@ class Allowance:
         self.states -= states
 
 
-def affordable(work: int = WORK_MAX) -> Allowance:
+def affordable(work: int = WORK_MAX) -> SearchBudget:
     """For a question that the core answers: what takes longer is a worker's."""
-    return Allowance(outlooks=0, work=work)
+    return SearchBudget(outlooks=0, work=work)

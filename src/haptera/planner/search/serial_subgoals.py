@@ -18,9 +18,9 @@ from math import prod
 from operator import or_
 from typing import Final
 
-from haptera.planner.domain.bitstate import Field, Grounds, is_grounded
-from haptera.planner.domain.successors import Row
-from haptera.planner.domain.task import Scope, joined
+from haptera.planner.domain.bitstate import Field, Support, is_grounded
+from haptera.planner.domain.successors import OperatorRow
+from haptera.planner.domain.task import Task, joined
 from haptera.planner.search.dijkstra import UNREACHED, Before, distances
 
 # Moves tried to work out the stages of a goal: some 4 ms.
@@ -39,13 +39,13 @@ class End(IntEnum):
 
 
 # Moves with their places in the order of all.
-Numbered = tuple[tuple[int, Row], ...]
+Numbered = tuple[tuple[int, OperatorRow], ...]
 # Such a move, with the states that it leads on from if others are as it asks, and where to.
-Way = tuple[int, Row, list[tuple[int, int]]]
+Way = tuple[int, OperatorRow, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class Subgoal:
     """What is next for some variables, by their states; it is done where no `missing` bit is set.
 
     `rows` holds the cheapest moves from a state, in order: none of them where nothing leads on, no
@@ -60,7 +60,7 @@ class Stage:
     rows: Mapping[int, Numbered]
 
 
-def next_row(stages: Sequence[Stage], state: int) -> Row | End:
+def next_row(stages: Sequence[Subgoal], state: int) -> OperatorRow | End:
     """The first move from a state, where these are all stages of a goal."""
     todo = [stage for stage in stages if state & stage.missing]
     each = [stage.rows.get(state & stage.whole) for stage in todo]
@@ -74,7 +74,7 @@ def next_row(stages: Sequence[Stage], state: int) -> Row | End:
     return row
 
 
-def stages_of(scope: Scope, states_max: int) -> tuple[Stage, ...]:
+def subgoals_of(scope: Task, states_max: int) -> tuple[Subgoal, ...]:
     """The stages of a goal; none where they have too many states, or wait for each other."""
     if any(field.touched & scope.within for field in scope.fields):
         return ()  # Doubts are for searches.
@@ -89,7 +89,7 @@ def stages_of(scope: Scope, states_max: int) -> tuple[Stage, ...]:
     return () if _wait_for_each_other(stages) else stages
 
 
-def _wait_for_each_other(stages: tuple[Stage, ...]) -> bool:
+def _wait_for_each_other(stages: tuple[Subgoal, ...]) -> bool:
     asked = {
         stage.whole: reduce(or_, (row[0] for rows in stage.rows.values() for _, row in rows), 0)
         for stage in stages
@@ -108,7 +108,7 @@ def _wait_for_each_other(stages: tuple[Stage, ...]) -> bool:
 class _Draft:
     """One stage as it is worked out; `others` are the bits of the other stages."""
 
-    def __init__(self, scope: Scope, whole: int, others: list[int]) -> None:
+    def __init__(self, scope: Task, whole: int, others: list[int]) -> None:
         self._scope = scope
         self._whole = whole
         self._missing = whole & ~scope.allowed
@@ -119,12 +119,12 @@ class _Draft:
         self.count = prod(2 * field.width + 1 for field in self._fields)
         self.tries = self.count * len(self._rows)
 
-    def stage(self) -> Stage:
+    def stage(self) -> Subgoal:
         resting = reduce(or_, map(self._resting, self._scope.grounds), 0) & ~self._whole
         rows = dict(self._cheapest())
-        return Stage(self._fields, self._whole, self._missing, resting, rows)
+        return Subgoal(self._fields, self._whole, self._missing, resting, rows)
 
-    def _resting(self, one: Grounds) -> int:
+    def _resting(self, one: Support) -> int:
         """Values that may rest on the stage while it is not done."""
         if not one.reads & self._whole:
             return 0
@@ -136,7 +136,7 @@ class _Draft:
         ways = [(number, row, leads(states, row)) for number, row in self._rows]
         sure = {state for state in states if not state & self._missing}
         costs = distances(sure, self._before(states, ways))
-        least: dict[int, list[tuple[int, Row, int]]] = {state: [] for state in costs}
+        least: dict[int, list[tuple[int, OperatorRow, int]]] = {state: [] for state in costs}
         for number, row, pairs in ways:
             for state, after in pairs:
                 if costs.get(after, UNREACHED) + row[3] == costs.get(state):
@@ -161,7 +161,7 @@ class _Draft:
                     before[state ^ held | held << one.width].append((state, 0))
         return before
 
-    def _lasts(self, row: Row, after: int) -> bool:
+    def _lasts(self, row: OperatorRow, after: int) -> bool:
         """Whether a move asks just for stages that are done, and these hold what it brings."""
         forbidden = row[0]
         asked = [one for one in self._others if one & forbidden]
@@ -176,7 +176,7 @@ class _Draft:
         )
 
 
-def leads(states: Iterable[int], row: Row) -> list[tuple[int, int]]:
+def leads(states: Iterable[int], row: OperatorRow) -> list[tuple[int, int]]:
     """From which of these states a row leads on, each with what it makes of it, not stripped."""
     forbidden, keep, put, *_ = row
     return [(state, state & keep | put) for state in states if not state & forbidden]

@@ -8,7 +8,7 @@ from haptera.planner.domain.bitsets import numbers, transposed
 Way = tuple[int, int, int]
 
 
-def reach(ways: Sequence[Way], count: int) -> list[int]:
+def transitive_closure(ways: Sequence[Way], count: int) -> list[int]:
     """For each of so many places, a bit for each that can be come to from it; it is one of them.
 
     Places that can be come to from each other are gone through together, what lies ahead first.

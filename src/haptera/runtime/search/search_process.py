@@ -9,7 +9,7 @@ from haptera.model.effects import Search
 from haptera.model.errors import HapteraError
 from haptera.model.events import Searched
 from haptera.planner.plan_query import answer
-from haptera.planner.search.factors import PLAIN, Method
+from haptera.planner.search.factors import PLAIN, SearchMethod
 from haptera.runtime.processes.confine import confine
 from haptera.runtime.search.search_frames import Frame, search_of, searched_frame
 from haptera.wire.frame import Reject
@@ -21,7 +21,7 @@ READ_BYTES: Final = 65_536
 
 
 def search_process(
-    arguments: dict[str, Any], descriptors: list[int], method: Method = PLAIN
+    arguments: dict[str, Any], descriptors: list[int], method: SearchMethod = PLAIN
 ) -> None:
     """Be a worker: a fork target."""
     memory_bytes_max: int = arguments["memory_bytes_max"]
@@ -46,7 +46,7 @@ def _question(link: socket.socket) -> Frame | None:
     return None
 
 
-def _answer(asked: Search, method: Method, memory_bytes_max: int) -> Searched:
+def _answer(asked: Search, method: SearchMethod, memory_bytes_max: int) -> Searched:
     try:
         return answer(asked, method)
     except MemoryError:

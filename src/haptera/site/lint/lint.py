@@ -11,7 +11,7 @@ from haptera.core.state.row import Row
 from haptera.kinds import KINDS
 from haptera.lint.goals import Aim, lint_goal, lint_together
 from haptera.lint.lint import lint_kinds
-from haptera.lint.reachability import Prospects
+from haptera.lint.reachability import Reachability
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
@@ -52,14 +52,14 @@ class _Modules:
     def __init__(self, manifests: Iterable[Manifest], rows: Rows) -> None:
         self._catalog = Catalog(KINDS, manifests)
         self._rows = rows
-        self._prospects: dict[Domain, Prospects] = {}
+        self._prospects: dict[Domain, Reachability] = {}
 
     def aim(self, entity: EntityId, place: str) -> Aim:
         """What is desired of the entity, told as this place."""
         row, node = self._rows[entity], _node_of(entity)
         domain = self._catalog.domain(row, None if node is None else self._rows.get(node))
         if domain not in self._prospects:
-            self._prospects[domain] = Prospects(domain)
+            self._prospects[domain] = Reachability(domain)
         return Aim(place, entity.kind, goal(row, domain), self._prospects[domain])
 
 
