@@ -62,8 +62,8 @@ def searched(domain: Domain, case: Case, states: list[int]) -> None:
     """The whole route from each, as it is found where no table tells."""
     for part in factors_of(domain, case.question.desired, Memory.TRUSTED).parts:
         for state in states:
-            root = state & part.scope.within
-            found = search(part.scope, root, part.estimate, SearchBudget())
+            root = state & part.task.within
+            found = search(part.task, root, part.estimate, SearchBudget())
             assert isinstance(found, SearchResult)
 
 

@@ -104,7 +104,7 @@ def ours_again(
     """With all that was prepared for the class, but nothing kept of what was searched before."""
     for part in parts:
         told = part.tables
-        anew = PolicyCache(part.scope, part.states_max, ahead=told.ahead, stages=told.stages)
+        anew = PolicyCache(part.task, part.states_max, ahead=told.ahead, stages=told.stages)
         vars(part)["tables"] = anew
     return ours(case, domain, states, method)
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ NOT_OURS = {"build", "LICENSE"}
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 40
+# A room that holds more is two.
+FOLDER_FILES_MAX = 24
+# One thing each in many small files: values, routes.
+CROWDED = {"src/haptera/model": 32, "src/haptera/api": 32}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager"}
 BANNED = {
     "leftover": re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))"),
@@ -47,6 +52,13 @@ def test_no_file_has_outgrown_one_idea() -> None:
     long = {place(path): len(lines(path)) for path in modules()}
 
     assert {name: n for name, n in long.items() if n > FILE_LINES_MAX} == {}
+
+
+def test_no_room_holds_more_than_one_can_look_over() -> None:
+    counts = Counter(path.parent for path in modules())
+
+    most = {one: CROWDED.get(place(one), FOLDER_FILES_MAX) for one in counts}
+    assert {place(one): n for one, n in counts.items() if n > most[one]} == {}
 
 
 def test_no_function_has_outgrown_a_screen() -> None:

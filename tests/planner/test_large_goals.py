@@ -110,10 +110,10 @@ def test_entangled_variables_cost_what_a_search_without_a_bound_finds(seed: int)
     domain = domain_of(entangled(random.choice([5, 6, 7]), random))
     start = domain.start(drawn(domain.problem, random), {})
     goal = dict(list(drawn(domain.problem, random).items())[: random.choice([2, 3, 5])])
-    scope = task_of(domain, goal, Memory.TRUSTED)
-    blind = AStar(scope, start, allowance=SearchBudget(ALL_STATES)).best()
+    task = task_of(domain, goal, Memory.TRUSTED)
+    blind = AStar(task, start, budget=SearchBudget(ALL_STATES)).best()
     assert not isinstance(blind, OutOfBudget)
-    bounded = AStar(scope, start, LandmarkHeuristic(scope), SearchBudget(ALL_STATES)).best()
+    bounded = AStar(task, start, LandmarkHeuristic(task), SearchBudget(ALL_STATES)).best()
     assert getattr(bounded, "moves", None) == getattr(blind, "moves", None)
     assert bounded.expanded <= blind.expanded
 
@@ -123,8 +123,8 @@ def test_twenty_entangled_variables_end_within_the_budget(seed: int) -> None:
     random = Random(seed)
     domain = domain_of(entangled(20, random))
     start, goal = drawn(domain.problem, random), drawn(domain.problem, random)
-    allowance = SearchBudget(200, 300)
-    answer = plan(domain, domain.start(start, {}), goal, allowance)
+    budget = SearchBudget(200, 300)
+    answer = plan(domain, domain.start(start, {}), goal, budget)
     assert answer.expanded <= 500
     if isinstance(answer, NoChain):
         assert answer.reason.kind in (ReasonKind.BLOCKED, ReasonKind.BUDGET)

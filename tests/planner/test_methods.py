@@ -44,12 +44,12 @@ class Case:
     root: int
 
     @cached_property
-    def scope(self) -> Task:
+    def task(self) -> Task:
         return task_of(self.domain, self.question.desired, self.memory)
 
     @cached_property
     def estimate(self) -> LandmarkHeuristic:
-        return LandmarkHeuristic(self.scope)
+        return LandmarkHeuristic(self.task)
 
 
 def case(question: Question, memory: Memory) -> Case:
@@ -60,15 +60,15 @@ def case(question: Question, memory: Memory) -> Case:
 
 
 def blind(case: Case) -> Found:
-    return AStar(case.scope, case.root).best()
+    return AStar(case.task, case.root).best()
 
 
 def bounded(case: Case) -> Found:
-    return AStar(case.scope, case.root, case.estimate).best()
+    return AStar(case.task, case.root, case.estimate).best()
 
 
 def straight(case: Case) -> Found | None:
-    return AStar(case.scope, case.root, case.estimate).straight()
+    return AStar(case.task, case.root, case.estimate).straight()
 
 
 def in_parts(case: Case) -> Found:
@@ -115,10 +115,10 @@ def test_the_bound_never_promises_more_than_there_is(question: Question, memory:
     one = case(question, memory)
     model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
-    estimate, place = LandmarkHeuristic(one.scope), (freeze(start), doubted)
+    estimate, place = LandmarkHeuristic(one.task), (freeze(start), doubted)
     for frozen, doubts in model.costs(place):
         state = word(one.domain, model, dict(frozen), doubts)
-        bound = estimate(state & one.scope.within, SearchBudget())
+        bound = estimate(state & one.task.within, SearchBudget())
         cost = model.cheapest(dict(frozen), question.desired, doubted=doubts)
         assert bound <= (UNREACHED if cost is None else cost)
 
@@ -127,12 +127,12 @@ def test_the_bound_never_promises_more_than_there_is(question: Question, memory:
 def test_tables_alone_find_the_same_where_they_tell(question: Question, memory: Memory) -> None:
     one = case(question, memory)
     for part in factors_of(one.domain, question.desired, memory).parts:
-        scope, root = part.scope, one.root & part.scope.within
-        ahead = PolicyCache(scope, STATES_MAX, ahead=solve(scope, STATES_MAX))
-        staged = PolicyCache(scope, STATES_MAX, stages=subgoals_of(scope, STATES_MAX))
+        task, root = part.task, one.root & part.task.within
+        ahead = PolicyCache(task, STATES_MAX, ahead=solve(task, STATES_MAX))
+        staged = PolicyCache(task, STATES_MAX, stages=subgoals_of(task, STATES_MAX))
         for found in (ahead.route(root), staged.route(root)):
             if found is not None:
-                assert verdict(found) == verdict(AStar(scope, root).best())
+                assert verdict(found) == verdict(AStar(task, root).best())
 
 
 @given(questions())
@@ -189,12 +189,12 @@ def decided_by(one: Case) -> list[str]:
 
 
 def by_table(one: Case, part: Factor) -> str:
-    known = part.tables.next(one.root & part.scope.within) is not End.UNKNOWN
+    known = part.tables.next(one.root & part.task.within) is not End.UNKNOWN
     return "no table" if not known else "stages" if part.tables.stages else "ahead"
 
 
 def by_search(one: Case, part: Factor) -> str:
-    begun = AStar(part.scope, one.root, part.estimate)
+    begun = AStar(part.task, one.root, part.estimate)
     if begun.straight() is not None:
         return "straight"
     return "search" if begun.best().expanded else "bound alone"

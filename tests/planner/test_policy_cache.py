@@ -47,14 +47,14 @@ def factors(domain: Domain, goal: dict[str, str], memory: Memory = Memory.TRUSTE
     return factors_of(domain, goal, memory)
 
 
-def first_found(scope: Task, state: int) -> OperatorRow | End:
+def first_found(task: Task, state: int) -> OperatorRow | End:
     """What a search with no bound says of the first move."""
-    return first(AStar(scope, state).best(), scope)
+    return first(AStar(task, state).best(), task)
 
 
-def first(found: Found, scope: Task) -> OperatorRow | End:
+def first(found: Found, task: Task) -> OperatorRow | End:
     if isinstance(found, SearchResult):
-        rows = {row[-1]: row for row in scope.rows}
+        rows = {row[-1]: row for row in task.rows}
         return rows[found.moves[0]] if found.moves else End.MET
     assert isinstance(found, Unsolvable)
     return End.WALLED
@@ -79,9 +79,9 @@ def test_a_factor_worked_out_ahead_says_what_a_search_from_each_state_says(
 ) -> None:
     domain = compile_class(question.problem)
     for part in factors(domain, dict(question.desired), memory).parts:
-        table = solve(part.scope, ALL) or {}
+        table = solve(part.task, ALL) or {}
         for state in some(sorted(table), random):
-            assert table[state] == first_found(part.scope, state)
+            assert table[state] == first_found(part.task, state)
 
 
 @given(questions())
@@ -89,9 +89,9 @@ def test_no_state_that_can_be_is_missed(question: Question) -> None:
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered)
     for part in factors(domain, dict(question.desired)).parts:
-        states = knowable(part.scope, ALL)
+        states = knowable(part.task, ALL)
         if states is not None:
-            assert start & part.scope.within in states
+            assert start & part.task.within in states
             assert all(domain.strip(state) == state for state in states)
 
 
@@ -101,7 +101,7 @@ def test_stages_say_what_is_worked_out_ahead_or_that_they_do_not_know(random: Ra
     check(drawn_problem)
     domain = compile_class(drawn_problem)
     for part in factors(domain, goal).parts:
-        table, stages = solve(part.scope, ALL) or {}, subgoals_of(part.scope, ALL)
+        table, stages = solve(part.task, ALL) or {}, subgoals_of(part.task, ALL)
         for state, row in table.items():
             assert next_row(stages, state) in (row, End.UNKNOWN)
 
@@ -111,8 +111,8 @@ def test_stages_tell_of_a_good_part_of_the_states_of_problems_in_layers() -> Non
     for seed in range(60):
         drawn_problem, goal = layered(Random(seed))
         for part in factors(compile_class(drawn_problem), goal).parts:
-            stages = subgoals_of(part.scope, ALL)
-            for state in knowable(part.scope, ALL) or ():
+            stages = subgoals_of(part.task, ALL)
+            for state in knowable(part.task, ALL) or ():
                 row = next_row(stages, state)
                 told[row.name if isinstance(row, End) else "row"] += 1
     assert told["row"] > told["UNKNOWN"] / 5
@@ -133,9 +133,9 @@ class Stages:
 def stages_and_table(goal: dict[str, str], *parts: Look | Step) -> Stages:
     domain = compile_class(problem(list(parts)))
     (part,) = factors(domain, goal).parts
-    table = solve(part.scope, ALL)
+    table = solve(part.task, ALL)
     assert table is not None
-    return Stages(domain, subgoals_of(part.scope, ALL), table)
+    return Stages(domain, subgoals_of(part.task, ALL), table)
 
 
 def named(row: OperatorRow | End) -> str:
@@ -196,8 +196,8 @@ def test_what_a_search_found_is_kept_for_all_states_that_it_tells_of(
     domain = compile_class(question.problem)
     start = domain.start(question.observed, question.remembered) | domain.touched
     for part in factors(domain, dict(question.desired), memory).parts:
-        kept, state = PolicyCache(part.scope, ALL), start & part.scope.within
-        found = search(part.scope, state, part.estimate, SearchBudget())
+        kept, state = PolicyCache(part.task, ALL), start & part.task.within
+        found = search(part.task, state, part.estimate, SearchBudget())
         kept.keep(state, found)
         route = kept.route(state)
         if isinstance(found, SearchResult):
@@ -206,7 +206,7 @@ def test_what_a_search_found_is_kept_for_all_states_that_it_tells_of(
         else:
             assert isinstance(found, Unsolvable)
             assert {kept.next(one) for one in found.reached} <= {End.WALLED}
-            reached = (first_found(part.scope, one) for one in found.reached[:SEARCHED_MAX])
+            reached = (first_found(part.task, one) for one in found.reached[:SEARCHED_MAX])
             assert set(reached) <= {End.WALLED}
 
 
@@ -215,12 +215,12 @@ def test_no_more_is_kept_than_the_limit_allows() -> None:
     domain = compile_class(problem(entangled(8, random)))
     goal = drawn(domain.problem, random)
     (part,) = factors(domain, goal).parts
-    kept, most = PolicyCache(part.scope, 50), 0
+    kept, most = PolicyCache(part.task, 50), 0
     for _ in range(40):
-        state = domain.start(drawn(domain.problem, random), {}) & part.scope.within
-        found = search(part.scope, state, part.estimate, SearchBudget())
+        state = domain.start(drawn(domain.problem, random), {}) & part.task.within
+        found = search(part.task, state, part.estimate, SearchBudget())
         kept.keep(state, found)
-        assert kept.next(state) == first(found, part.scope)
+        assert kept.next(state) == first(found, part.task)
         most = max(most, len(kept))
     assert 25 < most <= 50
 
@@ -229,7 +229,7 @@ def test_nothing_is_kept_of_a_search_that_gave_up() -> None:
     random = Random(5)
     domain = compile_class(problem(entangled(20, random)))
     start = domain.start(drawn(domain.problem, random), {})
-    assert next_part(domain, start, drawn(domain.problem, random), budget=1) is End.UNKNOWN
+    assert next_part(domain, start, drawn(domain.problem, random), expansions_max=1) is End.UNKNOWN
 
 
 @given(questions())
@@ -254,10 +254,10 @@ def test_many_variables_are_planned_from_any_state_without_a_search(shape: str, 
     goal = dict.fromkeys(domain.fields, "on")
     start = drawn_start(domain, Random(seed))
     for part in factors(domain, goal).parts:
-        state = start & part.scope.within
-        known = next_moves(part.scope, STATES_MAX).route(state)
+        state = start & part.task.within
+        known = next_moves(part.task, STATES_MAX).route(state)
         assert isinstance(known, SearchResult)
-        found = search(part.scope, state, LandmarkHeuristic(part.scope), SearchBudget())
+        found = search(part.task, state, LandmarkHeuristic(part.task), SearchBudget())
         assert isinstance(found, SearchResult)
         assert (known.cost, known.moves) == (found.cost, found.moves)
 

@@ -35,22 +35,22 @@ BUDGET = 10
 
 
 def walked(one: Case, barred: frozenset[str] = frozenset(), outlooks: int = OUTLOOKS_MAX) -> Found:
-    scope = one.scope
+    task = one.task
     return rollout(
-        scope, FFHeuristic(scope), one.root, SearchBudget(outlooks=outlooks), barred=barred
+        task, FFHeuristic(task), one.root, SearchBudget(outlooks=outlooks), barred=barred
     )
 
 
 def states(one: Case, found: SearchResult) -> list[int]:
     """Where the route leads, each of its moves found to be possible."""
-    state, seen = one.root & one.scope.within, [one.root & one.scope.within]
-    rows = {row[-1]: row for row in one.scope.rows}
+    state, seen = one.root & one.task.within, [one.root & one.task.within]
+    rows = {row[-1]: row for row in one.task.rows}
     for move in found.moves:
         forbidden, keep, put, _, upsets, _ = rows[move]
         assert not state & forbidden
         state = strip(state & keep | put, upsets)
         seen.append(state)
-    assert state & one.scope.wanted == one.scope.wanted
+    assert state & one.task.wanted == one.task.wanted
     return seen
 
 
@@ -119,9 +119,9 @@ def test_no_way_is_told_only_where_there_is_none(question: Question, memory: Mem
     one = case(question, memory)
     model, start = question.model, question.start
     doubted = frozenset(model.remembered(start) if memory is Memory.DOUBTED else ())
-    relaxation = FFHeuristic(one.scope)
+    relaxation = FFHeuristic(one.task)
     for frozen, doubts in model.costs((freeze(start), doubted)):
-        state = word(one.domain, model, dict(frozen), doubts) & one.scope.within
+        state = word(one.domain, model, dict(frozen), doubts) & one.task.within
         if relaxation.outlook(state).left is None:
             assert model.cheapest(dict(frozen), question.desired, doubted=doubts) is None
 
@@ -171,8 +171,8 @@ def test_an_outlook_counts_all_that_the_goal_needs_and_nothing_else() -> None:
     written = Problem(variables, {}, looks, tuple(steps))
     known = dict.fromkeys(variables, "1")
     one = case(Question(written, known, {}, {"goal": "2"}), Memory.TRUSTED)
-    found = FFHeuristic(one.scope).outlook(one.root & one.scope.within)
-    rows = [one.scope.rows[number] for _, some in found.preferred for _, number in some]
+    found = FFHeuristic(one.task).outlook(one.root & one.task.within)
+    rows = [one.task.rows[number] for _, some in found.preferred for _, number in some]
     assert found.left == 1 + 5 + 1
     assert {row[-1].part.name for row in rows} == {"set_near", "set_far"}
 

@@ -1,4 +1,4 @@
-"""All that is done for a question is counted, and ends soon after its allowance is spent.
+"""All that is done for a question is counted, and ends soon after its budget is spent.
 
 Never is time measured here: what is counted is so on any machine.
 """
@@ -21,7 +21,7 @@ from haptera.planner.search.search_budget import WORK_MAX, SearchBudget, afforda
 from tests.planner.shapes import drawn, entangled, in_chain, in_sequence, joint, problem, services
 from tests.planner.strategies import Question, questions
 
-# What is under way when the allowance is spent ends after at most so much more work.
+# What is under way when the budget is spent ends after at most so much more work.
 OVER = 10_000
 # Each piece of work takes one function to be called and to return, or less, on the whole.
 STEPS_MAX = 3 * WORK_MAX // 2
@@ -69,10 +69,10 @@ def test_an_answer_is_what_it_would_be_with_all_the_time_there_is_or_is_cut(
     question: Question, work: int
 ) -> None:
     domain = compile_class(question.problem)
-    start, allowance = domain.start(question.observed, question.remembered), affordable(work)
-    cut = plan(domain, start, question.desired, allowance)
+    start, budget = domain.start(question.observed, question.remembered), affordable(work)
+    cut = plan(domain, start, question.desired, budget)
     whole = plan(compile_class(question.problem), start, question.desired)
-    if not allowance.is_spent:
+    if not budget.is_spent:
         assert replace(cut, expanded=0) == replace(whole, expanded=0)
     elif isinstance(cut, Chain):
         assert (cut.links, cut.doubts) == (getattr(whole, "links", None), whole.doubts)
@@ -85,19 +85,19 @@ def test_a_hard_question_takes_hardly_more_than_its_allowance(number: int) -> No
     spent = 0
     for domain, question in hard(number):
         for work in (WORK_MAX // 10, WORK_MAX):
-            start, allowance = domain.start(question.observed, {}), affordable(work)
-            asked = partial(plan, domain, start, question.desired, allowance)
+            start, budget = domain.start(question.observed, {}), affordable(work)
+            asked = partial(plan, domain, start, question.desired, budget)
             assert steps(asked) < STEPS_MAX
-            assert allowance.work > -OVER
-            spent += allowance.is_spent
+            assert budget.work > -OVER
+            spent += budget.is_spent
     assert spent > 0
 
 
 @pytest.mark.parametrize("number", range(len(HARD)))
 def test_to_explain_an_answer_takes_hardly_more_than_its_allowance(number: int) -> None:
     for domain, question in hard(number):
-        start, allowance = domain.start(question.observed, {}), affordable()
+        start, budget = domain.start(question.observed, {}), affordable()
         found = plan(domain, start, question.desired, SearchBudget(states=500, outlooks=0))
-        asked = PlanQuestion(domain, start, question.desired, allowance)
+        asked = PlanQuestion(domain, start, question.desired, budget)
         assert steps(partial(explain, asked, found)) < STEPS_MAX
-        assert allowance.work > -OVER
+        assert budget.work > -OVER

@@ -14,13 +14,13 @@ from tests.planner.strategies import Question, questions
 STATES = 60
 
 
-def hold_to_rows(scope: Task, random: Random) -> None:
+def hold_to_rows(task: Task, random: Random) -> None:
     for _ in range(STATES):
-        state = sum(random.choice(field.bits) for field in scope.fields)
-        state |= sum(field.touched for field in scope.fields if random.random() < 1 / 2)
-        state &= scope.within
-        tried = [row for row in scope.rows if not state & row[0]]
-        assert scope.openings.rows(state) == tried
+        state = sum(random.choice(field.bits) for field in task.fields)
+        state |= sum(field.touched for field in task.fields if random.random() < 1 / 2)
+        state &= task.within
+        tried = [row for row in task.rows if not state & row[0]]
+        assert task.openings.rows(state) == tried
 
 
 @given(questions(), st.sampled_from(Memory), st.randoms(use_true_random=False))

@@ -81,7 +81,7 @@ def agree(one: Case) -> str:
     assert verdict(swept(one)) == verdict(found)
     assert (first := straight(one)) is None or verdict(first) == verdict(found)
     columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
-    some = rollout(one.scope, FFHeuristic(one.scope), one.root, SearchBudget())
+    some = rollout(one.task, FFHeuristic(one.task), one.root, SearchBudget())
     if isinstance(some, SearchResult):
         assert isinstance(found, SearchResult)
         assert some.cost >= found.cost
@@ -92,7 +92,7 @@ def agree(one: Case) -> str:
 
 def agree_on_tables(one: Case, tables: PolicyCache, found: Found) -> bool:
     """What these tell is what was found, in columns too; whether they tell anything."""
-    state = one.root & one.scope.within
+    state = one.root & one.task.within
     known = tables.route(state)
     assert known is None or verdict(known) == verdict(found)
     assert by_columns(one, tables) == tables.next(state)
@@ -125,13 +125,13 @@ def all_tables(one: Case) -> Iterator[PolicyCache]:
     if own is not None and own.ahead is not None:
         ahead: Mapping[int, OperatorRow | End] | None = own.ahead
     else:
-        ahead = solve(one.scope, STATES_MAX)
+        ahead = solve(one.task, STATES_MAX)
     if own is not None and own.ahead is None:
         stages = own.stages
     else:
-        stages = subgoals_of(one.scope, STATES_MAX)
-    yield PolicyCache(one.scope, STATES_MAX, ahead=ahead)
-    yield PolicyCache(one.scope, STATES_MAX, stages=stages)
+        stages = subgoals_of(one.task, STATES_MAX)
+    yield PolicyCache(one.task, STATES_MAX, ahead=ahead)
+    yield PolicyCache(one.task, STATES_MAX, stages=stages)
 
 
 def by_columns(one: Case, tables: PolicyCache) -> OperatorRow | End:
@@ -145,7 +145,7 @@ def by_columns(one: Case, tables: PolicyCache) -> OperatorRow | End:
     if len(factors.parts) == 1 and same:  # What it has is read, not made again.
         (read,) = levels_of(one.domain, factors)
     else:
-        read = table(tables, one.scope, numbers)
+        read = table(tables, one.task, numbers)
     (level,) = read.read(sheet).tolist()
     ends = {MET: End.MET, WALLED: End.WALLED, UNKNOWN: End.UNKNOWN}
-    return ends.get(level) or next(row for row in one.scope.rows if numbers[row[-1]] == level)
+    return ends.get(level) or next(row for row in one.task.rows if numbers[row[-1]] == level)

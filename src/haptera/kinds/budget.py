@@ -49,7 +49,7 @@ class Budget:
 
 
 _ALL: Final = parse_selector(ALL)
-# What holds for an entity where no budget of its own is declared (notes on reliability, 2.1).
+# What holds for an entity where no budget of its own is declared.
 DEFAULT: Final = {
     Per.NODE: Budget(Per.NODE, _ALL, at_once=1, per_hour=3),
     Per.GROUP: Budget(Per.GROUP, _ALL, share=25),

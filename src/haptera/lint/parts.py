@@ -110,7 +110,7 @@ def _lost(one: Reachability, change: Change) -> int:
 
 
 def _looks(domain: Domain, change: Change) -> list[Look]:
-    """Those of the class by which the change's target can be known (SEMANTICS, Knowable)."""
+    """Those of the class by which the change's target can be known (semantics.md, Knowable)."""
     looks = [look for look in domain.looks if look.at == change.variable]
     finding = [look for look in looks if change.target in look.outcomes]
     return finding or looks

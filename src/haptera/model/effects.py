@@ -110,7 +110,7 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 class Search(msgspec.Struct, frozen=True, gc=False):
     """Have the planner asked this in a worker process; `Searched` or `Unsearched` follows.
 
-    It is a whole problem (SEMANTICS, Problem) with its start and goal. No part whose path is
+    It is a whole problem (semantics.md, Problem) with its start and goal. No part whose path is
     `barred` comes first; `states_max` bounds the states of each search. A worker that has not
     answered by `deadline_at` is ended.
     """

@@ -7,7 +7,7 @@ from typing import Final
 from haptera.model.errors import HapteraError
 from haptera.model.policy import LOOKING, STEPPING, Policy
 
-# `from` of a change: any state but known `to` (SEMANTICS, Step).
+# `from` of a change: any state but known `to` (semantics.md, Step).
 ANY: Final = "*"
 # The version of the frames, and of what `haptera.sdk` offers: raised where something new comes in.
 API: Final = 1
@@ -37,7 +37,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one variable is learnt; `at` and `outcomes` are SEMANTICS' v and O(l).
+    """How one variable is learnt; `at` and `outcomes` are semantics.md's v and O(l).
 
     `every_ms` is how old a reading may grow before it is looked at again, `within_ms` how long
     one look may take. With `watched`, the module also reports changes unasked. `policy` says
@@ -79,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How variables are changed (SEMANTICS, Step), and what running it may take and do.
+    """How variables are changed (semantics.md, Step), and what running it may take and do.
 
     `within_ms` is how long the call may take; `late_ms` how long after it was begun it may still
     take effect; `fails_to` what its time-out lets one infer of its first variable; `disruptive`

@@ -12,7 +12,7 @@ from haptera.model.errors import HapteraError
 
 WORD_BITS = 64
 WORDS_MAX = 4
-# What one datagram leaves for the state of one entity (DESIGN section 5).
+# What one datagram leaves for the state of one entity.
 ENTITY_BYTES_MAX = 960
 # What one variable's provenance takes at most: an age, the name of who saw it, framing.
 FACT_BYTES_MAX = 40

@@ -1,1 +1,33 @@
-"""A problem in, a plan with its reasons out; pure, usable alone."""
+"""A problem in, a plan with its reasons out; pure, usable alone.
+
+`docs/reference/planner.md` shows it; `docs/reference/semantics.md` says exactly what is a plan.
+"""
+
+from haptera.model.chain import Chain, Do, Find, NoChain, Reason, ReasonKind
+from haptera.model.parts import ANY, Change, Condition, Look, Step
+from haptera.planner.domain.domain import Domain, compile_class
+from haptera.planner.domain.problem import Problem, check, check_values
+from haptera.planner.planner import next_part, plan
+from haptera.planner.search.search_budget import SearchBudget
+
+__all__ = [
+    "ANY",
+    "Chain",
+    "Change",
+    "Condition",
+    "Do",
+    "Domain",
+    "Find",
+    "Look",
+    "NoChain",
+    "Problem",
+    "Reason",
+    "ReasonKind",
+    "SearchBudget",
+    "Step",
+    "check",
+    "check_values",
+    "compile_class",
+    "next_part",
+    "plan",
+]

@@ -1,4 +1,4 @@
-"""What may come of an entity whose looks have yet to find how it is: the steps of every world.
+"""Contingent outcomes: all steps that may run, over every world that looks may find.
 
 A world is how all that is not known may be. In it a look finds what is so, and a step does what it
 declares; after each part the chain is planned anew, as it will be when it runs.

@@ -1,4 +1,4 @@
-"""What a chain is sought for: whole, for a worker to answer, and its answer put together again."""
+"""Plan queries: a question to the planner as data for a worker, and its answer understood."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The chain from what is to what should be, or the reason why there is none (SEMANTICS, Chain)."""
+"""The chain from what is to what should be, or why there is none (semantics.md, Chain)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ def plan(
     domain: Domain,
     start: int,
     goal: Mapping[str, str],
-    allowance: SearchBudget | None = None,
+    budget: SearchBudget | None = None,
     *,
     barred: frozenset[str] = frozenset(),
     method: SearchMethod = PLAIN,
@@ -26,21 +26,21 @@ def plan(
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
     Parts whose paths are `barred` were tried from this start in vain: none of them comes first.
-    All that is looked for spends one `allowance`: once it is spent, a chain is looked for that need
+    All that is looked for spends one `budget`: once it is spent, a chain is looked for that need
     not be the cheapest, as far as there are outlooks; and a reason is told as far as it was found.
     """
-    allowance = SearchBudget() if allowance is None else allowance
+    budget = SearchBudget() if budget is None else budget
     expanded = 0
     for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, allowance, barred=barred, method=method)
+        found = factors.search(root, budget, barred=barred, method=method)
         expanded += found.expanded
         if not isinstance(found, Unsolvable):
             return _answer(domain, root, found, expanded)
     if barred:
-        freely = plan(domain, start, goal, allowance, method=method)
+        freely = plan(domain, start, goal, budget, method=method)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
-    return NoChain(reason(domain, start, goal, trusted, allowance), expanded)
+    return NoChain(reason(domain, start, goal, trusted, budget), expanded)
 
 
 def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
@@ -49,15 +49,15 @@ def make_ready(domain: Domain, goal: Mapping[str, str]) -> None:
 
 
 def next_part(
-    domain: Domain, start: int, goal: Mapping[str, str], *, budget: int = EXPANSIONS_MAX
+    domain: Domain, start: int, goal: Mapping[str, str], *, expansions_max: int = EXPANSIONS_MAX
 ) -> Operator | End:
     """What the chain from here begins with, and nothing else of it.
 
-    WALLED where there is none, UNKNOWN where a `budget` of so many states does not tell.
+    WALLED where there is none, UNKNOWN where `expansions_max` states does not tell.
     """
-    allowance = SearchBudget(budget)
+    budget = SearchBudget(expansions_max)
     for root, factors in _roots(domain, start, goal):
-        found = factors.next(root, allowance)
+        found = factors.next(root, budget)
         if found is not End.WALLED:
             return found
     return End.WALLED
@@ -66,7 +66,7 @@ def next_part(
 def _roots(domain: Domain, start: int, goal: Mapping[str, str]) -> Iterator[tuple[int, Factors]]:
     """Where searches begin: first memory is trusted, then, if that led nowhere, less so.
 
-    For a machine may have been swapped (SEMANTICS, Doubt).
+    For a machine may have been swapped (semantics.md, Doubt).
     """
     trusting = start | domain.touched
     yield trusting, factors_of(domain, goal, Memory.TRUSTED)

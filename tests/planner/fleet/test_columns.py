@@ -73,7 +73,7 @@ def tables_tell(domain: Domain, word: int, goal: Mapping[str, str]) -> bool:
     roots = [(trusting, Memory.TRUSTED), (trusting & ~memories, Memory.DOUBTED)]
     for root, memory in roots if memories & within else roots[:1]:
         parts = factors_of(domain, goal, memory).parts
-        ends = [without_searches(one).next(root & one.scope.within) for one in parts]
+        ends = [without_searches(one).next(root & one.task.within) for one in parts]
         if End.WALLED not in ends:
             return End.UNKNOWN not in ends
     return True
@@ -82,7 +82,7 @@ def tables_tell(domain: Domain, word: int, goal: Mapping[str, str]) -> bool:
 def without_searches(part: Factor) -> PolicyCache:
     """Its tables, with nothing kept of what searches found."""
     tables = part.tables
-    return PolicyCache(part.scope, 0, ahead=tables.ahead, stages=tables.stages)
+    return PolicyCache(part.task, 0, ahead=tables.ahead, stages=tables.stages)
 
 
 def test_words_become_columns_and_words_again() -> None:
@@ -135,25 +135,25 @@ def test_columns_alone_say_what_stages_alone_say_of_every_state(random: Random) 
     drawn_problem, goal = layered(random)
     domain = compile_class(drawn_problem)
     for part in factors_of(domain, goal, Memory.TRUSTED).parts:
-        moves = PolicyCache(part.scope, ALL, stages=subgoals_of(part.scope, ALL))
-        hold_to_tables(domain, part.scope, moves)
+        moves = PolicyCache(part.task, ALL, stages=subgoals_of(part.task, ALL))
+        hold_to_tables(domain, part.task, moves)
 
 
 @given(questions())
 def test_columns_alone_say_what_is_worked_out_ahead_of_every_state(question: Question) -> None:
     domain = compile_class(question.problem)
     for part in factors_of(domain, question.desired, Memory.TRUSTED).parts:
-        moves = PolicyCache(part.scope, ALL, ahead=solve(part.scope, ALL))
-        hold_to_tables(domain, part.scope, moves)
+        moves = PolicyCache(part.task, ALL, ahead=solve(part.task, ALL))
+        hold_to_tables(domain, part.task, moves)
 
 
-def hold_to_tables(domain: Domain, scope: Task, moves: PolicyCache) -> None:
+def hold_to_tables(domain: Domain, task: Task, moves: PolicyCache) -> None:
     """Nothing is asked plainly here: what columns do not tell, tables do not."""
-    numbers, states = numbering(domain), knowable(scope, ALL)
-    read = table(moves, scope, numbers)
+    numbers, states = numbering(domain), knowable(task, ALL)
+    read = table(moves, task, numbers)
     if states is None:
         return
-    others = sum(one.unknown for one in domain.fields.values() if not one.whole & scope.within)
+    others = sum(one.unknown for one in domain.fields.values() if not one.whole & task.within)
     columns = Columns(domain, [state | others for state in states])
     ends = {End.MET: MET, End.UNKNOWN: UNKNOWN, End.WALLED: WALLED}
     rows = [moves.next(state) for state in states]
@@ -176,8 +176,8 @@ def test_what_would_make_too_large_a_table_is_not_read_at_once() -> None:
     domain = compile_class(problem(in_chain(7)))
     goal = dict.fromkeys(domain.fields, "on")
     (part,) = factors_of(domain, goal, Memory.TRUSTED).parts
-    moves = PolicyCache(part.scope, 0, ahead=solve(part.scope, 10_000))
-    read = table(moves, part.scope, numbering(domain))
+    moves = PolicyCache(part.task, 0, ahead=solve(part.task, 10_000))
+    read = table(moves, part.task, numbering(domain))
     off, on = (domain.start(dict.fromkeys(goal, value), {}) for value in ("off", "on"))
     assert read.read(Columns(domain, [off, on]).sheet).tolist() == [UNKNOWN, MET]
 

@@ -31,7 +31,7 @@ STATES = 40
 
 
 def swept(one: Case) -> Found:
-    return Sweep(one.scope, one.root, one.estimate).best(SearchBudget())
+    return Sweep(one.task, one.root, one.estimate).best(SearchBudget())
 
 
 def packed(packing: Packing, states: list[int]) -> Packed:
@@ -39,18 +39,18 @@ def packed(packing: Packing, states: list[int]) -> Packed:
 
 
 def drawn_in(question: Question, memory: Memory, random: Random) -> tuple[Task, Packing, list[int]]:
-    """States of a question's scope: stripped, and touched here and there where that counts."""
+    """States of a question's task: stripped, and touched here and there where that counts."""
     domain = compile_class(question.problem)
-    scope = task_of(domain, question.desired, memory)
+    task = task_of(domain, question.desired, memory)
     words = (
         sum(random.choice(field.bits) for field in domain.fields.values()) for _ in range(STATES)
     )
     touched = (random.getrandbits(domain.touched.bit_length()) for _ in range(STATES))
     states = [
-        (domain.strip(word) | bits & domain.touched) & scope.within
+        (domain.strip(word) | bits & domain.touched) & task.within
         for word, bits in zip(words, touched, strict=True)
     ]
-    return scope, Packing(scope), states
+    return task, Packing(task), states
 
 
 @given(question=questions(), memory=st.sampled_from(Memory))
@@ -65,17 +65,17 @@ def test_a_sweep_alone_finds_the_route_that_a_search_finds(
 def test_packed_states_are_moved_on_as_words_are(
     question: Question, memory: Memory, random: Random
 ) -> None:
-    scope, packing, states = drawn_in(question, memory, random)
+    task, packing, states = drawn_in(question, memory, random)
     sources, rows, after = packing.onward(packed(packing, states))
     expected = [
         (number, row, packing.pack(strip(state & one[1] | one[2], one[4])).ravel().tolist())
         for number, state in enumerate(states)
-        for row, one in enumerate(scope.rows)
+        for row, one in enumerate(task.rows)
         if not state & one[0]
     ]
     found = zip(sources.tolist(), rows.tolist(), after.T.tolist(), strict=True)
     assert list(found) == expected
-    met = [state & scope.wanted == scope.wanted for state in states]
+    met = [state & task.wanted == task.wanted for state in states]
     assert packing.meeting(packed(packing, states)).tolist() == met
 
 
@@ -83,8 +83,8 @@ def test_packed_states_are_moved_on_as_words_are(
 def test_the_bounds_are_those_of_the_estimate(
     question: Question, memory: Memory, random: Random
 ) -> None:
-    scope, packing, states = drawn_in(question, memory, random)
-    estimate = LandmarkHeuristic(scope)
+    task, packing, states = drawn_in(question, memory, random)
+    estimate = LandmarkHeuristic(task)
     each = [estimate(state, SearchBudget()) for state in states]
     bounds = Bounds(packing, estimate)(packed(packing, states)).tolist()
     assert [UNREACHED if one >= NEVER else one for one in bounds] == each
@@ -119,9 +119,9 @@ def test_a_sweep_gives_up_where_too_many_states_promise_the_same() -> None:
     goal = dict.fromkeys(asked.variables, "on")
     one = case(Question(asked, dict.fromkeys(goal, "off"), {}, goal), Memory.TRUSTED)
     few, enough = SearchBudget(100), SearchBudget(1_000)
-    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(few), OutOfBudget)
+    assert isinstance(Sweep(one.task, one.root, one.estimate).best(few), OutOfBudget)
     assert few.is_spent
-    assert isinstance(Sweep(one.scope, one.root, one.estimate).best(enough), SearchResult)
+    assert isinstance(Sweep(one.task, one.root, one.estimate).best(enough), SearchResult)
 
 
 def tangled(count: int, seed: int) -> Case:
@@ -144,19 +144,19 @@ def test_what_takes_a_plain_search_long_is_found_thoroughly(
     count: int, seed: int, kind: type[Found]
 ) -> None:
     one = tangled(count, seed)
-    plain = search(one.scope, one.root, one.estimate, SearchBudget(10_000))
+    plain = search(one.task, one.root, one.estimate, SearchBudget(10_000))
     assert isinstance(plain, kind)
     assert plain.expanded > PLAIN_STATES_MAX
-    assert verdict(thorough(one.scope, one.root, one.estimate, SearchBudget(10_000))) == verdict(
+    assert verdict(thorough(one.task, one.root, one.estimate, SearchBudget(10_000))) == verdict(
         plain
     )
 
 
 @pytest.mark.parametrize("states", [PLAIN_STATES_MAX, PLAIN_STATES_MAX + 500])
 def test_what_is_spent_is_told(states: int) -> None:
-    one, allowance = tangled(16, 0), SearchBudget(states)
-    assert isinstance(thorough(one.scope, one.root, one.estimate, allowance), OutOfBudget)
-    assert allowance.is_spent
+    one, budget = tangled(16, 0), SearchBudget(states)
+    assert isinstance(thorough(one.task, one.root, one.estimate, budget), OutOfBudget)
+    assert budget.is_spent
 
 
 def test_a_barred_part_is_not_the_first_of_a_sweep() -> None:
@@ -164,6 +164,6 @@ def test_a_barred_part_is_not_the_first_of_a_sweep() -> None:
     freely = swept(one)
     assert isinstance(freely, SearchResult)
     barred = frozenset([freely.moves[0].part.path])
-    found = Sweep(one.scope, one.root, one.estimate, barred).best(SearchBudget())
-    plain = search(one.scope, one.root, one.estimate, SearchBudget(), barred=barred)
+    found = Sweep(one.task, one.root, one.estimate, barred).best(SearchBudget())
+    plain = search(one.task, one.root, one.estimate, SearchBudget(), barred=barred)
     assert verdict(found) == verdict(plain) != verdict(freely)

@@ -26,7 +26,7 @@ from haptera.site.syntax.template import LAB_OCTET
 
 PARENT: Final = "haptera.daemon.parent:serve_process"
 AGENT: Final = "haptera.daemon.agent:agent_process"
-# H of a lab (DESIGN section 5).
+# H of a lab.
 HELLO_MS: Final = 1_000
 # How long the parent may take until it serves, and how often it is asked.
 READY_WITHIN_S: Final = 30.0

@@ -58,7 +58,7 @@ def explained_line(
     """As `answer_line`; each answer also says what there is to say of it, as `explained`."""
 
     def told(one: PlanQuestion, found: Chain | NoChain) -> dict[str, Any]:
-        one.allowance.work = work
+        one.budget.work = work
         return {"explained": explained_to_json(explain(one, found))}
 
     return _answered(line, told)

@@ -226,7 +226,7 @@ class Acts:
         """Whether the outcome of the step under way has been read, and what it was.
 
         It was read when a look begun after the intent finds the step's result, or one begun after
-        its longest late effect finds anything else (DESIGN section 4).
+        its longest late effect finds anything else.
         """
         stepping = row.stepping
         if stepping is None or stepping.phase is not Phase.READING:

@@ -1,6 +1,6 @@
 """Fresh readings that cannot both be so: both are shown and looked at again, and nothing is done.
 
-SEMANTICS, Contested. Either what one look found cannot be looked at where another's reading is so
+semantics.md, Running. Either what one look found cannot be looked at where another's reading is so
 (an agent answers on a machine whose power reads `off`), or two modules differ on one variable.
 """
 

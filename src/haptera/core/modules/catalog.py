@@ -207,9 +207,9 @@ class Catalog:
         key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
         found = self._asides.get(key)
         if found is None and self.has_time:
-            allowance = affordable(self._work_max)
-            found = aside(PlanQuestion(domain, start, goal, allowance, barred)) or ""
-            self.work += self._work_max - allowance.work
+            budget = affordable(self._work_max)
+            found = aside(PlanQuestion(domain, start, goal, budget, barred)) or ""
+            self.work += self._work_max - budget.work
             _make_room(self._asides, ASIDES_CACHED_MAX)
             self._asides[key] = found
         return found
@@ -233,10 +233,10 @@ class Catalog:
         self._make_ready(domain, goal)
         if not self.has_time:
             return None
-        allowance = affordable(self._work_max)
-        found = plan(domain, start, goal, allowance, barred=barred)
-        self.work += ANSWERING * len(domain.fields) + self._work_max - allowance.work
-        if isinstance(found, NoChain) and allowance.is_spent:
+        budget = affordable(self._work_max)
+        found = plan(domain, start, goal, budget, barred=barred)
+        self.work += ANSWERING * len(domain.fields) + self._work_max - budget.work
+        if isinstance(found, NoChain) and budget.is_spent:
             return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
         return found
 

@@ -39,8 +39,7 @@ RECOVER: Final = "recover"
 class Safety:
     """Brake, evidence, budget and permit of each disruptive step; `check` says what is lacking.
 
-    What a step needs is taken before its intent, and left when its outcome is known (DESIGN
-    section 4; notes on reliability, invariants I1, I1b and I9).
+    What a step needs is taken before its intent, and left when its outcome is known.
     """
 
     def __init__(

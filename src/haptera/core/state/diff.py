@@ -13,7 +13,7 @@ from haptera.planner.domain.domain import Domain
 def goal(row: Row, domain: Domain) -> dict[str, str]:
     """The desired values of mutation variables; `applied=current` where it can be known.
 
-    Plain data start chains too (DESIGN section 3): wherever they are desired, and the other
+    Plain data start chains too: wherever they are desired, and the other
     goals leave a look at `applied` open, what is in force is to be what is desired.
     """
     wanted = {

@@ -13,7 +13,7 @@ SURE_NS: Final = 1 * S
 READ_AGAIN_NS: Final = 200 * MS
 # A call's own process checks its deadline; this much later nobody waits for it any more.
 ANSWER_GRACE_NS: Final = 500 * MS
-# A fact lives until this many looks at it are overdue (DESIGN section 3).
+# A fact lives until this many looks at it are overdue.
 LOOKS_OVERDUE_MAX: Final = 3
 # A step that has to be done again and again within so long is slowed down, from this many on.
 LASTS_NS: Final = 600 * S

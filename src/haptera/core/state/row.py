@@ -373,7 +373,7 @@ class Row:
         self.barred[start, path] = until
 
     def seen(self, goal: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-        """What is observed and what remembered, as the planner takes it (SEMANTICS, Start).
+        """What is observed and what remembered, as the planner takes it (semantics.md, Start).
 
         An inferred value does not meet a goal: where it would, it counts as remembered.
         """

@@ -14,7 +14,7 @@ PARENT = "parent"
 class Side:
     """`node` is the agent's own node, None on a parent; `instance` is new for each process.
 
-    `hello_ns` is H, which all timers of the tree are multiples of (DESIGN section 5). `draw` gives
+    `hello_ns` is H, which all timers of the tree are multiples of. `draw` gives
     the share, between 0 and 1, of a back-off that is waited; by default all of it.
     """
 

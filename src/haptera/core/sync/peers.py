@@ -10,7 +10,7 @@ from haptera.model.remote_schema import ToldSchema
 
 
 class Tier(StrEnum):
-    """What a neighbour's silence allows to believe (DESIGN section 5)."""
+    """What a neighbour's silence allows to believe."""
 
     FRESH = "fresh"
     SUSPECT = "suspect"
@@ -76,7 +76,7 @@ class Peer:
             self.permits = message.permits
 
     def fresh(self, now: int, hello_ns: int) -> bool:
-        """Whether it was heard so lately that what it said holds now (DESIGN section 5)."""
+        """Whether it was heard so lately that what it said holds now."""
         at = self.heard_at
         return at is not None and (now - at) * 10 <= SUSPECT_AFTER * hello_ns
 

@@ -1,4 +1,4 @@
-"""Words as sets of numbers, one for each bit that is set: large sets in few operations."""
+"""Bitsets: integers as sets of numbers, one for each bit that is set."""
 
 from collections.abc import Iterator, Sequence
 

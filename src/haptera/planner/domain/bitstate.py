@@ -1,4 +1,4 @@
-"""States as words of bits: where variables stand, what keeps them known, how parts move them."""
+"""States as one-hot bit words; operators and the support of knowledge as masks over them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Field:
     """Where a variable of k known values stands: k bits known, k remembered, one for unknown.
 
     One of them is set. `touched` lies above all fields and is set only inside a search: once a
-    variable was changed or looked at, its memory is not doubted (SEMANTICS, Doubt).
+    variable was changed or looked at, its memory is not doubted (semantics.md, Doubt).
     """
 
     name: str

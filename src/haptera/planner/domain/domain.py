@@ -1,4 +1,4 @@
-"""A class of entities, compiled: what it can know, and the moves that its parts make."""
+"""The domain: a class of entities, compiled to what it can know and the operators it has."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can be known at once: the states that strip leaves alone, told by what is known in them.
+"""The knowable states of a class: those that strip leaves as they are.
 
 Such a state is a word in which each variable has its known bit, or else all bits of the ways in
 which it can stand unknown or remembered: what can be known does not depend on these. A variable

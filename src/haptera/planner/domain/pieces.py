@@ -1,4 +1,4 @@
-"""What takes long, done a piece at a time: in between others have their turn."""
+"""Long work in pieces: generators that yield between slices, so that others have their turn."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import TypeVar

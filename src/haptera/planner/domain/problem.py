@@ -74,7 +74,7 @@ def needs(problem: Problem) -> dict[str, list[str]]:
 
 
 def check(problem: Problem) -> None:
-    """Refuse a malformed problem (SEMANTICS, Malformed), parts outside the class included.
+    """Refuse a malformed problem (semantics.md, Malformed), parts outside the class included.
 
     Raises:
         HapteraError: the first fault, with its place.

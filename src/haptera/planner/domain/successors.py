@@ -1,4 +1,8 @@
-"""Which moves can be made in a state: looked up for a few variables at a time."""
+"""The successor generator: which operators are applicable in a state.
+
+Helmert, "The Fast Downward Planning System", JAIR 26, 2006, section 5.3.1; here as bit masks for a
+few variables at a time.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce

@@ -1,4 +1,4 @@
-"""What of a class a goal depends on: whatever is outside neither helps nor hinders."""
+"""The task of a goal: what of a class it depends on (relevance closure)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from haptera.planner.domain.successors import OperatorRow, SuccessorGenerator
 
 
 class Memory(Enum):
-    """Whether looks rely on what is remembered (SEMANTICS, Doubt)."""
+    """Whether looks rely on what is remembered (semantics.md, Doubt)."""
 
     TRUSTED = auto()
     DOUBTED = auto()
@@ -60,7 +60,7 @@ def task_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Task:
 
 
 def apart(domain: Domain, goal: Mapping[str, str], memory: Memory) -> tuple[Task, ...]:
-    """A scope for each part of the goal that has nothing to do with the others.
+    """A task for each part of the goal that has nothing to do with the others.
 
     Two parts may read the same variable where nothing ever changes it.
     """
@@ -117,20 +117,20 @@ def _row(move: Operator, within: int) -> OperatorRow:
     return move.forbidden & within, move.keep, move.put & within, move.part.cost, upsets, move
 
 
-def _varying(scope: Task) -> int:
+def _varying(task: Task) -> int:
     """The bits of variables that moves touch, or that can be stripped because of these."""
-    vary = reduce(or_, (move.touches for *_, move in scope.rows), 0)
-    for one in scope.grounds:
+    vary = reduce(or_, (move.touches for *_, move in task.rows), 0)
+    for one in task.grounds:
         if one.reads & vary:
             vary |= one.known | one.known << one.width
-    for field in scope.fields:
+    for field in task.fields:
         vary |= field.span if field.whole & vary else 0
     return vary
 
 
-def _together(scope: Task) -> list[int]:
+def _together(task: Task) -> list[int]:
     """For each variable and move, the bits of all variables that it joins.
 
     What strip joins, looks join: their moves read what they require.
     """
-    return [field.span for field in scope.fields] + [move.reads for *_, move in scope.rows]
+    return [field.span for field in task.fields] + [move.reads for *_, move in task.rows]

@@ -1,4 +1,7 @@
-"""What each link of a chain is for: the goal, or what a later link needs and had not before."""
+"""Causal links: which later condition, or which goal, each link of a chain is for.
+
+McAllester, Rosenblitt, "Systematic Nonlinear Planning", AAAI 1991.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ class PlanQuestion:
     domain: Domain
     start: int
     goal: Mapping[str, str]
-    allowance: SearchBudget
+    budget: SearchBudget
     barred: frozenset[str] = frozenset()
 
     def root(self, memory: Memory) -> int:
@@ -43,18 +43,18 @@ class PlanQuestion:
         factors, root = factors_of(self.domain, self.goal, memory), self.root(memory)
         if self.barred:
             whole = LandmarkHeuristic(factors.whole)
-            found = search(factors.whole, root, whole, self.allowance, barred=self.barred)
+            found = search(factors.whole, root, whole, self.budget, barred=self.barred)
             yield factors.whole, found
             return
         for one in factors.parts:
-            yield one.scope, one.search(root, self.allowance)
+            yield one.task, one.search(root, self.budget)
 
 
 def explain(asked: PlanQuestion, found: Chain | NoChain) -> Explained:
-    """What there is to say of an answer, as far as the allowance lets it be found out."""
+    """What there is to say of an answer, as far as the budget lets it be found out."""
     if isinstance(found, NoChain):
         near = nearest(asked)
-        return Explained(nearest=near, cut_short=asked.allowance.is_spent)
+        return Explained(nearest=near, cut_short=asked.budget.is_spent)
     runner_up, no_other = Rivals(asked, found).best()
     other = cheaper(asked, found)
     return Explained(
@@ -63,7 +63,7 @@ def explain(asked: PlanQuestion, found: Chain | NoChain) -> Explained:
         runner_up=runner_up,
         no_other=no_other,
         cheaper=other,
-        cut_short=asked.allowance.is_spent,
+        cut_short=asked.budget.is_spent,
     )
 
 
@@ -75,7 +75,7 @@ def cheaper(asked: PlanQuestion, chain: Chain) -> Alternative | None:
     """
     domain, goal = asked.domain, asked.goal
     if asked.barred:
-        free = plan(domain, asked.start, goal, asked.allowance)
+        free = plan(domain, asked.start, goal, asked.budget)
         if isinstance(free, Chain) and free.cost < chain.cost:
             parts = [link_name(link)[0] for link in free.links]
             return Alternative(f"{parts[0]} was tried from here in vain", free.cost, parts)
@@ -85,7 +85,7 @@ def cheaper(asked: PlanQuestion, chain: Chain) -> Alternative | None:
 
 def aside(asked: PlanQuestion) -> str | None:
     """What keeps a cheaper chain than the planner's from being taken."""
-    found = plan(asked.domain, asked.start, asked.goal, asked.allowance, barred=asked.barred)
+    found = plan(asked.domain, asked.start, asked.goal, asked.budget, barred=asked.barred)
     other = cheaper(asked, found) if isinstance(found, Chain) else None
     return None if other is None else other.text
 
@@ -94,13 +94,13 @@ def nearest(asked: PlanQuestion) -> Nearest | None:
     """The most of the goal that can be had, at the least cost; None where that is so already."""
     domain, start = asked.domain, asked.start
     partial: dict[str, str] = {}
-    for scope, found in asked.found(Memory.TRUSTED):
+    for task, found in asked.found(Memory.TRUSTED):
         met = isinstance(found, SearchResult)
-        subsets = [dict(scope.goal)] if met else islice(_within_reach(asked, scope), PARTIAL_MAX)
-        plans = [(plan(domain, start, one, asked.allowance), one) for one in subsets]
+        subsets = [dict(task.goal)] if met else islice(_within_reach(asked, task), PARTIAL_MAX)
+        plans = [(plan(domain, start, one, asked.budget), one) for one in subsets]
         chains = [(one.cost, sorted(some.items())) for one, some in plans if isinstance(one, Chain)]
         partial |= dict(min(chains)[1]) if chains else {}
-    chain = plan(domain, start, partial, asked.allowance)
+    chain = plan(domain, start, partial, asked.budget)
     if not isinstance(chain, Chain) or not chain.links:
         return None
     known = domain.known(start).items()
@@ -119,11 +119,11 @@ class Rivals:
     def best(self) -> tuple[Alternative | None, bool]:
         """The cheapest; where there is none, whether it is proven that there is none."""
         others, told = list[Alternative](), bool(self._chain.links)
-        for scope, route in self._asked.found(self._memory):
+        for task, route in self._asked.found(self._memory):
             if not isinstance(route, SearchResult):
                 return None, False
             for path in dict.fromkeys(move.part.path for move in route.moves):
-                other = self._search(_without(scope, path))
+                other = self._search(_without(task, path))
                 told &= isinstance(other, SearchResult | Unsolvable)
                 if isinstance(other, SearchResult):
                     cost = self._chain.cost - route.cost + other.cost
@@ -131,25 +131,25 @@ class Rivals:
                     others.append(Alternative(f"without {path}", cost, parts))
         return min(others, key=lambda one: one.cost, default=None), told and not others
 
-    def _search(self, scope: Task) -> Found | None:
+    def _search(self, task: Task) -> Found | None:
         asked, root = self._asked, self._asked.root(self._memory)
-        if asked.allowance.is_spent:
+        if asked.budget.is_spent:
             return None
-        return search(scope, root, LandmarkHeuristic(scope), asked.allowance, barred=asked.barred)
+        return search(task, root, LandmarkHeuristic(task), asked.budget, barred=asked.barred)
 
 
-def _without(scope: Task, path: str) -> Task:
-    """The scope without a part; what is known still rests on it."""
-    return replace(scope, rows=tuple(row for row in scope.rows if row[-1].part.path != path))
+def _without(task: Task, path: str) -> Task:
+    """The task without a part; what is known still rests on it."""
+    return replace(task, rows=tuple(row for row in task.rows if row[-1].part.path != path))
 
 
 def _unhindered(asked: PlanQuestion, chain: Chain) -> Iterator[tuple[bool, Alternative]]:
     """Cheaper chains that conditions on one variable bar, and whether that could be changed."""
     touched = {name for link in chain.links for name in subjects(link.part)}
-    for scope, route in asked.found(Memory.TRUSTED):
+    for task, route in asked.found(Memory.TRUSTED):
         if not isinstance(route, SearchResult):
             continue
-        trials = Excuses(asked.domain, [scope], asked.start, asked.allowance)
+        trials = Excuses(asked.domain, [task], asked.start, asked.budget)
         for one in trials.hurdles(Role.CONDITION):
             way = None if one.variable in touched else trials.way(frozenset((one,)))
             if way and way.cost < route.cost and way.parts[0] not in asked.barred:
@@ -158,17 +158,17 @@ def _unhindered(asked: PlanQuestion, chain: Chain) -> Iterator[tuple[bool, Alter
                 yield not trials.stuck(one), Alternative(text, cost, list(way.parts))
 
 
-def _within_reach(asked: PlanQuestion, scope: Task) -> Iterator[dict[str, str]]:
+def _within_reach(asked: PlanQuestion, task: Task) -> Iterator[dict[str, str]]:
     """The largest parts of a goal that are met in some state within reach."""
-    found = AStar(scope, asked.root(Memory.TRUSTED), allowance=asked.allowance).best()
+    found = AStar(task, asked.root(Memory.TRUSTED), budget=asked.budget).best()
     if not isinstance(found, Unsolvable):
         return
     fields = asked.domain.fields
-    bits = {name: fields[name].holding((value,)) for name, value in scope.goal.items()}
+    bits = {name: fields[name].holding((value,)) for name, value in task.goal.items()}
     met = {tuple(name for name in sorted(bits) if state & bits[name]) for state in found.reached}
     most = max(map(len, met))
     for names in sorted(one for one in met if len(one) == most):
-        yield {name: scope.goal[name] for name in names}
+        yield {name: task.goal[name] for name in names}
 
 
 def _purposes(asked: PlanQuestion, chain: Chain) -> list[str | None]:

@@ -99,7 +99,8 @@ class Columns:
         alike, which = np.unique(sheet, axis=1, return_inverse=True)
         words, numbers = _words(self._fields, alike), numbering(self._domain)
         found = [
-            number(next_part(self._domain, word, goal, budget=budget), numbers) for word in words
+            number(next_part(self._domain, word, goal, expansions_max=budget), numbers)
+            for word in words
         ]
         planned: Numbers = np.array(found, np.int32)[which.reshape(-1)]
         return planned

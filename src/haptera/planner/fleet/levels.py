@@ -93,11 +93,11 @@ class Stages:
 class Bare:
     """Without a table: only who meets the goal is told."""
 
-    scope: Task
+    task: Task
 
     def read(self, sheet: Sheet) -> Levels:
-        wanted = self.scope.wanted
-        fields = (field for field in self.scope.fields if field.whole & wanted)
+        wanted = self.task.wanted
+        fields = (field for field in self.task.fields if field.whole & wanted)
         met = reduce(and_, (stands(sheet, field, wanted) for field in fields))
         return np.where(met, np.int32(MET), np.int32(UNKNOWN))
 
@@ -111,26 +111,26 @@ def levels_of(domain: Domain, factors: Factors) -> tuple[Table, ...]:
     """What is read for each factor; kept as long as the factors are."""
     if factors not in _LEVELS:
         numbers = numbering(domain)
-        _LEVELS[factors] = tuple(table(one.tables, one.scope, numbers) for one in factors.parts)
+        _LEVELS[factors] = tuple(table(one.tables, one.task, numbers) for one in factors.parts)
     return _LEVELS[factors]
 
 
-def table(moves: PolicyCache, scope: Task, numbers: Numbers) -> Table:
+def table(moves: PolicyCache, task: Task, numbers: Numbers) -> Table:
     """The next moves of a factor, as far as they do not come from searches."""
-    fields = scope.fields
+    fields = task.fields
     if moves.ahead is not None and prod(len(field.bits) for field in fields) <= PLACES_MAX:
-        begins = _begins(scope, moves.ahead)
+        begins = _begins(task, moves.ahead)
         return _lookup(fields, {state: _level(row, numbers) for state, row in begins.items()})
     if moves.stages:
         staged = (_staged(one, moves.stages, fields, numbers) for one in moves.stages)
         return Stages(tuple(staged))
-    return Bare(scope)
+    return Bare(task)
 
 
-def _begins(scope: Task, ahead: Mapping[int, OperatorRow | End]) -> Mapping[int, OperatorRow | End]:
+def _begins(task: Task, ahead: Mapping[int, OperatorRow | End]) -> Mapping[int, OperatorRow | End]:
     """Of the states in which searches begin: where doubts count, a memory is in doubt there."""
-    for field in scope.fields:
-        if touched := field.touched & scope.within:
+    for field in task.fields:
+        if touched := field.touched & task.within:
             memory = field.remembered
             ahead = {
                 one: row for one, row in ahead.items() if (not one & touched) == bool(one & memory)

@@ -80,23 +80,23 @@ class Digit:
 
 
 class Packing:
-    """How the states of a scope are packed, moved on and stripped."""
+    """How the states of a task are packed, moved on and stripped."""
 
-    def __init__(self, scope: Task) -> None:
-        self.digits = tuple(_digits(scope))
+    def __init__(self, task: Task) -> None:
+        self.digits = tuple(_digits(task))
         self.words = self.digits[-1].word + 1
-        self._rows = len(scope.rows)
-        self._openings = [_opening(group, scope.rows) for group in _groups(self.digits)]
-        self._keep, self._put = self._effects(scope.rows)
+        self._rows = len(task.rows)
+        self._openings = [_opening(group, task.rows) for group in _groups(self.digits)]
+        self._keep, self._put = self._effects(task.rows)
         self._losses = [
             _Loss(one, upset, self.digits)
-            for one in scope.grounds
-            if (upset := np.array([one in row[4] for row in scope.rows], np.bool_)).any()
+            for one in task.grounds
+            if (upset := np.array([one in row[4] for row in task.rows], np.bool_)).any()
         ]
         self._wanted = [
-            (digit, digit.among(scope.wanted))
+            (digit, digit.among(task.wanted))
             for digit in self.digits
-            if digit.field.whole & scope.wanted
+            if digit.field.whole & task.wanted
         ]
 
     def pack(self, state: int) -> Packed:
@@ -165,10 +165,10 @@ def _read(states: Packed, word: int, begin: int, end: int) -> Places:
     return places
 
 
-def _digits(scope: Task) -> Iterator[Digit]:
+def _digits(task: Task) -> Iterator[Digit]:
     word = over = 0
-    for field in scope.fields:
-        digit = Digit(field, field.touched & scope.within, word, over)
+    for field in task.fields:
+        digit = Digit(field, field.touched & task.within, word, over)
         if digit.over > WORD_BITS:
             digit = replace(digit, word=word + 1, shift=0)
         yield digit

@@ -30,7 +30,7 @@ class States:
         """The number of the move that comes next for each, or its end; words are stripped."""
         numbers = numbering(self._domain)
         found = {
-            word: number(next_part(self._domain, word, goal, budget=budget), numbers)
+            word: number(next_part(self._domain, word, goal, expansions_max=budget), numbers)
             for word in dict.fromkeys(self._words)
         }
         return [found[word] for word in self._words]

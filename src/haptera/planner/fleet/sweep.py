@@ -34,17 +34,17 @@ class Sweep:
 
     def __init__(
         self,
-        scope: Task,
+        task: Task,
         start: int,
         estimate: LandmarkHeuristic,
         barred: frozenset[str] = frozenset(),
     ) -> None:
-        self._scope = scope
+        self._task = task
         self._barred = barred
-        self._packing = Packing(scope)
-        estimate(start & scope.within, SearchBudget())  # It has met the goal's landmarks then.
+        self._packing = Packing(task)
+        estimate(start & task.within, SearchBudget())  # It has met the goal's landmarks then.
         self._bound = Bounds(self._packing, estimate)
-        self._row_costs = np.array([row[3] for row in scope.rows], np.int32)
+        self._row_costs = np.array([row[3] for row in task.rows], np.int32)
         self._census = Census(self._packing.words)
         self._costs = np.zeros(0, np.int32)
         self._bounds = np.zeros(0, np.int32)
@@ -52,27 +52,27 @@ class Sweep:
         self._promising: dict[int, list[Numbers]] = {}
         self._ways: list[Ways] = []
         self._expanded = 0
-        self._root = start & scope.within
+        self._root = start & task.within
         first = self._numbered(self._packing.pack(self._root))
         self._costs[first] = 0
         self._promise(first)
 
-    def best(self, allowance: SearchBudget) -> Found:
+    def best(self, budget: SearchBudget) -> Found:
         """Go on from all states that promise most, until all that meet the goal so are found.
 
         What promises less than the goal costs is gone on from by a plain search too: so many states
-        the allowance is for, that both may prove the same.
+        the budget is for, that both may prove the same.
         """
-        given = allowance.states
+        given = budget.states
         while self._promising:
-            allowance.states = given - self._expanded
+            budget.states = given - self._expanded
             least, goals = min(self._promising), list[Numbers]()
             for numbers in self._due(least):
-                if allowance.is_spent or self._expanded > LAST_MAX * given:
-                    allowance.states = 0
+                if budget.is_spent or self._expanded > LAST_MAX * given:
+                    budget.states = 0
                     return OutOfBudget(self._expanded)
                 self._expanded += len(numbers)
-                allowance.spend(len(numbers) * len(self._scope.rows))
+                budget.spend(len(numbers) * len(self._task.rows))
                 met = self._packing.meeting(self._census.states(numbers))
                 goals.append(numbers[met])
                 self._go_on(numbers[~met])
@@ -93,7 +93,7 @@ class Sweep:
         sources, rows, after = self._packing.onward(self._census.states(numbers))
         begins, rows = numbers[sources], rows.astype(np.int32)
         if self._barred and not self._ways:
-            paths = [row[-1].part.path for row in self._scope.rows]
+            paths = [row[-1].part.path for row in self._task.rows]
             open_ = np.array([path not in self._barred for path in paths])[rows]
             begins, rows, after = begins[open_], rows[open_], after[:, open_]
         ends = self._numbered(after)
@@ -136,7 +136,7 @@ class Sweep:
         moves, at = [], 0
         while at in onward:
             row, at = onward[at]
-            moves.append(self._scope.rows[row][-1])
+            moves.append(self._task.rows[row][-1])
         return tuple(moves)
 
     def _leading(self, goals: Numbers, begins: Numbers, ends: Numbers) -> NDArray[np.bool_]:

@@ -12,21 +12,21 @@ PLAIN_STATES_MAX: Final = 2_000
 
 
 def thorough(
-    scope: Task,
+    task: Task,
     start: int,
     bound: LandmarkHeuristic,
-    allowance: SearchBudget,
+    budget: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
     """What `search` finds: a plain one first, then, where that is spent, all states at once."""
-    given = min(allowance.states, PLAIN_STATES_MAX)
-    plain = SearchBudget(given, work=allowance.work)
-    tried = search(scope, start, bound, plain, barred=barred)
-    allowance.spend(allowance.work - plain.work)
-    if not isinstance(tried, OutOfBudget) or allowance.is_spent:
-        allowance.spend(0, given - plain.states)
+    given = min(budget.states, PLAIN_STATES_MAX)
+    plain = SearchBudget(given, work=budget.work)
+    tried = search(task, start, bound, plain, barred=barred)
+    budget.spend(budget.work - plain.work)
+    if not isinstance(tried, OutOfBudget) or budget.is_spent:
+        budget.spend(0, given - plain.states)
         return tried
     from haptera.planner.fleet.sweep import Sweep  # numpy takes a tenth of a second to import
 
-    return Sweep(scope, start, bound, barred).best(allowance)
+    return Sweep(task, start, bound, barred).best(budget)

@@ -1,7 +1,7 @@
-"""What stands in the way of a goal: the fewest hurdles without which there is a chain.
+"""Excuses: the fewest obstacles without which there would be a plan.
 
-Proven by leaving them out: what is answered was searched for as though these hurdles were not
-there, and with any one of them back there was no chain.
+Göbelbecker, Keller, Eyerich, Brenner, Nebel, "Coming Up With Good Excuses", ICAPS 2010. Each is
+proven: without these obstacles there is a plan, and with any one of them back there is none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,21 +43,21 @@ class RelaxedRoute:
 
 
 class Excuses:
-    """Searches from a start as though some hurdles were not there, while an allowance lasts.
+    """Searches from a start as though some hurdles were not there, while a budget lasts.
 
-    The scopes are of goals that have nothing to do with each other, and are to be met together.
+    The tasks are of goals that have nothing to do with each other, and are to be met together.
     """
 
     def __init__(
-        self, domain: Domain, scopes: Sequence[Task], start: int, allowance: SearchBudget
+        self, domain: Domain, tasks: Sequence[Task], start: int, budget: SearchBudget
     ) -> None:
         self._domain = domain
-        self._scopes = scopes
+        self._scopes = tasks
         self._start = start
-        self._allowance = allowance
-        fields = {field.name: field for scope in scopes for field in scope.fields}
+        self._budget = budget
+        fields = {field.name: field for task in tasks for field in task.fields}
         self._fields = [fields[name] for name in sorted(fields)]
-        self._moves = list(dict.fromkeys(row[-1] for scope in scopes for row in scope.rows))
+        self._moves = list(dict.fromkeys(row[-1] for task in tasks for row in task.rows))
 
     def smallest(self) -> RelaxedRoute | None:
         """Without one hurdle, or else as few as can be; None where none were found."""
@@ -93,17 +93,17 @@ class Excuses:
         """The way that there would be without these; None: there is none, or it is not known."""
         cost, parts, met = 0, list[str](), list[Breach]()
         relief = ignored_of(self._fields, hurdles)
-        for scope in self._scopes:
-            if self._allowance.is_spent or not self._allowance.covers(RELAXING * len(scope.rows)):
+        for task in self._scopes:
+            if self._budget.is_spent or not self._budget.covers(RELAXING * len(task.rows)):
                 return None
-            self._allowance.spend(0, states=1)
-            freed = relaxed(scope, relief)
-            found = search(freed, self._start, LandmarkHeuristic(freed), self._allowance)
+            self._budget.spend(0, states=1)
+            freed = relaxed(task, relief)
+            found = search(freed, self._start, LandmarkHeuristic(freed), self._budget)
             if not isinstance(found, SearchResult):
                 return None
             cost += found.cost
             parts += (move.part.path for move in found.moves)
-            met += breaches(self._domain, scope, freed, self._start, found.moves)
+            met += breaches(self._domain, task, freed, self._start, found.moves)
         return RelaxedRoute(hurdles, cost, tuple(parts), tuple(met))
 
     def stuck(self, hurdle: Hurdle) -> bool:
@@ -126,10 +126,10 @@ class Excuses:
             by_name = sorted(left, key=lambda one: one.variable)
             for one in sorted(by_name, key=self._place, reverse=True):
                 way = self.way(way.hurdles - {one}) or way
-        return None if self._allowance.is_spent else way
+        return None if self._budget.is_spent else way
 
     def _place(self, hurdle: Hurdle) -> tuple[int, bool, bool]:
         """What comes first is rather named: what is not desired, and what nothing here changes."""
         field = self._domain.fields[hurdle.variable]
-        wanted = any(field.whole & scope.wanted for scope in self._scopes)
+        wanted = any(field.whole & task.wanted for task in self._scopes)
         return list(Role).index(hurdle.role), wanted, not self.stuck(hurdle)

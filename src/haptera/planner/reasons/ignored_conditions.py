@@ -1,4 +1,4 @@
-"""A goal's scope as though it did not matter how some variables stand."""
+"""A task without some conditions: what a plan could do if these variables did not matter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -36,15 +36,15 @@ def ignored_of(fields: Iterable[Field], hurdles: Iterable[Hurdle]) -> IgnoredCon
     return IgnoredConditions(bits[Role.CONDITION], bits[Role.SOURCE], bits[Role.READING])
 
 
-def relaxed(scope: Task, relief: IgnoredConditions) -> Task:
-    """The scope, its moves the same but less hindered, its states forgotten less."""
-    grounds = {one.variable: _grounds(one, relief) for one in scope.grounds}
-    allowed = scope.within
-    for field in scope.fields:
-        if field.whole & scope.wanted:
-            allowed &= ~field.whole | scope.wanted
-    rows = tuple(_row(row, grounds, relief) for row in scope.rows)
-    return replace(scope, allowed=allowed, grounds=tuple(grounds.values()), rows=rows)
+def relaxed(task: Task, relief: IgnoredConditions) -> Task:
+    """The task, its moves the same but less hindered, its states forgotten less."""
+    grounds = {one.variable: _grounds(one, relief) for one in task.grounds}
+    allowed = task.within
+    for field in task.fields:
+        if field.whole & task.wanted:
+            allowed &= ~field.whole | task.wanted
+    rows = tuple(_row(row, grounds, relief) for row in task.rows)
+    return replace(task, allowed=allowed, grounds=tuple(grounds.values()), rows=rows)
 
 
 def after(state: int, row: OperatorRow) -> int:

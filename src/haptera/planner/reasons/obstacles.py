@@ -29,12 +29,12 @@ class Breach:
 
 
 def breaches(
-    domain: Domain, scope: Task, freed: Task, start: int, moves: Sequence[Operator]
+    domain: Domain, task: Task, freed: Task, start: int, moves: Sequence[Operator]
 ) -> Iterator[Breach]:
-    """What the moves of a relaxed scope meet that the scope itself would not let pass."""
+    """What the moves of a relaxed task meet that the task itself would not let pass."""
     rows = {row[-1]: row for row in freed.rows}
-    fields = sorted(scope.fields, key=lambda field: field.name)
-    state = start & scope.within
+    fields = sorted(task.fields, key=lambda field: field.name)
+    state = start & task.within
     for move in moves:
         for field in fields:
             bits = move.forbidden & field.whole
@@ -43,7 +43,7 @@ def breaches(
                 expect = move.link.expect if isinstance(move.link, Find) else None
                 yield Breach(hurdle, move.part, state, bits, expect=expect)
         state = after(state, rows[move])
-        yield from _unfounded(domain, scope, state)
+        yield from _unfounded(domain, task, state)
 
 
 def told(domain: Domain, met: Sequence[Breach]) -> str:
@@ -99,9 +99,9 @@ def _role(field: Field, move: Operator) -> Role:
     return Role.SOURCE if isinstance(move.link, Do) else Role.READING
 
 
-def _unfounded(domain: Domain, scope: Task, state: int) -> Iterator[Breach]:
+def _unfounded(domain: Domain, task: Task, state: int) -> Iterator[Breach]:
     """Looks that what is known here rests on, and that could not be taken."""
-    for grounds in scope.grounds:
+    for grounds in task.grounds:
         held = state & grounds.known
         if not held or is_grounded(state, grounds, held):
             continue

@@ -1,4 +1,4 @@
-"""Why there is no chain, in words for operators; the first reason that fits (SEMANTICS, reason)."""
+"""Why there is no chain, in words for operators (semantics.md, No chain: the reason)."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -22,14 +22,14 @@ def reason(
     start: int,
     goal: Mapping[str, str],
     factors: Factors,
-    allowance: SearchBudget,
+    budget: SearchBudget,
 ) -> Reason:
-    """Why the search that trusted memory was walled in, as far as the allowance lets it be told."""
+    """Why the search that trusted memory was walled in, as far as the budget lets it be told."""
     return (
-        unknowable(domain, goal, allowance)
+        unknowable(domain, goal, budget)
         or _no_step(domain, start, goal)
-        or _waits(domain, start, factors, allowance)
-        or _blocked(domain, start, goal, factors, allowance)
+        or _waits(domain, start, factors, budget)
+        or _blocked(domain, start, goal, factors, budget)
     )
 
 
@@ -52,45 +52,45 @@ def _no_step(domain: Domain, start: int, goal: Mapping[str, str]) -> Reason | No
     return None
 
 
-def _waits(domain: Domain, start: int, factors: Factors, allowance: SearchBudget) -> Reason | None:
-    values = waits_for(domain, start, factors, allowance)
+def _waits(domain: Domain, start: int, factors: Factors, budget: SearchBudget) -> Reason | None:
+    values = waits_for(domain, start, factors, budget)
     if not values:
         return None
     return Reason(ReasonKind.WAITS, values[0][0], f"waits for {listed(values)}", waits_for=values)
 
 
 def _blocked(
-    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, allowance: SearchBudget
+    domain: Domain, start: int, goal: Mapping[str, str], factors: Factors, budget: SearchBudget
 ) -> Reason:
     """What stands in the way of those parts of the goal that have no chain."""
     # Not all that was found walled in is kept, and there may be nothing left to search anew.
-    found = ((one.scope, one.search(start, allowance)) for one in factors.parts)
-    scopes = [scope for scope, some in found if not isinstance(some, SearchResult)]
-    way = Excuses(domain, scopes, start, allowance).smallest()
-    missing = sorted(_missing(domain, one, start, allowance) for one in scopes)
+    found = ((one.task, one.search(start, budget)) for one in factors.parts)
+    tasks = [task for task, some in found if not isinstance(some, SearchResult)]
+    way = Excuses(domain, tasks, start, budget).smallest()
+    missing = sorted(_missing(domain, one, start, budget) for one in tasks)
     to = f"no way to {' and '.join(missing)}"
     if way is None:
         why = "no order of parts leads there, however things stood"
-        if allowance.is_spent:
+        if budget.is_spent:
             why = "what stands in the way was not found within the budget"
-        variable = min(name for one in scopes for name in one.goal)
+        variable = min(name for one in tasks for name in one.goal)
         return Reason(ReasonKind.BLOCKED, variable, f"{to}: {why}")
     told = way.told(domain)
     several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
     hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
     names = sorted({one.variable for one in hurdles})
-    wants = cheapest(domain, start, factors, others(domain, start, names, goal), allowance)
+    wants = cheapest(domain, start, factors, others(domain, start, names, goal), budget)
     text = f"{to}: {several}{'; '.join(told)}"
     return Reason(ReasonKind.BLOCKED, names[0], text, hurdles=hurdles, wants=wants)
 
 
-def _missing(domain: Domain, scope: Task, start: int, allowance: SearchBudget) -> str:
+def _missing(domain: Domain, task: Task, start: int, budget: SearchBudget) -> str:
     """The values of a goal that are in no state within reach; or all, if each is in some."""
-    found = AStar(scope, start, allowance=allowance).best()
+    found = AStar(task, start, budget=budget).best()
     seen = reduce(or_, found.reached) if isinstance(found, Unsolvable) else 0
     missing = [
         (name, value)
-        for name, value in scope.goal.items()
+        for name, value in task.goal.items()
         if not seen & domain.fields[name].holding((value,))
     ]
-    return listed(missing) if missing else f"{listed(scope.goal.items())} at once"
+    return listed(missing) if missing else f"{listed(task.goal.items())} at once"

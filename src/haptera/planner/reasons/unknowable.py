@@ -20,13 +20,13 @@ Requirement = tuple[Look, Condition]
 
 
 def unknowable(
-    domain: Domain, goal: Mapping[str, str], allowance: SearchBudget | None = None
+    domain: Domain, goal: Mapping[str, str], budget: SearchBudget | None = None
 ) -> Reason | None:
     """Told of one value where one is enough, else of no more than it takes.
 
-    None also where the allowance is spent before that is proven.
+    None also where the budget is spent before that is proven.
     """
-    choices = Choices(domain, SearchBudget() if allowance is None else allowance)
+    choices = Choices(domain, SearchBudget() if budget is None else budget)
     values = choices.fewest(goal)
     if not values:
         return None
@@ -107,9 +107,9 @@ def _trails(domain: Domain, name: str, value: str) -> Iterator[list[Requirement]
 class Choices:
     """Whether goals can be known at all, in a state that strip leaves alone, reachable or not."""
 
-    def __init__(self, domain: Domain, allowance: SearchBudget) -> None:
+    def __init__(self, domain: Domain, budget: SearchBudget) -> None:
         self.domain = domain
-        self._allowance = allowance
+        self._budget = budget
         # Dependents first: what a look requires is below.
         self._layers = [_Layer(domain, one) for one in domain.grounds[::-1]]
         whole = sum(field.whole for field in domain.fields.values())
@@ -120,7 +120,7 @@ class Choices:
     def fewest(self, goal: Mapping[str, str]) -> dict[str, str]:
         """Values of a goal that cannot be known at once, though they can without any one of them.
 
-        None where the whole goal can be; more than it takes where the allowance is spent.
+        None where the whole goal can be; more than it takes where the budget is spent.
         """
         values = sorted(goal.items())
         if self.can_be_known(goal):
@@ -141,7 +141,7 @@ class Choices:
         return dict(sorted(found.items()))
 
     def can_be_known(self, goal: Mapping[str, str]) -> bool:
-        """True also where this takes more than CHOICES_MAX choices, or more than the allowance."""
+        """True also where this takes more than CHOICES_MAX choices, or more than the budget."""
         allowed = self._below[0]
         for name, value in goal.items():
             field = self.domain.fields[name]
@@ -156,8 +156,8 @@ class Choices:
             return True
         choice = needed, allowed & self._below[needed]
         if choice not in self._known:
-            self._allowance.spend(len(self._below))
-            if self._allowance.is_spent or len(self._known) >= CHOICES_MAX:
+            self._budget.spend(len(self._below))
+            if self._budget.is_spent or len(self._known) >= CHOICES_MAX:
                 return True
             narrowed = self._layers[needed].narrowed(allowed)
             self._known[choice] = any(self._open(needed + 1, left) for left in narrowed)

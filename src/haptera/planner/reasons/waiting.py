@@ -21,10 +21,10 @@ LOOKING_UP: Final = 30
 Values = tuple[tuple[str, str], ...]
 
 
-def waits_for(domain: Domain, start: int, factors: Factors, allowance: SearchBudget) -> Values:
+def waits_for(domain: Domain, start: int, factors: Factors, budget: SearchBudget) -> Values:
     """Other values of the fewest borrowed variables, with which there is a chain.
 
-    None where there is no chain with any, as far as the allowance reaches.
+    None where there is no chain with any, as far as the budget reaches.
     """
     within = factors.whole.within
     borrowed = [
@@ -36,11 +36,11 @@ def waits_for(domain: Domain, start: int, factors: Factors, allowance: SearchBud
     for count in range(1, len(borrowed) + 1):
         every = (others(domain, start, names) for names in combinations(borrowed, count))
         some = list(islice(chain.from_iterable(every), left))
-        if values := cheapest(domain, start, factors, some, allowance):
+        if values := cheapest(domain, start, factors, some, budget):
             return values
         left -= len(some)
         if left == 0:
-            return _asked(domain, start, factors, borrowed, allowance)
+            return _asked(domain, start, factors, borrowed, budget)
     return ()
 
 
@@ -61,32 +61,32 @@ def others(
 
 
 def cheapest(
-    domain: Domain, start: int, factors: Factors, some: Iterable[Values], allowance: SearchBudget
+    domain: Domain, start: int, factors: Factors, some: Iterable[Values], budget: SearchBudget
 ) -> Values:
-    """Those of these values with which the chain is cheapest, as far as the allowance reaches.
+    """Those of these values with which the chain is cheapest, as far as the budget reaches.
 
     None where there is no chain with any.
     """
     chains: list[tuple[int, Values]] = []
     for values in some:
-        if allowance.is_spent:
+        if budget.is_spent:
             break
-        found = factors.search(_with(domain, start, values), allowance)
+        found = factors.search(_with(domain, start, values), budget)
         looked_up = LOOKING_UP * len(factors.parts)
-        allowance.spend(TRYING + looked_up + len(factors.whole.rows), states=1)
+        budget.spend(TRYING + looked_up + len(factors.whole.rows), states=1)
         if isinstance(found, SearchResult):
             chains.append((found.cost, values))
     return min(chains)[1] if chains else ()
 
 
 def _asked(
-    domain: Domain, start: int, factors: Factors, borrowed: Sequence[str], allowance: SearchBudget
+    domain: Domain, start: int, factors: Factors, borrowed: Sequence[str], budget: SearchBudget
 ) -> Values:
     """What a chain asks for that there would be if it did not matter how these stand.
 
     None of it can be left out; another chain might ask for less.
     """
-    trials = Excuses(domain, [one.scope for one in factors.parts], start, allowance)
+    trials = Excuses(domain, [one.task for one in factors.parts], start, budget)
     way = trials.way(frozenset(Hurdle(name, Role.CONDITION) for name in borrowed))
     asked: dict[str, int] = {}
     for one in () if way is None else sorted(way.met, key=lambda one: one.rests):
@@ -98,10 +98,10 @@ def _asked(
     listed = ((name, fields[name].value(bits & -bits)) for name, bits in sorted(asked.items()))
     values = tuple((name, value) for name, value in listed if value is not None)
 
-    values = cheapest(domain, start, factors, [values], allowance)
+    values = cheapest(domain, start, factors, [values], budget)
     for needed in values:
         fewer = tuple(one for one in values if one != needed)
-        values = cheapest(domain, start, factors, [fewer], allowance) or values
+        values = cheapest(domain, start, factors, [fewer], budget) or values
     return values
 
 

@@ -1,4 +1,9 @@
-"""The cheapest way from a state to a goal: always go on from where it seems shortest."""
+"""A* search: the cheapest plan from a state to a goal, by an admissible heuristic.
+
+Hart, Nilsson, Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost Paths",
+IEEE Trans. SSC 4(2), 1968. Of equal plans the one that is first in the order of operators wins,
+so that the answer does not depend on the heuristic.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +22,7 @@ DEAD_ENDS_MAX: Final = 16
 
 # Where a move leads, what it costs, and the move.
 Way = tuple[int, int, Operator]
-# What is left to pay from a state, at the least; with an allowance that is spent, anything less.
+# What is left to pay from a state, at the least; with a budget that is spent, anything less.
 Bound = Callable[[int, SearchBudget], float]
 
 
@@ -41,7 +46,7 @@ class Unsolvable:
 
 @dataclass(frozen=True, slots=True)
 class OutOfBudget:
-    """No route among as many states as the allowance was for."""
+    """No route among as many states as the budget was for."""
 
     expanded: int
 
@@ -49,25 +54,25 @@ class OutOfBudget:
 Found = SearchResult | Unsolvable | OutOfBudget
 
 
-def unbounded(_state: int, _allowance: SearchBudget) -> float:
+def unbounded(_state: int, _budget: SearchBudget) -> float:
     """The bound that rules out nothing."""
     return 0
 
 
 def search(
-    scope: Task,
+    task: Task,
     start: int,
     bound: Bound,
-    allowance: SearchBudget,
+    budget: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
     """The cheapest route from a state; no barred part is its first.
 
-    Of several, the one whose first move comes first in the scope, then its second, and so on. It
+    Of several, the one whose first move comes first in the task, then its second, and so on. It
     is the same whatever the bound, and what is left of it is the route from where it has come to.
     """
-    begun = AStar(scope, start, bound, allowance, barred)
+    begun = AStar(task, start, bound, budget, barred)
     return begun.straight() or begun.best()
 
 
@@ -76,17 +81,17 @@ class AStar:
 
     def __init__(
         self,
-        scope: Task,
+        task: Task,
         start: int,
         bound: Bound = unbounded,
-        allowance: SearchBudget | None = None,
+        budget: SearchBudget | None = None,
         barred: frozenset[str] = frozenset(),
     ) -> None:
-        self._scope = scope
-        self._allowance = SearchBudget() if allowance is None else allowance
+        self._task = task
+        self._budget = SearchBudget() if budget is None else budget
         # For the proof, and as many again to find the first of the routes that it allows.
-        self._states_max = self._allowance.states
-        self._root = start & scope.within
+        self._states_max = self._budget.states
+        self._root = start & task.within
         self._bound = bound
         self._barred = barred
         self._costs: dict[int, int] = {self._root: 0}
@@ -103,7 +108,7 @@ class AStar:
     def best(self) -> Found:
         """Always go on from the state that promises most."""
         costs, bounds = self._costs, self._bounds
-        bound, allowance = self._bound, self._allowance
+        bound, budget = self._bound, self._budget
         queue = [(self._left(self._root), 0, self._root)]
         order: list[int] = []
         while queue and queue[0][0] < UNREACHED:
@@ -111,10 +116,10 @@ class AStar:
             cost = -paid  # Of two that promise the same, the one that has come farther is first.
             if cost > costs[state]:
                 continue
-            if self._allowance.is_spent:
+            if self._budget.is_spent:
                 return OutOfBudget(self._expanded)
             self._expanded += 1
-            self._allowance.spend(0, states=1)
+            self._budget.spend(0, states=1)
             if self._met(state):
                 self._hindsight(order)
                 moves = self._first(cost, self._states_max)
@@ -128,7 +133,7 @@ class AStar:
                     costs[after] = come
                     left = bounds.get(after)
                     if left is None:
-                        left = bounds[after] = bound(after, allowance)
+                        left = bounds[after] = bound(after, budget)
                     heappush(queue, (come + left, -come, after))
         return Unsolvable(tuple(self._costs), self._expanded)
 
@@ -156,7 +161,7 @@ class AStar:
         vain: dict[int, int] = {}  # From these states it costs more than this.
         moves: list[Operator] = []
         trail = [(self._root, cost, iter(self._onward(self._root)))]
-        while trail and len(vain) <= dead_ends_max and self._allowance.work > 0:
+        while trail and len(vain) <= dead_ends_max and self._budget.work > 0:
             state, left, afters = trail[-1]
             if self._met(state):
                 self._expanded += len(trail)
@@ -170,7 +175,7 @@ class AStar:
                     break
             else:
                 vain[state] = left
-                self._allowance.spend(0, states=1)
+                self._budget.spend(0, states=1)
                 trail.pop()
                 del moves[-1:]
         self._expanded += len(vain)
@@ -179,20 +184,20 @@ class AStar:
     def _onward(self, state: int) -> list[Way]:
         """The ways on from a state, worked out once; from the root by nothing barred."""
         if state not in self._ways:
-            rows = self._scope.openings.rows(state)
+            rows = self._task.openings.rows(state)
             if state == self._root and self._barred:
                 rows = [row for row in rows if row[-1].part.path not in self._barred]
             self._ways[state] = [
                 (strip(state & keep | put, upsets) if upsets else state & keep | put, cost, move)
                 for _, keep, put, cost, upsets, move in rows
             ]
-            self._allowance.spend(len(self._scope.rows) + COMING * len(rows))
+            self._budget.spend(len(self._task.rows) + COMING * len(rows))
         return self._ways[state]
 
     def _met(self, state: int) -> bool:
-        return state & self._scope.wanted == self._scope.wanted
+        return state & self._task.wanted == self._task.wanted
 
     def _left(self, state: int) -> float:
         if state not in self._bounds:
-            self._bounds[state] = self._bound(state, self._allowance)
+            self._bounds[state] = self._bound(state, self._budget)
         return self._bounds[state]

@@ -1,4 +1,7 @@
-"""How far states are from the nearest end, over the ways that lead there."""
+"""Dijkstra's algorithm, backwards: how far each state is from the nearest goal state.
+
+Dijkstra, "A Note on Two Problems in Connexion with Graphs", Numerische Mathematik 1, 1959.
+"""
 
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush

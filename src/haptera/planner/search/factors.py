@@ -1,4 +1,8 @@
-"""A goal in the parts that have nothing to do with each other, each searched for by itself."""
+"""Independent factors of a goal, each searched for by itself.
+
+Parts of the goal that share no variable, neither by conditions nor by support: their plans
+interleave freely and their costs add up.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,10 +34,10 @@ class SearchMethod(Protocol):
 
     def __call__(
         self,
-        scope: Task,
+        task: Task,
         start: int,
         bound: LandmarkHeuristic,
-        allowance: SearchBudget,
+        budget: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
     ) -> Found: ...
@@ -46,38 +50,38 @@ PLAIN: Final[SearchMethod] = search
 class Factor:
     """A goal that is searched for in one, where its tables do not tell."""
 
-    scope: Task
+    task: Task
     states_max: int
 
     @cached_property
     def estimate(self) -> LandmarkHeuristic:
         """What the goal costs at the least."""
-        return LandmarkHeuristic(self.scope)
+        return LandmarkHeuristic(self.task)
 
     @cached_property
     def relaxation(self) -> FFHeuristic:
         """What the goal costs at a guess."""
-        return FFHeuristic(self.scope)
+        return FFHeuristic(self.task)
 
     @cached_property
     def tables(self) -> PolicyCache:
-        return next_moves(self.scope, self.states_max)
+        return next_moves(self.task, self.states_max)
 
-    def next(self, start: int, allowance: SearchBudget) -> OperatorRow | End:
-        """The first move, without the rest; UNKNOWN where it takes more than the allowance."""
-        state = start & self.scope.within
+    def next(self, start: int, budget: SearchBudget) -> OperatorRow | End:
+        """The first move, without the rest; UNKNOWN where it takes more than the budget."""
+        state = start & self.task.within
         row = self.tables.next(state)
         if row is not End.UNKNOWN:
             return row
-        self.tables.keep(state, search(self.scope, state, self.estimate, allowance))
+        self.tables.keep(state, search(self.task, state, self.estimate, budget))
         return self.tables.next(state)
 
-    def search(self, start: int, allowance: SearchBudget, *, method: SearchMethod = PLAIN) -> Found:
-        state = start & self.scope.within
+    def search(self, start: int, budget: SearchBudget, *, method: SearchMethod = PLAIN) -> Found:
+        state = start & self.task.within
         known = self.tables.route(state)
         if known is not None:
             return known
-        found = self.seek(state, allowance, method=method)
+        found = self.seek(state, budget, method=method)
         if not isinstance(found, SearchResult) or found.optimal:
             self.tables.keep(state, found)
         return found
@@ -85,16 +89,16 @@ class Factor:
     def seek(
         self,
         start: int,
-        allowance: SearchBudget,
+        budget: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
         method: SearchMethod = PLAIN,
     ) -> Found:
-        """The cheapest route where the allowance is enough to find it, else any."""
-        found = method(self.scope, start, self.estimate, allowance, barred=barred)
-        if not isinstance(found, OutOfBudget) or allowance.outlooks <= 0:
+        """The cheapest route where the budget is enough to find it, else any."""
+        found = method(self.task, start, self.estimate, budget, barred=barred)
+        if not isinstance(found, OutOfBudget) or budget.outlooks <= 0:
             return found
-        other = rollout(self.scope, self.relaxation, start, allowance, barred=barred)
+        other = rollout(self.task, self.relaxation, start, budget, barred=barred)
         return replace(other, expanded=found.expanded + other.expanded)
 
 
@@ -115,9 +119,9 @@ class Factors:
         """The place of each move among all."""
         return {move: number for number, (*_, move) in enumerate(self.whole.rows)}
 
-    def next(self, start: int, allowance: SearchBudget) -> Operator | End:
+    def next(self, start: int, budget: SearchBudget) -> Operator | End:
         """The first move of what a search would find."""
-        each = [one.next(start, allowance) for one in self.parts]
+        each = [one.next(start, budget) for one in self.parts]
         for end in (End.WALLED, End.UNKNOWN):
             if end in each:
                 return end
@@ -127,13 +131,13 @@ class Factors:
     def search(
         self,
         start: int,
-        allowance: SearchBudget,
+        budget: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
         method: SearchMethod = PLAIN,
     ) -> Found:
         """What a search for the whole finds, put together from its parts."""
-        found = [one.search(start, allowance, method=method) for one in self.parts]
+        found = [one.search(start, budget, method=method) for one in self.parts]
         routes, expanded, cost, optimal = list[SearchResult](), 0, 0, True
         for one in found:
             expanded += one.expanded
@@ -147,15 +151,15 @@ class Factors:
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
-            return whole.seek(start, allowance, barred=barred, method=method)
+            return whole.seek(start, budget, barred=barred, method=method)
         return SearchResult(moves, cost, expanded, optimal)
 
     def keep(self, start: int, moves: Sequence[Operator]) -> None:
         """Take over the cheapest route, found elsewhere: each part keeps what it has of it."""
         for one in self.parts:
-            mine = tuple(move for move in moves if move.touches & one.scope.within)
+            mine = tuple(move for move in moves if move.touches & one.task.within)
             cost = sum(move.part.cost for move in mine)
-            one.tables.keep(start & one.scope.within, SearchResult(mine, cost, expanded=0))
+            one.tables.keep(start & one.task.within, SearchResult(mine, cost, expanded=0))
 
     def _together(
         self, chains: list[tuple[Operator, ...]], barred: frozenset[str]
@@ -182,8 +186,8 @@ def factors_of(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Facto
 
 
 def _factors(domain: Domain, goal: Mapping[str, str], memory: Memory) -> Factors:
-    scopes = apart(domain, goal, memory)
-    parts = (Factor(one, STATES_MAX // len(scopes)) for one in scopes)
+    tasks = apart(domain, goal, memory)
+    parts = (Factor(one, STATES_MAX // len(tasks)) for one in tasks)
     return Factors(task_of(domain, goal, memory), tuple(parts))
 
 

@@ -1,4 +1,7 @@
-"""A guess of what a goal still costs: the relaxed plan, in which what was won is never lost."""
+"""The FF heuristic: a relaxed plan, in which what was won is never lost (delete relaxation).
+
+Hoffmann, Nebel, "The FF Planning System", JAIR 14, 2001. Not admissible: for greedy search only.
+"""
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -29,26 +32,26 @@ class RelaxedPlan:
 
 
 class FFHeuristic:
-    """The rows of a scope as though what is won were never lost.
+    """The rows of a task as though what is won were never lost.
 
     What strip forgets is a rule too, where it lets something be done that could not be before.
     """
 
-    def __init__(self, scope: Task) -> None:
-        self._scope = scope
+    def __init__(self, task: Task) -> None:
+        self._task = task
         # By name: the order in which variables are declared must not change what is found.
-        self._fields = sorted(scope.fields, key=lambda field: field.name)
+        self._fields = sorted(task.fields, key=lambda field: field.name)
         self._things: dict[int | Support, int] = {}
-        self._goal = self._needed(~scope.allowed)
-        needs = [self._needed(row[0]) for row in scope.rows]
+        self._goal = self._needed(~task.allowed)
+        needs = [self._needed(row[0]) for row in task.rows]
         lost = [(one, value, self._needed_to_lose(one, value)) for one, value in self._losses()]
         self._so = {field.span: dict[int, int]() for field in self._fields}
-        wins = [self._won(row[2]) | self._upset(row[4]) for row in scope.rows]
+        wins = [self._won(row[2]) | self._upset(row[4]) for row in task.rows]
         wins += [self._won(value << one.width) for one, value, _ in lost]
-        costs = [row[3] for row in scope.rows] + [0] * len(lost)
+        costs = [row[3] for row in task.rows] + [0] * len(lost)
         needs += [need for *_, need in lost]
         self._rules: list[Rule] = list(zip(range(len(needs)), needs, wins, costs, strict=True))
-        self._lost = self._rules[len(scope.rows) :]
+        self._lost = self._rules[len(task.rows) :]
         self._heirs = list(self._inherited())
 
     def outlook(self, state: int) -> RelaxedPlan:
@@ -64,7 +67,7 @@ class FFHeuristic:
 
     def _ready(self, state: int, lacking: int) -> list[Rule]:
         """The rules that lack nothing."""
-        marks = self._scope.openings.marks(state)
+        marks = self._task.openings.marks(state)
         ready = [rule for rule in reversed(self._lost) if not rule[1] & lacking]
         while marks:
             last = marks.bit_length() - 1
@@ -73,7 +76,7 @@ class FFHeuristic:
         return ready
 
     def _onward(self, state: int, ready: list[Rule]) -> tuple[Ways, ...]:
-        rows = self._scope.rows
+        rows = self._task.rows
         ways: dict[int, list[tuple[int, int]]] = {}
         for number, *_ in reversed(ready):
             if number < len(rows):
@@ -152,7 +155,7 @@ class FFHeuristic:
 
     def _needed(self, forbidden: int) -> int:
         """What is needed for a state to have none of these bits."""
-        forbidden &= self._scope.within
+        forbidden &= self._task.within
         needed = 0
         for field in self._fields:
             for bad in (forbidden & field.whole, forbidden & field.touched):
@@ -167,13 +170,13 @@ class FFHeuristic:
     def _losses(self) -> Iterator[tuple[Support, int]]:
         """Known values that bar a row until they are but remembered, and not just to be known."""
         whole = sum(field.whole for field in self._fields)
-        for one in self._scope.grounds:
+        for one in self._task.grounds:
             value = one.known & -one.known
             while value & one.known:
                 gone = value << one.width
                 if any(
                     row[0] & value and not row[0] & gone and row[2] & whole != value
-                    for row in self._scope.rows
+                    for row in self._task.rows
                 ):
                     yield one, value
                 value <<= 1

@@ -1,4 +1,4 @@
-"""A factor worked out ahead: the next move from each state that can be, by one pass backwards."""
+"""A full policy: the next operator from each knowable state, by one backward Dijkstra pass."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -10,18 +10,18 @@ from haptera.planner.search.dijkstra import UNREACHED, distances
 from haptera.planner.search.serial_subgoals import End, leads
 
 
-def solve(scope: Task, states_max: int) -> Mapping[int, OperatorRow | End] | None:
+def solve(task: Task, states_max: int) -> Mapping[int, OperatorRow | End] | None:
     """The first move of the cheapest route from each state; None where there are too many."""
-    states = knowable(scope, states_max)
+    states = knowable(task, states_max)
     if states is None:
         return None
-    ways = [(row, _stripped(leads(states, row), row)) for row in scope.rows]
+    ways = [(row, _stripped(leads(states, row), row)) for row in task.rows]
     before: dict[int, list[tuple[int, int]]] = {state: [] for state in states}
     for row, pairs in ways:
         for state, after in pairs:
             assert after in before, "strip has left what cannot be known"
             before[after].append((state, row[3]))
-    costs = distances((one for one in states if one & scope.wanted == scope.wanted), before)
+    costs = distances((one for one in states if one & task.wanted == task.wanted), before)
     nexts: dict[int, OperatorRow | End]
     nexts = {state: End.MET if state in costs else End.WALLED for state in states}
     for row, pairs in reversed(ways):  # The first in order has the last word.
@@ -35,14 +35,14 @@ def _stripped(pairs: list[tuple[int, int]], row: OperatorRow) -> list[tuple[int,
     return [(state, strip(after, row[4])) for state, after in pairs] if row[4] else pairs
 
 
-def knowable(scope: Task, states_max: int) -> list[int] | None:
+def knowable(task: Task, states_max: int) -> list[int] | None:
     """All states that strip leaves as they are; None where they are more than so many."""
-    fields = {field.name: field for field in scope.fields}
-    grounds = {one.variable: one for one in scope.grounds}
+    fields = {field.name: field for field in task.fields}
+    grounds = {one.variable: one for one in task.grounds}
     states = [0]
     always = (name for name in fields if name not in grounds)
     for name in (*always, *grounds):
-        one, bits = grounds.get(name), _bits(fields[name], scope.within)
+        one, bits = grounds.get(name), _bits(fields[name], task.within)
         more = (
             state | bit
             for state in states

@@ -1,4 +1,7 @@
-"""Some way to the goal soon: always on from where the relaxed plan is shortest."""
+"""Greedy best-first search with preferred operators: some plan soon, by the FF heuristic.
+
+Helmert, "The Fast Downward Planning System", JAIR 26, 2006, section 5.3 (preferred operators).
+"""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
@@ -29,20 +32,20 @@ class GreedyBestFirst:
 
     def __init__(
         self,
-        scope: Task,
+        task: Task,
         relaxation: FFHeuristic,
         start: int,
         *,
         outlooks: int,
         barred: frozenset[str],
     ) -> None:
-        self.root = start & scope.within
-        self._scope = scope
+        self.root = start & task.within
+        self._task = task
         self._relaxation = relaxation
         self._outlooks_max = outlooks
         self._outlooks: dict[int, RelaxedPlan] = {}
         self._visits = 0
-        paths = [row[-1].part.path for row in scope.rows]
+        paths = [row[-1].part.path for row in task.rows]
         self._open = {number for number, path in enumerate(paths) if path not in barred}
 
     @property
@@ -51,11 +54,11 @@ class GreedyBestFirst:
         return len(self._outlooks)
 
     def met(self, state: int) -> bool:
-        return state & self._scope.wanted == self._scope.wanted
+        return state & self._task.wanted == self._task.wanted
 
     def after(self, state: int, number: int) -> int:
         """Where the row of this number leads."""
-        _, keep, put, _, upsets, _ = self._scope.rows[number]
+        _, keep, put, _, upsets, _ = self._task.rows[number]
         return strip(state & keep | put, upsets)
 
     def is_walled(self) -> bool:
@@ -108,7 +111,7 @@ class GreedyBestFirst:
         """Those of its moves that can be made from a state; None where they are not enough."""
         kept = list[int]()
         for number in plan:
-            forbidden, keep, put, _, upsets, _ = self._scope.rows[number]
+            forbidden, keep, put, _, upsets, _ = self._task.rows[number]
             barred = state == self.root and number not in self._open
             if not barred and not state & forbidden:
                 kept.append(number)

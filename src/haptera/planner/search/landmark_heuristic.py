@@ -1,4 +1,9 @@
-"""A lower bound of what a goal still costs: what each group of variables must do at the least."""
+"""The landmark heuristic: an admissible lower bound of what a goal still costs.
+
+Each projection pays what its variables must do at the least (cost partitioning), landmarks add what
+all of them overlook. Hoffmann, Porteous, Sebastia, "Ordered Landmarks in Planning", JAIR 22, 2004;
+Karpas, Domshlak, "Cost-Optimal Planning with Landmarks", IJCAI 2009.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,61 +47,61 @@ class LandmarkHeuristic:
 
     No cost counts in two blocks, so what they cost adds up; of one block the farthest landmark
     counts. A move never lowers it by more than its own cost. Whoever asks is charged for what has
-    to be found out first; with an allowance that is spent the answer is less.
+    to be found out first; with a budget that is spent the answer is less.
     """
 
-    def __init__(self, scope: Task) -> None:
-        self._scope = scope
-        self._grounds = {one.variable: one for one in scope.grounds}
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._grounds = {one.variable: one for one in task.grounds}
         self._blocks: dict[Field, Projection] = {}
         self._marks: dict[int, Landmark] = {}
         self._by_bit: dict[int, tuple[Landmark, int, int, dict[int, tuple[float, int]]]] = {}
         self.ends = 0
 
-    def _begin(self, allowance: SearchBudget) -> bool:
-        """Part the scope in blocks, if that can be afforded."""
-        scope = self._scope
-        if not allowance.covers(BEGINNING * len(scope.rows) * len(scope.fields)):
+    def _begin(self, budget: SearchBudget) -> bool:
+        """Part the task in blocks, if that can be afforded."""
+        task = self._task
+        if not budget.covers(BEGINNING * len(task.rows) * len(task.fields)):
             return False
-        self._blocks = {field: block for block in projections_of(scope) for field in block.fields}
+        self._blocks = {field: block for block in projections_of(task) for field in block.fields}
         ends = [block.fields for block in dict.fromkeys(self._blocks.values())]
-        ends += [(field,) for field in scope.fields]
-        bads = ((fields, whole_of(fields) & ~scope.allowed) for fields in ends)
+        ends += [(field,) for field in task.fields]
+        bads = ((fields, whole_of(fields) & ~task.allowed) for fields in ends)
         self.ends = reduce(or_, (self._mark(fields, bad) for fields, bad in bads if bad), 0)
         return True
 
-    def __call__(self, state: int, allowance: SearchBudget) -> float:
-        if not self._blocks and not self._begin(allowance):
+    def __call__(self, state: int, budget: SearchBudget) -> float:
+        if not self._blocks and not self._begin(budget):
             return 0
         farthest: dict[int, float] = {}
         by_bit = self._by_bit
-        left = minded = self.ends if allowance.work > 0 else 0
+        left = minded = self.ends if budget.work > 0 else 0
         while left:
             bit = left & -left
             left ^= bit
             mark, bad, whole, ahead = by_bit[bit]
             if state & bad:
                 here = state & whole
-                cost, before = ahead.get(here) or self.ahead(mark, here, allowance)
+                cost, before = ahead.get(here) or self.ahead(mark, here, budget)
                 if cost > farthest.get(whole, 0):
                     farthest[whole] = cost
                 before &= ~minded
                 left |= before
                 minded |= before
-        allowance.work -= MINDING * minded.bit_count()
+        budget.work -= MINDING * minded.bit_count()
         return sum(farthest.values())
 
     def landmarks(self) -> Iterator[Landmark]:
         """Those that were met so far, the goal's own first."""
         return iter(self._marks.values())
 
-    def ahead(self, mark: Landmark, state: int, allowance: SearchBudget) -> tuple[float, int]:
+    def ahead(self, mark: Landmark, state: int, budget: SearchBudget) -> tuple[float, int]:
         """What a mark costs, and the bits of those before it; nothing if that is too much work."""
-        if allowance.work <= 0:
+        if budget.work <= 0:
             return 0, 0
-        allowance.spend(LOOKING * len(self._scope.fields))
-        cost, before = mark.block.cost(state, mark.bad, allowance), 0
-        if allowance.work <= 0:
+        budget.spend(LOOKING * len(self._task.fields))
+        cost, before = mark.block.cost(state, mark.bad, budget), 0
+        if budget.work <= 0:
             return 0, 0
         if len(mark.fields) == 1:
             first = self._first(mark, state)
@@ -127,7 +132,7 @@ class LandmarkHeuristic:
             return  # Nothing can bring it about, or strip can.
         before = reduce(or_, (~forbidden for forbidden, *_ in rows))
         after = grounds.reading(good) if grounds and not good & ~field.known else -1
-        for other in self._scope.fields:
+        for other in self._task.fields:
             for reach in (before, after):
                 if other is not field and (missing := other.whole & ~reach):
                     yield other, missing

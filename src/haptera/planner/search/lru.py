@@ -1,4 +1,4 @@
-"""What was worked out lately, kept for the next time as long as it is not too much in all."""
+"""An LRU cache bounded by the number and the total size of its values."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""The next move on the way to a goal, state by state: kept, so that few states are searched."""
+"""The policy cache: the next operator on the way to a goal, state by state."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -26,26 +26,26 @@ class PolicyCache:
 
     def __init__(
         self,
-        scope: Task,
+        task: Task,
         states_max: int,
         *,
         ahead: Mapping[int, OperatorRow | End] | None = None,
         stages: tuple[Subgoal, ...] = (),
     ) -> None:
-        self._scope = scope
+        self._task = task
         self._states_max = states_max
         self.ahead = ahead
         self.stages = stages
         self._kept: dict[int, OperatorRow | End] = {}
-        self._rows = {row[-1]: row for row in scope.rows}
+        self._rows = {row[-1]: row for row in task.rows}
 
     def __len__(self) -> int:
         """How many states are kept."""
         return len(self._kept)
 
     def next(self, state: int) -> OperatorRow | End:
-        """The first move of the route from a state of the scope."""
-        if state & self._scope.wanted == self._scope.wanted:
+        """The first move of the route from a state of the task."""
+        if state & self._task.wanted == self._task.wanted:
             return End.MET
         known = (self._kept if self.ahead is None else self.ahead).get(state)
         return next_row(self.stages, state) if known is None else known
@@ -71,11 +71,11 @@ class PolicyCache:
         self._kept |= news
 
 
-def next_moves(scope: Task, states_max: int) -> PolicyCache:
+def next_moves(task: Task, states_max: int) -> PolicyCache:
     """The tables of a factor: all states ahead where they are few, or stages as far as possible."""
-    ahead = solve(scope, min(states_max, WORK_MAX // max(1, len(scope.rows))))
-    stages = subgoals_of(scope, states_max) if ahead is None else ()
-    return PolicyCache(scope, states_max, ahead=ahead, stages=stages)
+    ahead = solve(task, min(states_max, WORK_MAX // max(1, len(task.rows))))
+    stages = subgoals_of(task, states_max) if ahead is None else ()
+    return PolicyCache(task, states_max, ahead=ahead, stages=stages)
 
 
 def follow(

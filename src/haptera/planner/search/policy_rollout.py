@@ -1,4 +1,8 @@
-"""A chain soon, if not the cheapest, on which whoever plans anew on the way goes on."""
+"""Rollout of a greedy policy: a plan soon, if not the cheapest, by planning anew at each state.
+
+Bertsekas, Tsitsiklis, Wu, "Rollout Algorithms for Combinatorial Optimization",
+Journal of Heuristics 3, 1997.
+"""
 
 from typing import Final
 
@@ -13,10 +17,10 @@ WEIGHTS: Final = (10, 3)
 
 
 def rollout(
-    scope: Task,
+    task: Task,
     relaxation: FFHeuristic,
     start: int,
-    allowance: SearchBudget,
+    budget: SearchBudget,
     *,
     barred: frozenset[str] = frozenset(),
 ) -> Found:
@@ -26,13 +30,13 @@ def rollout(
     never heard of this walk, goes on with it. Else two plans could send each other in a circle.
     No barred part is the first.
     """
-    greedy = GreedyBestFirst(scope, relaxation, start, outlooks=allowance.outlooks, barred=barred)
-    found = _walked(scope, greedy)
-    allowance.outlooks -= found.expanded
+    greedy = GreedyBestFirst(task, relaxation, start, outlooks=budget.outlooks, barred=barred)
+    found = _walked(task, greedy)
+    budget.outlooks -= found.expanded
     return found
 
 
-def _walked(scope: Task, greedy: GreedyBestFirst) -> Found:
+def _walked(task: Task, greedy: GreedyBestFirst) -> Found:
     if greedy.is_walled():
         return Unsolvable((greedy.root,), 1)
     walks = [Rollout(greedy, weight) for weight in WEIGHTS]
@@ -43,7 +47,7 @@ def _walked(scope: Task, greedy: GreedyBestFirst) -> Found:
             return OutOfBudget(greedy.expanded)
         first = arriving.firsts[state]
         assert first is not None
-        rows.append(scope.rows[first])
+        rows.append(task.rows[first])
         state = greedy.after(state, first)
     moves, cost = tuple(row[-1] for row in rows), sum(row[3] for row in rows)
     return SearchResult(moves, cost, greedy.expanded, optimal=False)

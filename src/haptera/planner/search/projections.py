@@ -1,4 +1,8 @@
-"""The variables of a goal in blocks, each as though whatever moves ask of the others were so."""
+"""Projections of a task onto groups of variables: conditions on all others count as met.
+
+Abstractions as in pattern databases: Culberson, Schaeffer, "Pattern Databases", Computational
+Intelligence 14(3), 1998; Edelkamp, "Planning with Pattern Databases", ECP 2001.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,7 +47,7 @@ class Projection(Protocol):
         """The bits of its states."""
         ...
 
-    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
+    def cost(self, state: int, bad: int, budget: SearchBudget) -> float:
         """What it costs at the least until no bad bit is set; 0 where that is not affordable."""
         ...
 
@@ -65,13 +69,13 @@ class JointProjection:
     known: dict[int, dict[int, float]] = default(default_factory=dict)
     reached: dict[int, int] = default(default_factory=dict)
 
-    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
+    def cost(self, state: int, bad: int, budget: SearchBudget) -> float:
         costs = self.known.setdefault(bad, {})
         if state not in costs:
-            if not self._explore(state, allowance):
+            if not self._explore(state, budget):
                 return 0
             self._link(state)
-            allowance.spend(self._spread(bad, costs))
+            budget.spend(self._spread(bad, costs))
         return costs[state]
 
     def leading(self, state: int, bad: int) -> list[OperatorRow]:
@@ -105,13 +109,13 @@ class JointProjection:
         costs.update(dict.fromkeys(before, UNREACHED) | found)
         return FOLLOWING * sum(len(before[state]) for state in found)
 
-    def _explore(self, state: int, allowance: SearchBudget) -> bool:
-        """Find out where each state within reach leads; whether the allowance was enough for it."""
+    def _explore(self, state: int, budget: SearchBudget) -> bool:
+        """Find out where each state within reach leads; whether the budget was enough for it."""
         fresh, seen = [state], {state}
-        while fresh and allowance.work > 0:
+        while fresh and budget.work > 0:
             state = fresh.pop()
             if state not in self.onward:
-                allowance.spend(TRYING * len(self.rows))
+                budget.spend(TRYING * len(self.rows))
             new = [after for after, _ in self._after(state) if after not in seen]
             seen.update(new)
             fresh += new
@@ -164,10 +168,10 @@ class SingleProjection:
     def fields(self) -> tuple[Field, ...]:
         return (self.field,)
 
-    def cost(self, state: int, bad: int, allowance: SearchBudget) -> float:
+    def cost(self, state: int, bad: int, budget: SearchBudget) -> float:
         if bad not in self.known:
             price = FOLLOWING if self.known else FOLLOWING + REACHING
-            if not allowance.covers(price * (len(self.rows) + self._count)):
+            if not budget.covers(price * (len(self.rows) + self._count)):
                 return 0
             self.known[bad] = self._costs(self._numbered(bad))
         return self.known[bad][self._number(state)]
@@ -252,34 +256,34 @@ def whole_of(fields: tuple[Field, ...]) -> int:
     return reduce(or_, (field.whole for field in fields))
 
 
-def projections_of(scope: Task) -> Iterator[Projection]:
+def projections_of(task: Task) -> Iterator[Projection]:
     """Variables that are changed together; each alone where these have too many states."""
-    spans = [field.whole for field in scope.fields]
-    groups = joined(spans + [row[-1].touches for row in scope.rows])
-    fields = {group: [field for field in scope.fields if field.whole & group] for group in groups}
+    spans = [field.whole for field in task.fields]
+    groups = joined(spans + [row[-1].touches for row in task.rows])
+    fields = {group: [field for field in task.fields if field.whole & group] for group in groups}
     group_of = {field.lowest: group for group in groups for field in fields[group]}
     rows: dict[int, list[OperatorRow]] = {group: [] for group in groups}
-    for row in scope.rows:
-        touched = row[-1].touches & scope.within
+    for row in task.rows:
+        touched = row[-1].touches & task.within
         rows[group_of[touched & -touched]].append(row)
-    strips = [(one.loose, one.width) for one in scope.grounds if one.loose]
+    strips = [(one.loose, one.width) for one in task.grounds if one.loose]
     for group in groups:
         states = prod(2 * field.width + 1 for field in fields[group])
         together = states <= BLOCK_STATES_MAX
         paid: set[Operator] = set()
         for some in [fields[group]] if together else [[field] for field in fields[group]]:
-            yield _block(scope, tuple(some), rows[group], strips, paid)
+            yield _block(task, tuple(some), rows[group], strips, paid)
 
 
 def _block(
-    scope: Task,
+    task: Task,
     fields: tuple[Field, ...],
     rows: Iterable[OperatorRow],
     strips: Iterable[tuple[int, int]],
     paid: set[Operator],
 ) -> Projection:
     """What moves several blocks is paid by the first of them."""
-    whole = reduce(or_, (field.span for field in fields)) & scope.within
+    whole = reduce(or_, (field.span for field in fields)) & task.within
     mine = [row for row in rows if row[-1].touches & whole]
     costs = [0 if row[-1] in paid else row[3] for row in mine]
     paid.update(row[-1] for row in mine)

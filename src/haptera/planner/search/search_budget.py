@@ -1,4 +1,4 @@
-"""What one question to the planner may still cost: counted, for the core has no clock."""
+"""The search budget of one question: counted work, for the core has no clock."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,6 @@
-"""A goal in stages, which can be done one after the other: from any state the next move at once.
+"""Serializable subgoals: a goal in stages, done one after the other; the next operator at once.
+
+Korf, "Planning as Search: A Quantitative Approach", Artificial Intelligence 33, 1987.
 
 A stage is what moves change together. What it costs in a state is counted as though whatever its
 moves ask of other stages were so; all stages together never cost more than the goal. They cost
@@ -74,13 +76,13 @@ def next_row(stages: Sequence[Subgoal], state: int) -> OperatorRow | End:
     return row
 
 
-def subgoals_of(scope: Task, states_max: int) -> tuple[Subgoal, ...]:
+def subgoals_of(task: Task, states_max: int) -> tuple[Subgoal, ...]:
     """The stages of a goal; none where they have too many states, or wait for each other."""
-    if any(field.touched & scope.within for field in scope.fields):
+    if any(field.touched & task.within for field in task.fields):
         return ()  # Doubts are for searches.
-    spans = [field.whole for field in scope.fields]
-    spans = joined(spans + [row[-1].touches & scope.within for row in scope.rows])
-    drafts = [_Draft(scope, span, [one for one in spans if one != span]) for span in spans]
+    spans = [field.whole for field in task.fields]
+    spans = joined(spans + [row[-1].touches & task.within for row in task.rows])
+    drafts = [_Draft(task, span, [one for one in spans if one != span]) for span in spans]
     if sum(draft.count for draft in drafts) > states_max:
         return ()
     if sum(draft.tries for draft in drafts) > TRIES_MAX:
@@ -108,19 +110,19 @@ def _wait_for_each_other(stages: tuple[Subgoal, ...]) -> bool:
 class _Draft:
     """One stage as it is worked out; `others` are the bits of the other stages."""
 
-    def __init__(self, scope: Task, whole: int, others: list[int]) -> None:
-        self._scope = scope
+    def __init__(self, task: Task, whole: int, others: list[int]) -> None:
+        self._task = task
         self._whole = whole
-        self._missing = whole & ~scope.allowed
+        self._missing = whole & ~task.allowed
         self._others = others
-        self._fields = tuple(field for field in scope.fields if field.whole & whole)
-        self._rows = [one for one in enumerate(scope.rows) if one[1][-1].touches & whole]
-        self._grounds = [(one, one.loose) for one in scope.grounds if one.known & whole]
+        self._fields = tuple(field for field in task.fields if field.whole & whole)
+        self._rows = [one for one in enumerate(task.rows) if one[1][-1].touches & whole]
+        self._grounds = [(one, one.loose) for one in task.grounds if one.known & whole]
         self.count = prod(2 * field.width + 1 for field in self._fields)
         self.tries = self.count * len(self._rows)
 
     def stage(self) -> Subgoal:
-        resting = reduce(or_, map(self._resting, self._scope.grounds), 0) & ~self._whole
+        resting = reduce(or_, map(self._resting, self._task.grounds), 0) & ~self._whole
         rows = dict(self._cheapest())
         return Subgoal(self._fields, self._whole, self._missing, resting, rows)
 
@@ -165,13 +167,13 @@ class _Draft:
         """Whether a move asks just for stages that are done, and these hold what it brings."""
         forbidden = row[0]
         asked = [one for one in self._others if one & forbidden]
-        if any(one & forbidden != one & ~self._scope.allowed for one in asked):
+        if any(one & forbidden != one & ~self._task.allowed for one in asked):
             return False
         settled = reduce(or_, asked, self._whole)
-        after |= self._scope.within & ~self._whole & ~forbidden  # Others may be any of these.
+        after |= self._task.within & ~self._whole & ~forbidden  # Others may be any of these.
         return all(
             not (held := after & loose)
-            or (not one.reads & self._scope.within & ~settled and is_grounded(after, one, held))
+            or (not one.reads & self._task.within & ~settled and is_grounded(after, one, held))
             for one, loose in self._grounds
         )
 

@@ -1,4 +1,4 @@
-"""All that can be come to from each place, where a way begins at any of a set of places."""
+"""The transitive closure of a graph whose edges may start at any of a set of nodes."""
 
 from collections.abc import Sequence
 
