@@ -84,7 +84,11 @@ class _Chassis:
         self._notify(order.command)
 
     def _boot(self, secret: bytes | None) -> None:
-        pid = tree.fork(lambda: init.run_init(self._config.init, secret), ())
+        def run() -> None:
+            tree.own_mounts()
+            init.run_init(self._config.init, secret)
+
+        pid = tree.fork(run, ())
         self._init = os.pidfd_open(pid)
 
     def _cut_power(self) -> None:

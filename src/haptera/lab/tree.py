@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -16,6 +17,9 @@ from haptera.runtime.processes.zygote import close_others, die_with
 
 PR_SET_NAME: Final = 15
 PR_SET_CHILD_SUBREAPER: Final = 36
+CLONE_NEWNS: Final = 0x20000
+MS_REC: Final = 0x4000
+MS_PRIVATE: Final = 0x40000
 # How long the kernel may take to end processes that were sent SIGKILL.
 END_MS_MAX: Final = 10_000
 # Between two looks at processes that are about to be gone.
@@ -44,6 +48,21 @@ def leave_terminal() -> None:
     """Have a session of its own, so that Ctrl-C reaches the lab alone, which ends the rest."""
     with contextlib.suppress(PermissionError):  # it leads one already
         os.setsid()
+
+
+def own_mounts() -> None:
+    """Have mounts of one's own, which are gone with the last process that sees them.
+
+    Who may not mount anything needs none.
+    """
+    if os.geteuid() != 0:
+        return
+    nothing, everything = b"none", MS_REC | MS_PRIVATE
+    if _libc.unshare(CLONE_NEWNS) == 0 and _libc.mount(nothing, b"/", None, everything, None) == 0:
+        return
+    number = ctypes.get_errno()
+    if number != errno.EPERM:  # root of a container, perhaps
+        raise OSError(number, os.strerror(number))
 
 
 def rename(name: str) -> None:
