@@ -164,7 +164,7 @@ ATTRIBUTES = ", ".join(sorted(one.name for one in node.kind.attributes))
             (
                 "nothing is known or done of a freeze: no part serves it",
                 None,
-                "draw one of module, node, service",
+                "draw one of image, module, node, service, system",
             ),
         ),
         (

@@ -209,9 +209,9 @@ async def look(target: Target) -> Power: ...
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nonsense", "'nonsense' cannot be imported: No module named 'nonsense'; name jobs,"),
+        ("nonsense", "'nonsense' cannot be imported: No module named 'nonsense'; name image,"),
         ("nonsense.py", "there is no file nonsense.py"),
-        (".", "'.' names no module: name jobs, labnode, service, one of a package, FILE.py or"),
+        (".", "'.' names no module: name image, jobs, labnode, service, system, one of"),
         ("mine.py:none", "mine.py has no Module called 'none'"),
         ("mine:Target", "mine has no Module called 'Target'"),
     ],

@@ -109,7 +109,10 @@ def test_the_site_of_several_files_is_read_from_its_first(tmp_path: Path) -> Non
     assert (site.cluster, site.modules) == ("parts", ("labnode",))
 
 
-@pytest.mark.parametrize(("title", "kind"), [("Nodes", "node"), ("Services", "service")])
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [("Nodes", "node"), ("Services", "service"), ("Images", "image"), ("Systems", "system")],
+)
 def test_the_tables_have_all_that_a_kind_has_and_no_more(title: str, kind: str) -> None:
     rows = {WORD.findall(name)[0]: (what, values) for name, what, values in table(title)}
     variables = {
@@ -138,6 +141,9 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
     assert led == {
         *("node.power=on", "node.power=off", "node.agent=up"),
         *("service.run=running", "service.run=stopped", "service.applied=current"),
+        *("image.state=built", "image.state=absent", "image.applied=current"),
+        *("system.run=running", "system.run=stopped"),
+        *("system.applied=current", "system.staged=current"),
     }
 
 

@@ -94,7 +94,8 @@ def test_all_that_is_wrong_is_told_with_its_place():
         (
             "6:25",
             "there is no module 'labnod'",
-            "did you mean labnode? there are jobs, labnode, service, supervise, sync",
+            "did you mean labnode?"
+            " there are image, jobs, labnode, service, supervise, sync, system",
         ),
         ("7:5", "a policy is a mapping", "write `for: SELECTOR` below"),
         (
@@ -140,7 +141,7 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
 
 
 def test_a_rule_that_never_means_anything_is_refused():
-    kinds = "there are budget, freeze, module, node, policy, service"
+    kinds = "there are budget, freeze, image, module, node, policy, service, system"
     assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
         ("3:18", "selector 'rack:*', character 1: there is no kind 'rack'", kinds)
     ]

@@ -13,6 +13,8 @@ from haptera.runtime.network.peers import Peer, UnixPeer
 
 # Where the server keeps with each request who is at the other end of its connection.
 PEER: Final = "peer"
+# And the certificate that they showed, once it was verified.
+CERTIFICATE: Final = "certificate"
 
 CheckToken = Callable[[str], Bearer | None]
 CheckPeer = Callable[[Peer], Bearer | None]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from haptera.api.callers import PEER
+from haptera.api.callers import CERTIFICATE, PEER
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
 from haptera.runtime.network.tls import client_of
@@ -40,7 +40,8 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {PEER: _peer(transport), _CONNECTION: self}
+        shown = transport.get_extra_info("peercert")
+        self.app_state = {PEER: _peer(transport), CERTIFICATE: shown, _CONNECTION: self}
         self._guest.drop = transport.abort
         self._wait(self._within_s, 0)
 

@@ -9,7 +9,7 @@ from haptera.api.limits import check_reach
 from haptera.api.problems import ProblemError
 from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
-from haptera.model.changes import Change, StoredEntity
+from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import ConflictError
 from haptera.rest.schemas import EntityPatch
@@ -43,7 +43,9 @@ class Patcher:
                 do="read it again, then decide anew",
             )
         try:
-            return (*self._attributes(held, patch), *self._desired(held, patch))
+            desired = (*self._desired(held, patch),)
+            begun = self._begun(held) if desired else ()
+            return (*begun, *self._attributes(held, patch), *desired)
         except ConflictError as error:
             raise ConflictError(error.what, do=f"{error.do}, or take it (--take, take=1)") from None
 
@@ -52,6 +54,11 @@ class Patcher:
         entity = parse_entity(text)
         there = self.backend.declared(entity) or self.backend.entity(entity)
         return None if there is None else tag_of(self.backend, there.revision)
+
+    def _begun(self, held: StoredEntity) -> tuple[Change, ...]:
+        """An entity of the cluster's is there once something is desired of it."""
+        new = held.owner == "" and self.backend.entity(held.entity) is None
+        return (Declare(held.entity, {}, self.owner),) if new else ()
 
     def _attributes(self, held: StoredEntity, patch: EntityPatch) -> Iterator[Change]:
         if not patch.attributes:
@@ -78,9 +85,16 @@ class Patcher:
         if stored is not None:
             return stored
         view = self.backend.entity(entity)
+        if view is None and _may_begin(entity):
+            return StoredEntity(entity, {}, "", {}, 0)
         if view is None:
             raise missing(entity)
         return StoredEntity(entity, {}, "", {}, view.revision)
+
+
+def _may_begin(entity: EntityId) -> bool:
+    kind = KINDS.get(entity.kind)
+    return entity.node is None and kind is not None and kind.of_cluster
 
 
 def tag_of(backend: Backend, revision: int) -> str:

@@ -81,7 +81,8 @@ class Server:
                 one.result()  # raises where a bug ended it
 
     def stop(self) -> None:
-        self._app.state.streams.close()
+        if (streams := getattr(self._app.state, "streams", None)) is not None:
+            streams.close()
         self._accepting.cancel()
         self._server.should_exit = True
 

@@ -16,7 +16,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
-from haptera.daemon.parts import HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -162,6 +162,7 @@ class _Agent:
         self._deliver = driver.deliver
         driver.deliver(self._early)
         self._listen(enrolment, codec, driver)
+        self._keep_uplink()
         channel = self._channel = AgentChannel(
             self._journal,
             engine,
@@ -223,6 +224,13 @@ class _Agent:
         assert enrolment is not None
         session = replace(enrolment.session, address=address, peer_boot=boot)
         self._journal.save_session(session)
+        self._keep_uplink()
+
+    def _keep_uplink(self) -> None:
+        """Have modules know where the parent is, and as whom they call it."""
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        self._journal.keep_uplink(enrolment.session.address[0], ARTEFACTS_PORT)
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:

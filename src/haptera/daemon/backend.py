@@ -155,7 +155,8 @@ class EngineBackend:
         """The end of what a module or a service has written."""
         asked = LogAsked(entity)
         if entity.node is None:
-            answer = self._logs.answer(asked, ())
+            known = (row.id for row in self._engine.table.of_cluster(entity.kind))
+            answer = self._logs.answer(asked, known)
         else:
             answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
         match answer:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
+from haptera.modules.image.store import store_of
 from haptera.modules.service.home import home_of
+from haptera.modules.system.home import home_of as system_home
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogTold, Unable
 from haptera.runtime.processes.process import log_of
 
@@ -42,9 +44,15 @@ class Logs:
                 raise HapteraError(f"no module {entity.name!r} runs here")
             return log_of(self.log_dir, name)
         found = next((one for one in known if one == entity), None)
-        if found is None or found.kind != "service":
-            raise HapteraError("only modules and services have a log")
-        return home_of(self.directory, found.name).output
+        match found:
+            case EntityId("service", name, _):
+                return home_of(self.directory, name).output
+            case EntityId("system", name, _):
+                return system_home(self.directory, name).output
+            case EntityId("image", name, _):
+                return store_of(self.directory).log(name)
+            case _:
+                raise HapteraError("only modules, services, systems and images have a log")
 
     def _last(self, place: Path, size_bytes: int) -> bytes:
         with place.open("rb") as file:

@@ -25,6 +25,7 @@ from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.doors import Doors
+from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
@@ -224,13 +225,12 @@ class _Parent:
     def _begin(self, stored: Stored) -> None:
         """Make the engine of what is stored, and what is asked and told of it."""
         check_stored(stored)
-        settings = self._settings
         side = Side(
             Context.PARENT,
             None,
             self._boot,
             clock.kernel_boot(),
-            settings.hello_ms * MS,
+            self._settings.hello_ms * MS,
             secrets.SystemRandom().random,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
@@ -256,7 +256,7 @@ class _Parent:
                 self._authority,
             ),
         )
-        self._backend.radius_percent = settings.radius_percent
+        self._backend.radius_percent = self._settings.radius_percent
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
@@ -275,16 +275,16 @@ class _Parent:
             meters=self._meters,
             entry=self._doors.entry,
         )
-        url = self._doors.url
+        images = [*image_servers(settings, self._authority, self._channel)]
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 tasks.create_task(self._channel.exchange.run()),
-                *(tasks.create_task(one.run()) for one in self._doors.servers(app)),
+                *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
-            _log.info("serves the API at %s; client file: %s", url, settings.client)
+            _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
             wrong = await self._apply_site()
             if wrong is None:
                 await stopped.wait()

@@ -9,7 +9,7 @@ import msgspec
 
 from haptera.core.engine import Engine
 from haptera.daemon.exchange import Exchange
-from haptera.kinds import module
+from haptera.kinds import module, system
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.secrets import Keeper, Reference, references
@@ -52,6 +52,7 @@ class ParentChannel:
 
     def call_as(self, identity: Path, local_host: str) -> None:
         """Ask with this key and certificate, from this address; needs a running loop."""
+        self.identity = identity
         context: ssl.SSLContext = parent_context(self._authority.ca_pem, identity)
         self._asker = Asker(lambda: context, local_host)
 
@@ -77,6 +78,12 @@ class ParentChannel:
                 return await self._secret(caller, name)
             case _:
                 return self.exchange.answer(caller, request)
+
+    def images_of(self, node: str) -> list[str]:
+        """The images that are desired of systems on a node, as these name them."""
+        on_it = (row for row in self._engine.table.on(node) if row.kind is system.kind)
+        named = (row.desired.get(system.image.name) for row in on_it)
+        return [str(one.value) for one in named if one is not None]
 
     async def ask(self, node: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:
         """Ask a node's agent."""

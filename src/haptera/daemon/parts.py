@@ -15,6 +15,8 @@ from haptera.wire.updates import Codec
 # Both sides listen here for datagrams: a restarted agent must be where its parent last heard it.
 # A parent takes claims at the same number, over TCP.
 HELLO_PORT: Final = 4271
+# Where a parent serves what is too large for state to its nodes, over HTTPS.
+ARTEFACTS_PORT: Final = 4272
 
 
 def catalog_of(modules: Iterable[str], others: Iterable[Manifest] = ()) -> Catalog:

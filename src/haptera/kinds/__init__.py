@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from haptera.kinds import budget, freeze, module, node, policy, service
+from haptera.kinds import budget, freeze, image, module, node, policy, service, system
 from haptera.kinds.brought import brought_kinds
 from haptera.model.schema import Kind
 
@@ -35,6 +35,5 @@ class Kinds(Mapping[str, Kind]):
         return self._all
 
 
-KINDS: Final = Kinds(
-    {one.kind.name: one.kind for one in (node, service, module, freeze, policy, budget)}
-)
+_BUNDLED: Final = (node, service, module, freeze, policy, budget, image, system)
+KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

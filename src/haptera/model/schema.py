@@ -102,7 +102,8 @@ class Kind:
 
     `borrows` are mutation variables of the entity's node that its parts may name (`node.agent`).
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
-    An entity told `everywhere` is the whole cluster's, and each node's agent is told of it.
+    An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
+    that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -115,6 +116,7 @@ class Kind:
     borrows: tuple[Variable[Any], ...] = ()
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
     everywhere: bool = False
+    of_cluster: bool = False
     _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
         init=False, repr=False, hash=False, compare=False
     )

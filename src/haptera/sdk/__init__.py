@@ -13,6 +13,7 @@ from haptera.sdk.module import Module, Served
 from haptera.sdk.settings import Secret
 from haptera.sdk.target import Boot, Refused, Target
 from haptera.sdk.terms import Conditions
+from haptera.sdk.uplink import Uplink, uplink
 
 PARENT: Final = Context.PARENT
 SELF: Final = Context.SELF
@@ -46,5 +47,7 @@ __all__ = [
     "Setting",
     "SettingType",
     "Target",
+    "Uplink",
     "Variable",
+    "uplink",
 ]

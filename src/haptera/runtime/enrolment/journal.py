@@ -19,6 +19,7 @@ from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.pki import Key, key_pem, new_key, parse_key
 from haptera.runtime.identity.private import private_directory, write_private
 from haptera.runtime.store.sessions import SavedSession
+from haptera.sdk.uplink import UPLINK, Uplink
 
 Content = TypeVar("Content")
 Deliver = Callable[[Written | Unwritten], None]
@@ -119,6 +120,13 @@ class Journal:
         place = self._directory / "identity.pem"
         write_private(place, key_pem(self.key()) + certificate)
         return place
+
+    def keep_uplink(self, host: str, port: int) -> None:
+        """Put the parent's address where modules read it, beside the identity that they show."""
+        assert self._enrolment is not None
+        identity = str((self._directory / "identity.pem").absolute())
+        said = Uplink(host, port, self._enrolment.ca.decode("ascii"), identity)
+        self._write_unawaited(UPLINK, said)
 
     def key(self) -> Key:
         """The node's key in this boot: the same one for each try to enrol, also after a crash.

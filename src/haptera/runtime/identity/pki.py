@@ -135,6 +135,16 @@ def issue_parent(authority: Authority, wall_s: float) -> Path:
     return place
 
 
+def issue_images(authority: Authority, wall_s: float) -> Path:
+    """Make this start's key and certificate to sign manifests of images with."""
+    key = new_key()
+    names = _names(images_uri(authority.cluster))
+    certificate = _issue(authority, key.public_key(), names, wall_s, timedelta(days=PARENT_DAYS))
+    place = authority.directory / "images.pem"
+    write_private(place, key_pem(key) + certificate)
+    return place
+
+
 def issue_api(authority: Authority, hosts: Collection[str], wall_s: float) -> Path:
     """Make this start's key and certificate for the API, as it is called: by names or addresses."""
     key = new_key()
@@ -184,6 +194,10 @@ def issue_node(
 
 def parent_uri(cluster: UUID) -> str:
     return f"haptera://{cluster}/parent"
+
+
+def images_uri(cluster: UUID) -> str:
+    return f"haptera://{cluster}/images"
 
 
 def api_uri(cluster: UUID) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.kinds import module, service
+from haptera.kinds import KINDS, module, service
 from haptera.model.changes import Desired, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.walltime import duration_text, parse_duration_ms
@@ -104,7 +104,7 @@ def _section_of(entity: EntityId) -> str | None:
     match entity:
         case EntityId(kind, _, None) if kind in _RULES:
             return next(key for key, form in _FORMS.items() if form.kind.name == kind)
-        case EntityId(module.kind.name, _, _):
+        case EntityId(kind, _, _) if kind == module.kind.name or KINDS[kind].of_cluster:
             return "desired"
         case EntityId(_, _, node) if node is not None:
             return "desired"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.kinds import module, node, service
+from haptera.kinds import image, module, node, service
 from haptera.lab.settings import Settings
 from haptera.model.parts import Context
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
@@ -63,6 +63,7 @@ def _defs() -> Schema:
         "service_data": _mapping({one.name: _plain(one) for one in service.kind.plain}),
         "service_desired": _mapping(_desirable(service.kind)),
         "module_desired": _mapping(_desirable(module.kind)),
+        "image_desired": _mapping(_desirable(image.kind)),
         "module_terms": _mapping(_terms()),
         "own_module": _own_module(),
         "layer": _mapping(
@@ -116,12 +117,13 @@ def _terms() -> Mapping[str, Schema]:
 
 def _desired() -> Schema:
     return {
-        "description": "What nodes should be: NODESET, SERVICE@NODESET, module:NAME@NODESET.",
+        "description": "What should be: NODESET, SERVICE@NODESET, module:NAME@NODESET, image:NAME.",
         "type": ["object", "null"],
         "patternProperties": {
             "^module:": _ref("module_desired"),
+            f"^{image.kind.name}:": _ref("image_desired"),
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
-            "^(?!(module|service|node):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
+            "^(?!(module|service|node|image):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
                 "Of a kind that an installed package brings."
             ),
         },

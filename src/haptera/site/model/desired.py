@@ -48,8 +48,16 @@ def read_services(tree: Tree, errors: Errors) -> Services:
 class Wanted:
     """Gathers what is desired, entity by entity."""
 
-    def __init__(self, nodes: Nodes, services: Services, modules: Modules, errors: Errors) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        services: Services,
+        modules: Modules,
+        constants: Mapping[str, str],
+        errors: Errors,
+    ) -> None:
         self._nodes = nodes
+        self._constants = constants
         self._services = services
         self._modules = modules
         self._errors = errors
@@ -84,7 +92,7 @@ class Wanted:
             self._give(EntityId(kind.name, name, one.name), entries, Rank.NODE)
 
     def _read_alone(self, key: Leaf, tree: Tree) -> None:
-        """`NODESET`, `node:NODESET`, or `module:NAME` of the parent's."""
+        """`NODESET`, `node:NODESET`, or what is on no node: `module:NAME`, `image:NAME`."""
         prefix, colon, rest = key.text.partition(":")
         kind = node.kind if not colon or "@" in prefix else _kind(prefix)
         if kind is module.kind:
@@ -92,6 +100,9 @@ class Wanted:
                 do = nearest(rest, self._modules.at_parent())
                 raise HapteraError(f"the parent runs no module {rest!r}", do=do)
             entity = EntityId(kind.name, rest, None)
+            self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
+        elif kind.of_cluster:
+            entity = EntityId(kind.name, check_name(rest), None)
             self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
         elif kind is node.kind:
             entries = read_desired(kind, tree, self._errors)
@@ -128,11 +139,17 @@ class Wanted:
 
     def _filled(self) -> Iterator[tuple[EntityId, Mapping[str, str | int]]]:
         for entity, values in self._found.items():
-            known = _nothing if entity.node is None else self._nodes.by_name[entity.node].known
+            known = self._of_site if entity.node is None else self._nodes.by_name[entity.node].known
             yield entity, values.desired(KINDS[entity.kind], known, self._errors)
 
+    def _of_site(self, name: str) -> str:
+        """What stands for a name in the template of what is on no node."""
+        if name not in self._constants:
+            raise unknown(name, [*self._constants])
+        return self._constants[name]
 
-_DO: Final = "write NODESET, SERVICE@NODESET or module:NAME@NODESET"
+
+_DO: Final = "write NODESET, SERVICE@NODESET, module:NAME@NODESET or image:NAME"
 
 
 def _kind(name: str) -> Kind:
@@ -140,8 +157,3 @@ def _kind(name: str) -> Kind:
     if kind is None:
         raise HapteraError(f"there is no kind {name!r}", do=nearest(name, KINDS))
     return kind
-
-
-def _nothing(name: str) -> str:
-    """Templates need a node."""
-    raise unknown(name, [])

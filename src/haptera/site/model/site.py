@@ -97,7 +97,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.declare(said("nodes"), constants)
     nodes.lay(defaults, profiles)
     nodes.part(said("fault_groups"))
-    wanted = Wanted(nodes, services, modules, errors)
+    wanted = Wanted(nodes, services, modules, constants, errors)
     desired = wanted.read(said("desired"))
     there = There(nodes.by_name, nodes.group_names(), modules.names)
     rules = [

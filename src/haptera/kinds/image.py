@@ -1,0 +1,30 @@
+"""A root file system that nodes run: built by the parent from a recipe, and kept by its digest."""
+
+from enum import StrEnum
+
+from haptera.model.schema import Applied, Kind, Plain, Variable
+
+
+class State(StrEnum):
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    BUILT = "built"
+
+
+state = Variable("image", "state", State, {State.UNKNOWN: 0, State.ABSENT: 1, State.BUILT: 2})
+applied = Variable(
+    "image",
+    "applied",
+    Applied,
+    {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
+)
+
+# A folder with a Dockerfile, on the parent's machine.
+recipe = Plain("image", "recipe", str, size_bytes_max=256)
+
+kind = Kind(
+    "image",
+    (state, applied),
+    plain=(recipe,),
+    of_cluster=True,
+)

@@ -1,0 +1,131 @@
+"""From a recipe to an artefact: buildah carries out the Dockerfile, mksquashfs packs the root."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.modules.image.manifest import Manifest
+from haptera.modules.image.store import manifest_of
+from haptera.modules.image.unbound import unbound
+from haptera.sdk import Refused
+
+RECIPE: Final = "Dockerfile"
+TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
+# Of what a command wrote that failed: so much fits the words that `why` tells.
+LAST_BYTES: Final = 360
+# To be packed soon counts for more than the last few percent of size.
+COMPRESSION: Final = ("-comp", "zstd", "-Xcompression-level", "3")
+
+
+class _Config(msgspec.Struct, frozen=True, rename={"folder": "WorkingDir"}):
+    """What the recipe says of how the image runs, as OCI names it."""
+
+    Entrypoint: tuple[str, ...] | None = None
+    Cmd: tuple[str, ...] | None = None
+    Env: tuple[str, ...] | None = None
+    folder: str = ""
+    StopSignal: str = ""
+
+
+class _Oci(msgspec.Struct, frozen=True):
+    architecture: str
+    config: _Config
+
+
+class _Inspected(msgspec.Struct, frozen=True):
+    OCIv1: _Oci
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build: of which image, in which folder, and where it writes what it does."""
+
+    name: str
+    recipe: Path
+    work: Path
+    log: Path
+
+    async def run(self) -> tuple[Path, Manifest]:
+        """The artefact, which is the caller's to move or delete, and what is to be said of it.
+
+        Raises:
+            Refused: there is no recipe, a tool is missing, or fails; in its last words.
+        """
+        self._check()
+        shutil.rmtree(self.work, ignore_errors=True)  # what an earlier build left that was killed
+        self.work.mkdir(parents=True)
+        self.log.write_bytes(b"")
+        root, artefact = self.work / "root.tar", self.work / "root.squashfs"
+        tag = f"localhost/{self.name.lower()}"
+        await self._do(
+            *self._buildah("build", "--isolation", "chroot", "--timestamp", "0"),
+            *("--format", "docker", "--output", f"type=tar,dest={root}", "--tag", tag),
+            str(self.recipe),
+        )
+        told = msgspec.json.decode(
+            await self._do(*self._buildah("inspect", "--type", "image", tag)), type=_Inspected
+        )
+        with root.open("rb") as tar:
+            options = ("-tar", "-quiet", "-no-progress", "-mkfs-time", "0", *COMPRESSION)
+            await self._do("mksquashfs", "-", str(artefact), *options, stdin=tar.fileno())
+        root.unlink()
+        await self._do(*self._buildah("rmi", "--force", tag))
+        return artefact, await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
+
+    def _check(self) -> None:
+        if not (self.recipe / RECIPE).is_file():
+            raise Refused(f"there is no {RECIPE} in {self.recipe}: name the folder that has one")
+        missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
+        if missing:
+            raise Refused(f"missing here: sudo apt install {' '.join(missing)}")
+
+    def _buildah(self, *words: str) -> tuple[str, ...]:
+        places = ("--root", str(self.work / "storage"), "--runroot", str(self.work / "run"))
+        return "buildah", *places, *words
+
+    def _told(self, oci: _Oci) -> Manifest:
+        config = oci.config
+        return Manifest(
+            self.name,
+            "",
+            0,
+            oci.architecture,
+            (*(config.Entrypoint or ()), *(config.Cmd or ())) or ("/sbin/init",),
+            config.Env or (),
+            config.folder or "/",
+            config.StopSignal or "SIGTERM",
+            str(self.recipe),
+        )
+
+    async def _do(self, *words: str, stdin: int | None = None) -> bytes:
+        """What a command prints; what it complains of, and all of a build, goes to the log."""
+        shows = words[0] == "buildah" and "inspect" in words
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
+                stdout=asyncio.subprocess.PIPE if shows else log,
+                stderr=log,
+                preexec_fn=unbound,
+            )
+            try:
+                printed, _ = await process.communicate()
+            except asyncio.CancelledError:
+                process.kill()
+                raise
+        if process.returncode != 0:
+            raise Refused(self._how_it_failed(words, process.returncode or 0))
+        return printed or b""
+
+    def _how_it_failed(self, words: Sequence[str], status: int) -> str:
+        with self.log.open("rb") as log:
+            begin = max(0, log.seek(0, os.SEEK_END) - LAST_BYTES)
+            log.seek(begin)
+            lines = log.read().decode(errors="replace").splitlines()[1 if begin else 0 :]
+        return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"

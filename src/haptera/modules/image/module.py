@@ -1,0 +1,112 @@
+"""Images: build what is desired and is not there, remove what is not to be there."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.kinds import image
+from haptera.kinds.image import State
+from haptera.modules.image.build import Build
+from haptera.modules.image.store import ImageStore, store_of
+from haptera.sdk import ANY, PARENT, Applied, Module, Policy, Refused, Target
+
+# The key and certificate that manifests are signed with; the parent makes them at each start.
+SIGNER: Final = "images.pem"
+BUILT_WITHIN_S: Final = 1800
+# A recipe that fails does so again, until somebody mends it, or what it fetches is there again.
+BUILDING: Final = Policy(3, backoff_ms=10_000, backoff_ms_max=60_000, cool_down_ms=1_800_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image: what it should be, and the store that it is in."""
+
+    target: Target
+    store: ImageStore
+    signer: Path
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def recipe(self) -> Path:
+        return Path(str(self.target.values.get("recipe") or ""))
+
+
+def connect(target: Target) -> Image:
+    return Image(target, store_of(target.run_dir), target.run_dir / SIGNER)
+
+
+module = Module("image", connect=connect, context=PARENT)
+state = module.serves(image.state)
+applied = module.serves(image.applied)
+
+
+@state.look(every_s=10, outcomes=(State.ABSENT, State.BUILT))
+async def look_state(one: Image) -> State:
+    manifest = one.store.manifest(one.name)
+    if manifest is None or not one.store.has(manifest):
+        return State.ABSENT
+    megabytes = manifest.size_bytes / 1_000_000
+    one.target.note(f"{manifest.digest}, {megabytes:.1f} MB")
+    return State.BUILT
+
+
+@applied.look(
+    every_s=30,
+    outcomes=(Applied.STALE, Applied.CURRENT),
+    requires={image.state: State.BUILT},
+)
+async def look_applied(one: Image) -> str:
+    manifest = one.store.manifest(one.name)
+    if manifest is None:
+        raise RuntimeError("it is not there")
+    # Of all that is desired of an image, its recipe alone is data.
+    return one.target.digest if manifest.recipe == str(one.recipe) else manifest.digest[:16]
+
+
+@module.step(
+    state.goes(State.ABSENT, State.BUILT),
+    applied.goes(ANY, Applied.CURRENT, expected=True),
+    within_s=BUILT_WITHIN_S,
+    policy=BUILDING,
+)
+async def build(one: Image) -> None:
+    await _build(one)
+
+
+@module.step(
+    applied.goes(Applied.STALE, Applied.CURRENT),
+    within_s=BUILT_WITHIN_S,
+    requires={image.state: State.BUILT},
+    policy=BUILDING,
+)
+async def rebuild(one: Image) -> None:
+    """Nodes go on to find what the name stood for, until all of the new one is there."""
+    await _build(one)
+
+
+@state.step(State.BUILT, State.ABSENT, within_s=10)
+async def remove(one: Image) -> None:
+    one.store.remove(one.name)
+
+
+async def _build(one: Image) -> None:
+    if not one.target.values.get("recipe"):
+        raise Refused("no recipe is desired: give a folder with a Dockerfile")
+    one.store.make()
+    work = one.store.work / one.name
+    making = Build(one.name, one.recipe, work, one.store.log(one.name))
+    try:
+        artefact, manifest = await making.run()
+        one.store.keep(artefact, manifest, one.signer.read_bytes())
+    except OSError as error:
+        raise Refused(f"{work}: {error.strerror or error}") from error
+    except msgspec.DecodeError as error:
+        raise Refused(f"buildah tells of the image what it never told: {error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,116 @@
+"""Images on the parent's disk: artefacts by their digests, signed manifests by their names."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from haptera.modules.image.manifest import DIGEST, Manifest, digest_of, read, sign
+from haptera.sdk import HapteraError
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStore:
+    """The store below `path`; names are those of entities, which were checked."""
+
+    path: Path
+
+    @property
+    def work(self) -> Path:
+        """Where builds keep what nobody else should find."""
+        return self.path / "work"
+
+    def log(self, name: str) -> Path:
+        """What the last build of an image wrote."""
+        return self.path / "logs" / f"{name}.log"
+
+    def signed(self, reference: str) -> bytes | None:
+        """The signed manifest of an image, by its name or its digest."""
+        if not reference.startswith(DIGEST):
+            return _content(self._manifest(reference))
+        return next(
+            (one for one in map(_content, self._manifests()) if one and _is(one, reference)), None
+        )
+
+    def manifest(self, reference: str) -> Manifest | None:
+        """What is known of an image, by its name or its digest."""
+        content = self.signed(reference)
+        return None if content is None else read(content)
+
+    def artefact(self, digest: str) -> Path:
+        """Where the artefact of a digest is, if it is there."""
+        return self.path / "sha256" / digest.removeprefix(DIGEST)
+
+    def has(self, manifest: Manifest) -> bool:
+        """Whether the artefact lies there, as far as its size tells."""
+        try:
+            return self.artefact(manifest.digest).stat().st_size == manifest.size_bytes
+        except FileNotFoundError:
+            return False
+
+    def make(self) -> None:
+        for folder in (self.work, self.path / "logs", self.path / "sha256", self.path / "names"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def keep(self, artefact: Path, manifest: Manifest, signer: bytes) -> None:
+        """Take an artefact in, and have the image's name stand for it from now on."""
+        before = self.manifest(manifest.name)
+        artefact.replace(self.artefact(manifest.digest))
+        draft = self.work / f"{manifest.name}.json"
+        draft.write_bytes(sign(manifest, signer))
+        draft.replace(self._manifest(manifest.name))
+        if before is not None:
+            self._drop(before.digest)
+
+    def remove(self, name: str) -> None:
+        """Have the name stand for nothing; the artefact goes where no other name is left."""
+        manifest = self.manifest(name)
+        self._manifest(name).unlink(missing_ok=True)
+        if manifest is not None:
+            self._drop(manifest.digest)
+
+    def _drop(self, digest: str) -> None:
+        if self.signed(digest) is None:
+            self.artefact(digest).unlink(missing_ok=True)
+
+    def _manifest(self, name: str) -> Path:
+        return self.path / "names" / f"{name}.json"
+
+    def _manifests(self) -> Iterator[Path]:
+        folder = self.path / "names"
+        names = sorted(os.listdir(folder)) if folder.exists() else ()
+        return (folder / name for name in names)
+
+
+def store_of(run_dir: Path) -> ImageStore:
+    """The store of a parent with this run directory."""
+    return ImageStore(run_dir / "images")
+
+
+def manifest_of(artefact: Path, told: Manifest) -> Manifest:
+    """The manifest with the digest and the size of this artefact."""
+    return Manifest(
+        told.name,
+        digest_of(artefact),
+        artefact.stat().st_size,
+        told.architecture,
+        told.command,
+        told.environment,
+        told.folder,
+        told.stop_signal,
+        told.recipe,
+    )
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _is(content: bytes, digest: str) -> bool:
+    try:
+        return read(content).digest == digest
+    except HapteraError:
+        return False

@@ -1,0 +1,125 @@
+"""How a system is run: the configuration that an OCI runtime is given for an image."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from haptera.modules.image.manifest import Manifest
+from haptera.sdk import Refused
+
+PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Where the gate of the node's jobs stands in the system: the one thing of haptera that is there.
+JOBS_INSIDE: Final = "/run/haptera/jobs"
+RESOLV: Final = Path("/etc/resolv.conf")
+LINKS_MAX: Final = 40
+# What root of a system may do: what containers usually may.
+CAPABILITIES: Final = (
+    *("CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL"),
+    *("CAP_MKNOD", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID"),
+    *("CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT"),
+)
+_MASKED: Final = ("acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi")
+_READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+_QUIET: Final = ("nosuid", "noexec", "nodev")
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a system finds around it: its host name, the folder of the jobs' gate, variables."""
+
+    hostname: str
+    jobs: Path
+    environment: Mapping[str, str]
+
+
+def configuration(manifest: Manifest, root: Path, around: Around, cgroup: str) -> dict[str, Any]:
+    """The `config.json` of a bundle; see the OCI's runtime specification."""
+    given = {"container": "haptera", "PATH": PATH_DEFAULT}
+    given |= dict(one.partition("=")[::2] for one in manifest.environment)
+    given |= around.environment
+    return {
+        "ociVersion": "1.0.2",
+        "hostname": around.hostname,
+        "root": {"path": str(root)},
+        "process": {
+            "args": [*manifest.command],
+            "cwd": manifest.folder,
+            "env": [f"{name}={value}" for name, value in given.items()],
+            "user": {"uid": 0, "gid": 0},
+            "capabilities": {
+                one: [*CAPABILITIES] for one in ("bounding", "effective", "permitted")
+            },
+        },
+        "mounts": [*_mounts(around)],
+        "linux": {
+            "cgroupsPath": cgroup,
+            # The network is the node's: what a system serves, the node serves.
+            "namespaces": [{"type": one} for one in ("mount", "pid", "ipc", "uts")],
+            "resources": {"devices": [{"allow": False, "access": "rwm"}]},
+            "maskedPaths": [*(f"/proc/{one}" for one in _MASKED), "/sys/firmware"],
+            "readonlyPaths": [f"/proc/{one}" for one in _READ_ONLY],
+        },
+    }
+
+
+def check_command(manifest: Manifest, root: Path) -> None:
+    """See that what is to be run is in the image.
+
+    Raises:
+        Refused: it is not.
+    """
+    name = manifest.command[0]
+    environment = dict(one.partition("=")[::2] for one in manifest.environment)
+    folders = ("",) if "/" in name else environment.get("PATH", PATH_DEFAULT).split(":")
+    for folder in folders:
+        found = inside(root, f"{folder}/{name}")
+        if found is not None and found.is_file() and found.stat().st_mode & 0o111:
+            return
+    raise Refused(
+        f"image {manifest.name} has no {name} that can be run: give it an init, or name one in its"
+        " recipe by CMD or ENTRYPOINT"
+    )
+
+
+def inside(root: Path, path: str) -> Path | None:
+    """Where a path of an image leads, whose links are followed as they are seen from inside."""
+    place, left = root, [one for one in path.split("/") if one][::-1]
+    for _ in range(LINKS_MAX + len(left)):
+        if not left:
+            return place if place.exists() else None
+        one = left.pop()
+        if one == "..":
+            place = root if place == root else place.parent
+        elif one != ".":
+            here = place / one
+            if here.is_symlink():
+                target = str(here.readlink())
+                place = root if target.startswith("/") else place
+                left += [piece for piece in target.split("/") if piece][::-1]
+            else:
+                place = here
+    return None
+
+
+def _mounts(around: Around) -> list[dict[str, Any]]:
+    found = [
+        _mount("/proc", "proc", *_QUIET),
+        _mount("/dev", "tmpfs", "nosuid", "strictatime", "mode=755", "size=64k"),
+        _mount("/dev/pts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666"),
+        _mount("/dev/shm", "tmpfs", *_QUIET, "mode=1777", "size=64m"),
+        _mount("/dev/mqueue", "mqueue", *_QUIET),
+        _mount("/sys", "sysfs", *_QUIET, "ro"),
+        _mount("/run", "tmpfs", "nosuid", "nodev", "mode=755", "size=64m"),
+        _bind(around.jobs, JOBS_INSIDE),
+    ]
+    return [*found, _bind(RESOLV, str(RESOLV))] if RESOLV.exists() else found
+
+
+def _mount(place: str, sort: str, *options: str) -> dict[str, Any]:
+    return {"destination": place, "type": sort, "source": sort, "options": [*options]}
+
+
+def _bind(source: Path, place: str) -> dict[str, Any]:
+    options = ["bind", "ro", "nosuid", "nodev"]
+    return {"destination": place, "type": "bind", "source": str(source), "options": options}

@@ -1,0 +1,145 @@
+"""One run of a system: an OCI runtime makes it ready, lets it go, and clears it away."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from haptera.modules.image.unbound import unbound
+from haptera.modules.service import keeper
+from haptera.modules.service.home import Process
+from haptera.sdk import Refused
+
+RUNTIME: Final = "runc"
+PACKAGE: Final = "runc"
+SAID_BYTES_MAX: Final = 300
+KILLED_WITHIN_S: Final = 2.0
+# How the runtime words what went wrong: time="…" level=error msg="…".
+_SAID: Final = re.compile(r'level=error msg="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The runtime, with the folder in which it keeps what it knows."""
+
+    state: Path
+
+    async def create(self, name: str, bundle: Path, output: Path) -> Process:
+        """Make all ready but the command's own start; its process, which waits.
+
+        Raises:
+            Refused: there is no runtime on this machine.
+            RuntimeError: it cannot be run; in the runtime's words.
+        """
+        pid_file = bundle / "pid"
+        log = bundle / "runtime.log"
+        log.write_bytes(b"")
+        words = ("--log", str(log), "create", "--bundle", str(bundle), "--pid-file", str(pid_file))
+        with output.open("ab") as file:
+            await self._run(*words, name, output=file.fileno(), log=log)
+        return _made(pid_file)
+
+    async def start(self, name: str) -> None:
+        """Let the command begin.
+
+        Raises:
+            RuntimeError: it cannot; in the runtime's words.
+        """
+        await self._run("start", name)
+
+    async def sweep(self, spare: str | None) -> None:
+        """Clear away all that was ever made ready here, but for one."""
+        for folder in [*self.state.glob("*")]:
+            if folder.name != spare:
+                await self.delete(folder.name)
+
+    async def delete(self, name: str) -> None:
+        """Clear away what is left of it, and end what still lives.
+
+        Raises:
+            RuntimeError: something cannot be cleared away.
+        """
+        await self._run("delete", "--force", name)
+
+    async def _run(self, *words: str, output: int | None = None, log: Path | None = None) -> None:
+        to = asyncio.subprocess.PIPE if output is None else output
+        try:
+            process = await asyncio.create_subprocess_exec(
+                RUNTIME,
+                "--root",
+                str(self.state),
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=to,
+                stderr=to,
+                preexec_fn=unbound,
+            )
+        except FileNotFoundError:
+            raise Refused(f"missing here: sudo apt install {PACKAGE}") from None
+        _, wrong = await process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"{RUNTIME}: {_words(wrong, log) or process.returncode}")
+
+
+def _words(wrong: bytes | None, log: Path | None) -> str:
+    """The last that it complained of, without the time."""
+    said = (wrong or b"" if log is None else log.read_bytes()).decode(errors="replace")
+    found: list[str] = _SAID.findall(said) or [said.strip()]
+    return found[-1][-SAID_BYTES_MAX:]
+
+
+async def end(process: Process, stop_signal: str, grace_s: float) -> None:
+    """End an init, and with it all that runs in its namespace: asked first, then killed.
+
+    Raises:
+        RuntimeError: it lives on, which only the kernel can explain.
+    """
+    send(process, number_of(stop_signal))
+    if await process.ends(grace_s):
+        return
+    send(process, signal.SIGKILL)
+    if not await process.ends(KILLED_WITHIN_S):
+        raise RuntimeError(f"process {process.pid} does not end, though it was killed")
+
+
+def _made(pid_file: Path) -> Process:
+    pid = int(pid_file.read_text(encoding="ascii"))
+    started = keeper.start_time(pid)
+    if started is None:
+        raise RuntimeError(f"{RUNTIME} made a process that is gone already")
+    return Process(pid, started)
+
+
+def send(process: Process, number: int) -> None:
+    """Send this very process a signal, if it lives."""
+    if (pidfd := process.open()) is None:
+        return
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, number)
+    finally:
+        os.close(pidfd)
+
+
+def number_of(name: str) -> int:
+    """The number of a signal, as recipes name them: SIGTERM, TERM, 15, SIGRTMIN+3.
+
+    >>> number_of("SIGTERM"), number_of("INT"), number_of("9"), number_of("SIGRTMIN+3")
+    (15, 2, 9, 37)
+
+    Raises:
+        Refused: there is none of this name.
+    """
+    text = name.upper().removeprefix("SIG")
+    if text.isdigit():
+        return int(text)
+    first, plus, more = text.partition("+")
+    try:
+        number = int(signal.Signals[f"SIG{first}"])
+        return number + int(more) if plus else number
+    except (KeyError, ValueError):
+        raise Refused(f"there is no signal {name!r}: name another by STOPSIGNAL") from None

@@ -1,0 +1,112 @@
+"""Artefacts come from the parent: resumed where they broke off, verified while they stream."""
+
+import hashlib
+import http.client
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import quote
+
+from haptera.modules.image.manifest import (
+    CHUNK_BYTES,
+    DIGEST,
+    MANIFEST_BYTES_MAX,
+    Manifest,
+    digest_of,
+    verified,
+)
+from haptera.modules.system.parent import Parent
+from haptera.sdk import HapteraError, Refused
+
+# How often one call goes on with an artefact that broke off before it says so.
+BREAKS_MAX: Final = 5
+TEXT_BYTES_MAX: Final = 300
+# What a connection that breaks off looks like.
+_BROKEN: Final = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parent, and the folder in which artefacts from it are kept by digest."""
+
+    parent: Parent
+    cache: Path
+
+    def manifest(self, reference: str) -> tuple[bytes, Manifest]:
+        """The manifest of an image, by name or digest, as it came and as it reads, verified.
+
+        Raises:
+            Refused: the parent has no such image, or not for this node.
+            HapteraError: it is not signed by the cluster's authority.
+            RuntimeError: it cannot be had now.
+        """
+        try:
+            with self.parent.get(f"/images/{quote(reference, safe='')}", {}) as answer:
+                content = answer.read(MANIFEST_BYTES_MAX)
+        except _BROKEN as error:
+            raise RuntimeError(f"the manifest of {reference}: {self._lost(error)}") from error
+        if answer.status != HTTPStatus.OK:
+            said = content[:TEXT_BYTES_MAX].decode(errors="replace")
+            raise Refused(said or f"the parent answers {answer.status}")
+        return content, verified(content, self.parent.uplink.ca_pem, reference)
+
+    def artefact(self, manifest: Manifest) -> Path:
+        """The artefact of an image, all of it, read once more since it was written.
+
+        Raises:
+            HapteraError: what came is not what the manifest says; nothing of it is kept.
+            RuntimeError: it broke off too often; what came is kept, to be gone on with.
+        """
+        self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = self.cache / manifest.digest.removeprefix(DIGEST)
+        if place.exists():
+            if digest_of(place) == manifest.digest:
+                return place
+            place.unlink()  # It was whole once: the disk has changed it since.
+        self._pull(manifest, place.with_suffix(".part"))
+        place.with_suffix(".part").replace(place)
+        return place
+
+    def _pull(self, manifest: Manifest, part: Path) -> None:
+        with part.open("a+b") as file:
+            file.seek(0)
+            found = hashlib.file_digest(file, "sha256")
+            broken: str | None = None
+            for _ in range(BREAKS_MAX):
+                broken = self._go_on(manifest, file, found)
+                if broken is None:
+                    break
+            if broken is not None:
+                raise RuntimeError(f"{manifest.digest} broke off {BREAKS_MAX} times: {broken}")
+            size_bytes = file.tell()
+        told = DIGEST + found.hexdigest()
+        if told != manifest.digest or size_bytes != manifest.size_bytes:
+            part.unlink()
+            raise HapteraError(
+                f"the artefact of {manifest.name} is {told}, not {manifest.digest}: not mounted",
+                where=f"from {self.parent.uplink}",
+                do="build the image anew, there or under another name",
+            )
+
+    def _go_on(self, manifest: Manifest, file: BinaryIO, found: "hashlib._Hash") -> str | None:
+        """Ask for what is missing; how that broke off, if it did."""
+        have = file.tell()
+        if have >= manifest.size_bytes:
+            return None
+        try:
+            with self.parent.get(
+                f"/artefacts/{manifest.digest}", {"Range": f"bytes={have}-"}
+            ) as answer:
+                if not (answer.getheader("Content-Range") or "").startswith(f"bytes {have}-"):
+                    return f"the parent answers {answer.status}"
+                while file.tell() < manifest.size_bytes and (chunk := answer.read(CHUNK_BYTES)):
+                    file.write(chunk)
+                    found.update(chunk)
+        except _BROKEN as error:
+            return self._lost(error)
+        return None if file.tell() >= manifest.size_bytes else "it ended too early"
+
+    def _lost(self, error: Exception) -> str:
+        text = error.strerror if isinstance(error, OSError) else None
+        return f"{self.parent.uplink}: {text or str(error) or type(error).__name__}"

@@ -1,0 +1,335 @@
+"""Systems: stage an image beside the one that runs, then replace the one by the other at once.
+
+Of a roll, all that takes long is done while the old system runs: the artefact is fetched,
+verified and mounted, and the runtime makes the new system ready but for its command's own start.
+What is left is the flip: the old one ends, the new one begins. The old root stays mounted, so that
+a flip that fails, or that is taken back, is the same flip the other way round.
+"""
+
+import asyncio
+import platform
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.kinds import node, system
+from haptera.kinds.node import Agent
+from haptera.kinds.system import Run
+from haptera.modules.image.manifest import DIGEST, Manifest
+from haptera.modules.jobs.gate import GATE, JOBS, OPEN
+from haptera.modules.service.home import Process
+from haptera.modules.system.bundle import JOBS_INSIDE, Around, check_command, configuration
+from haptera.modules.system.container import Runtime, end
+from haptera.modules.system.fetch import Source
+from haptera.modules.system.home import Home, Staged, Started, home_of
+from haptera.modules.system.mounts import Root
+from haptera.modules.system.parent import Parent
+from haptera.sdk import (
+    ANY,
+    SELF,
+    Applied,
+    Conditions,
+    HapteraError,
+    Module,
+    Policy,
+    Refused,
+    Target,
+    uplink,
+)
+
+STAGED_WITHIN_S: Final = 900
+# A step's whole effect comes within its `late_s`, the SIGKILL after a signal in vain included.
+GRACE_S: Final = 5.0
+LATE_S: Final = 10
+# How often a system that does not run is looked at for a start.
+WATCH_STOPPED_EVERY_S: Final = 0.5
+# An image may take as long to build as it likes, and a parent to come back.
+STAGING: Final = Policy(100, backoff_ms=1_000, backoff_ms_max=15_000, cool_down_ms=60_000)
+# A flip that failed has cost an outage: whatever made it fail is hardly gone a moment later.
+FLIPPING: Final = Policy(2, backoff_ms=60_000, backoff_ms_max=60_000, cool_down_ms=3_600_000)
+# How Linux names what images are for.
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much may change in a system before it is full: its writable layer is memory."""
+
+    scratch_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One system on this node: what it should be, where it is, and what runs it."""
+
+    target: Target
+    home: Home
+    runtime: Runtime
+
+    @property
+    def image(self) -> str:
+        """The image that is desired, by name or digest.
+
+        Raises:
+            Refused: none is.
+        """
+        reference = str(self.target.values.get("image") or "")
+        if not reference:
+            raise Refused("no image is desired")
+        return reference
+
+    @property
+    def ready(self) -> tuple[Root, Staged]:
+        """What was staged for what is desired.
+
+        Raises:
+            Refused: nothing was.
+        """
+        found = self.home.staged_for(self.target.digest)
+        if found is None:
+            raise Refused("its image is not staged")
+        return found
+
+
+def connect(target: Target) -> System:
+    home = home_of(target.run_dir, target.name)
+    return System(target, home, Runtime(home.path / "runtime"))
+
+
+module = Module("system", connect=connect, context=SELF, settings=Settings)
+run = module.serves(system.run)
+applied = module.serves(system.applied)
+staged = module.serves(system.staged)
+HERE: Final[Conditions] = {node.agent: Agent.UP}
+
+
+@run.look(every_s=10, outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED), requires=HERE)
+async def look_run(one: System) -> Run:
+    found = one.home.run()
+    if found is Run.FAILED:
+        one.target.note(one.home.last_words())
+    return found
+
+
+@run.watch
+async def watch_run(one: System) -> AsyncIterator[Run]:
+    told: Run | None = None
+    while True:
+        seen = await look_run(one)
+        if seen is not told:
+            told = seen
+            yield seen
+        started = one.home.started()
+        if started is not None and started.process.lives:
+            await started.process.ends(within_s=None)
+        else:
+            await asyncio.sleep(WATCH_STOPPED_EVERY_S)
+
+
+@staged.look(every_s=30, outcomes=(Applied.STALE, Applied.CURRENT), requires=HERE)
+async def look_staged(one: System) -> str:
+    found = one.home.staged_for(one.target.digest)
+    if found is None:
+        return "nothing"
+    one.target.note(found[1].manifest.digest)
+    return one.target.digest
+
+
+@applied.look(
+    every_s=30,
+    outcomes=(Applied.STALE, Applied.CURRENT),
+    requires={system.run: Run.RUNNING, **HERE},
+)
+async def look_applied(one: System) -> str:
+    started = one.home.started()
+    if started is None or not started.process.lives:
+        raise RuntimeError("it does not run, so nothing is in force")
+    one.target.note(started.image)
+    return started.wanted
+
+
+@contextmanager
+def without_effect() -> Iterator[None]:
+    """What fails in here has changed nothing that is looked at, nor will."""
+    try:
+        yield
+    except (RuntimeError, HapteraError) as error:
+        raise Refused(str(error)) from error
+    except OSError as error:
+        raise Refused(f"{error.filename or 'the disk'}: {error.strerror}") from error
+
+
+@staged.step(
+    Applied.STALE,
+    Applied.CURRENT,
+    within_s=STAGED_WITHIN_S,
+    policy=STAGING,
+)
+async def stage(one: System) -> None:
+    """Fetch, verify and mount the desired image; what runs is left as it is."""
+    with without_effect():
+        await _stage(one)
+
+
+async def _stage(one: System) -> None:
+    source = Source(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
+    reference = one.image
+    _, manifest = await asyncio.to_thread(source.manifest, reference)
+    _check_fits(manifest)
+    artefact = await asyncio.to_thread(source.artefact, manifest)
+    started = one.home.started()
+    in_use = () if started is None else (started.image,)
+    await one.home.drop_all(spare=(*in_use, manifest.digest))
+    root = one.home.root(manifest.digest)
+    if not root.mounted:
+        await root.mount(artefact, one.target.settings.scratch_mb)
+    try:
+        check_command(manifest, root.path)
+    except Refused:
+        if manifest.digest not in in_use:
+            await one.home.drop(root)
+        raise
+    one.home.note_staged(root, Staged(manifest, one.target.digest))
+    _forget_others(source.cache, {one.digest for _, one in _all_staged(one.target.run_dir)})
+
+
+@module.step(
+    run.goes((Run.STOPPED, Run.FAILED), Run.RUNNING),
+    applied.goes(ANY, Applied.CURRENT, expected=True),
+    within_s=30,
+    late_s=LATE_S,
+    requires={system.staged: Applied.CURRENT},
+)
+async def start(one: System) -> None:
+    root, ready = one.ready
+    with without_effect():
+        await _begin(one, *await _create(one, root, ready), ready)
+
+
+@module.step(
+    applied.goes(Applied.STALE, Applied.CURRENT),
+    within_s=60,
+    late_s=LATE_S,
+    requires={system.run: Run.RUNNING, system.staged: Applied.CURRENT},
+    disruptive=True,
+    policy=FLIPPING,
+)
+async def flip(one: System) -> None:
+    root, ready = one.ready
+    old = one.home.started()
+    if old is None:
+        raise Refused("it does not run")
+    # Whatever can fail of the new one without the old one's end, fails here.
+    with without_effect():
+        name, process = await _create(one, root, ready)
+    with one.home.ending():
+        await end(old.process, _stop_signal(one.home, old), GRACE_S)
+        try:
+            await _begin(one, name, process, ready)
+        except RuntimeError as error:
+            await _go_back(one, old)
+            raise Refused(f"{error}; {_short(old.image)} runs again") from error
+    await one.runtime.sweep(name)
+
+
+@run.step(
+    Run.RUNNING,
+    Run.STOPPED,
+    within_s=60,
+    late_s=LATE_S,
+    disruptive=True,
+)
+async def stop(one: System) -> None:
+    """It is stopped once its last process is gone and all that was mounted for it."""
+    started = one.home.started()
+    if started is None:
+        return
+    with one.home.ending():
+        await end(started.process, _stop_signal(one.home, started), GRACE_S)
+        await _clear(one)
+
+
+@run.step(Run.FAILED, Run.STOPPED, within_s=30)
+async def let_be(one: System) -> None:
+    """A failure that nobody wants mended is over."""
+    await _clear(one)
+
+
+async def _clear(one: System) -> None:
+    await one.runtime.sweep(None)
+    await one.home.drop_all()
+    one.home.forget_started()
+
+
+async def _create(one: System, root: Root, ready: Staged) -> tuple[str, Process]:
+    """A system that is ready but for its command's own start: its run's name, and its init."""
+    one.home.make()
+    before = one.home.started()
+    await one.runtime.sweep(before.run if before and before.process.lives else None)
+    name = f"{one.target.name}-{one.target.node}-{secrets.token_hex(4)}"
+    around = _around(one, ready.manifest)
+    around.jobs.mkdir(parents=True, exist_ok=True)
+    said = configuration(ready.manifest, root.path, around, f"/haptera/{name}")
+    (root.folder / "config.json").write_bytes(msgspec.json.encode(said))
+    return name, await one.runtime.create(name, root.folder, one.home.output)
+
+
+def _around(one: System, manifest: Manifest) -> Around:
+    known = {
+        "HAPTERA_NODE": one.target.node,
+        "HAPTERA_SYSTEM": one.target.name,
+        "HAPTERA_IMAGE": manifest.name,
+        "HAPTERA_ADDRESS": one.target.attributes.get("node.address"),
+        "HAPTERA_JOBS": f"{JOBS_INSIDE}/{OPEN}/{GATE}",
+    }
+    told = {name: str(value) for name, value in known.items() if value is not None}
+    return Around(str(one.target.node), one.target.run_dir.absolute() / JOBS, told)
+
+
+async def _begin(one: System, name: str, process: Process, ready: Staged) -> None:
+    """Let what was created begin, which is written down before."""
+    one.home.note_started(name, process, ready)
+    await one.runtime.start(name)
+
+
+async def _go_back(one: System, old: Started) -> None:
+    """Start the old system anew, on its root, which stayed mounted."""
+    root, ready = next(
+        (root, said) for root, said in one.home.staged() if said.manifest.digest == old.image
+    )
+    await _begin(one, *await _create(one, root, ready), Staged(ready.manifest, old.wanted))
+
+
+def _stop_signal(home: Home, started: Started) -> str:
+    """How the image that runs wants to be asked to end."""
+    found = (one.manifest for _, one in home.staged() if one.manifest.digest == started.image)
+    return next((one.stop_signal for one in found), "SIGTERM")
+
+
+def _check_fits(manifest: Manifest) -> None:
+    here = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    if manifest.architecture != here:
+        raise Refused(f"image {manifest.name} is for {manifest.architecture}, this node is {here}")
+
+
+def _all_staged(run_dir: Path) -> list[tuple[Root, Manifest]]:
+    """All roots on this node, whichever system they are of."""
+    homes = [home_of(run_dir, folder.name) for folder in (run_dir / "systems").glob("*")]
+    return [(root, said.manifest) for home in homes for root, said in home.staged()]
+
+
+def _forget_others(cache: Path, digests: set[str]) -> None:
+    """Keep only the artefacts that are mounted."""
+    names = {digest.removeprefix(DIGEST) for digest in digests}
+    for file in cache.glob("*"):
+        if file.name not in names:
+            file.unlink(missing_ok=True)
+
+
+def _short(digest: str) -> str:
+    return digest[: len(DIGEST) + 12]
