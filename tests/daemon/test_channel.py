@@ -31,6 +31,7 @@ from haptera.runtime.network.peer_messages import (
     Unable,
     pack,
 )
+from haptera.runtime.network.request_server import OF_ONE_CALLER_MAX
 from haptera.runtime.network.tls import client_context, parent_context, server_context
 from haptera.wire.ipc import FRAME_BYTES_MAX
 from tests.daemon.channel_rig import (
@@ -348,6 +349,20 @@ def test_what_is_no_request_is_hung_up_on(tmp_path: Path, said: bytes) -> None:
             assert await reader.read() == b""
             writer.transport.abort()
             assert one.agent.counts == {"no request": 1}
+
+    asyncio.run(story())
+
+
+def test_one_caller_has_so_many_connections_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path) as one, contextlib.AsyncExitStack() as stack:
+            context = parent_context(one.authority.ca_pem, one.identity)
+            for _ in range(OF_ONE_CALLER_MAX):
+                _, writer = await asyncio.open_connection(*one.session.address, ssl=context)
+                stack.callback(lambda it: it.transport.abort(), writer)
+            answer = await one.parent.ask("n01", ListAsked())
+            assert answer == Unable("the agent of n01 hung up without an answer")
+            assert one.agent.counts == {"too many of one caller": 1}
 
     asyncio.run(story())
 

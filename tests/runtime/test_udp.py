@@ -14,7 +14,13 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import DesiredUpdate, Mark, Message
-from haptera.runtime.network.udp import DRAIN_DATAGRAMS_MAX, Address, Udp
+from haptera.runtime.network.udp import (
+    CHANGED_AT_ONCE_MAX,
+    DRAIN_DATAGRAMS_MAX,
+    INBOX_MAX,
+    Address,
+    Udp,
+)
 from haptera.wire.frame import Reason
 from haptera.wire.seal import Agreement, Role, Session
 from haptera.wire.sync import encode
@@ -66,16 +72,16 @@ class Stage:
     def __init__(self) -> None:
         self.ends: list[End] = []
 
-    def end(self, boot: int, port: int = 0) -> End:
+    def end(self, boot: int, port: int = 0, waiting: Callable[[], int] = lambda: 0) -> End:
         udp = Udp.bind(HOST, port)
         end = End(udp, boot, (HOST, udp.port))
-        udp.start(CODEC, end.events.extend, lambda *what: end.moved.append(what))
+        udp.start(CODEC, end.events.extend, lambda *what: end.moved.append(what), waiting)
         self.ends.append(end)
         return end
 
-    def pair(self) -> tuple[End, End]:
-        """A parent and a child that were just enrolled."""
-        parent, child = self.end(0xB1), self.end(0xA1)
+    def pair(self, waiting: Callable[[], int] = lambda: 0) -> tuple[End, End]:
+        """A parent and a child that were just enrolled; so many events wait at the parent."""
+        parent, child = self.end(0xB1, waiting=waiting), self.end(0xA1)
         parent.know("n01", PARENT, child.address)
         child.know("parent", CHILD, parent.address)
         return parent, child
@@ -363,6 +369,54 @@ def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
 
         await until(lambda: parent.heard == [HELLO, CHANGED])
         assert parent.udp.counts[Reason.INDEX] == DRAIN_DATAGRAMS_MAX + 100
+
+    staged(play)
+
+
+def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        other = stage.end(0xA2)
+        parent.know("n02", PARENT, other.address, number=1)
+        other.know("parent", CHILD, parent.address, number=1)
+        await meet(parent, child)
+        other.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 2)
+        parent.events.clear()
+
+        def of(peer: str) -> list[Message]:
+            events = parent.events[-10:]
+            return [one.message for one in events if isinstance(one, Heard) and one.peer == peer]
+
+        last = 20 * CHANGED_AT_ONCE_MAX
+        for version in range(1, last + 1):
+            told = msgspec.structs.replace(HELLO, desired=Mark(1, version, 2))
+            child.udp.tell("parent", told)
+            if version % 1_000 == 0:
+                other.udp.tell("parent", told)
+                await asyncio.sleep(0)
+        heard: dict[str, list[int]] = {"n01": [], "n02": []}
+        await until(lambda: len(parent.heard) > CHANGED_AT_ONCE_MAX and told in of("n01"))
+        for event in parent.events:
+            if isinstance(event, Heard):
+                heard[event.peer].append(event.message.desired.version)
+        assert heard["n02"] == list(range(1_000, last + 1, 1_000))
+        assert len(heard["n01"]) < last // 4
+        assert heard["n01"] == sorted(heard["n01"])
+        assert parent.udp.counts["beyond budget"] >= last // 2
+
+    staged(play)
+
+
+def test_nothing_is_read_while_the_inbox_is_full() -> None:
+    async def play(stage: Stage) -> None:
+        waiting = [INBOX_MAX]
+        parent, child = stage.pair(lambda: waiting[0])
+        child.udp.tell("parent", HELLO)
+        await until(lambda: parent.udp.counts["inbox full"] > 1)
+        assert parent.events == []
+        waiting[0] = 0
+        await meet(parent, child)
 
     staged(play)
 

@@ -15,6 +15,7 @@ from haptera.wire.seal import (
     Agreement,
     Greet,
     Opened,
+    Origin,
     Role,
     Session,
 )
@@ -284,41 +285,54 @@ def test_an_echo_from_before_the_last_accepted_datagram_takes_nobody_up() -> Non
     assert down.open(new.seal(b"now"), 0) == opened(b"now", 0xA2, new=True)
 
 
-def test_a_hi_is_asked_for_four_times_a_second_at_most() -> None:
+def test_a_hi_is_asked_for_four_times_at_once_and_then_four_times_a_second() -> None:
     up, down = child(0xA1), parent(0xB1)
 
-    asked = [down.open(up.seal(b""), now) for now in (0, 1, 2, 3, 4, SECOND - 1, SECOND)]
+    times = (0, 1, 2, 3, 4, SECOND // 4, SECOND // 4 + 1, SECOND // 2)
+    asked = [down.open(up.seal(b""), now) for now in times]
 
     assert GREETS_PER_S_MAX == 4
     assert asked == [
         *(Greet(0xA1, sequence) for sequence in (1, 2, 3, 4)),
         Reject(Reason.ECHO),
+        Greet(0xA1, 6),
         Reject(Reason.ECHO),
-        Greet(0xA1, 7),
+        Greet(0xA1, 8),
     ]
 
 
-def test_new_boot_ids_cost_two_derivations_a_second_at_most() -> None:
+def forged(boot: int) -> bytes:
+    sealed = bytearray(child(0xAA).seal(b""))
+    sealed[8:16] = boot.to_bytes(8, "big")
+    return bytes(sealed)
+
+
+def test_new_boot_ids_cost_so_many_derivations_a_second() -> None:
     up, down = child(0xA1), parent(0xB1)
-    meet(up, down)  # One derivation at 0: the boot-id of this child.
+    meet(up, down)
 
-    def forged(boot: int) -> bytes:
-        sealed = bytearray(child(0xAA).seal(b""))
-        sealed[8:16] = boot.to_bytes(8, "big")
-        return bytes(sealed)
-
-    assert DERIVATIONS_PER_S_MAX == 2
-    reasons = [down.open(forged(boot), boot * SECOND // 4) for boot in range(1, 8)]
+    reasons = [down.open(forged(1_000 + n), SECOND) for n in range(DERIVATIONS_PER_S_MAX + 2)]
     assert reasons == [
-        Reject(Reason.FORGED),
-        Reject(Reason.BUDGET),
-        Reject(Reason.BUDGET),
-        Reject(Reason.FORGED),
-        Reject(Reason.FORGED),
-        Reject(Reason.BUDGET),
-        Reject(Reason.BUDGET),
+        *[Reject(Reason.FORGED)] * DERIVATIONS_PER_S_MAX,
+        *[Reject(Reason.BUDGET)] * 2,
     ]
-    assert_they_talk(up, down, 7 * SECOND // 4)
+    again = 2 * SECOND
+    assert down.open(forged(9_999), again) == Reject(Reason.FORGED)
+    assert_they_talk(up, down, again)
+
+
+def test_whoever_forges_boot_ids_elsewhere_keeps_no_restarted_process_out() -> None:
+    meet(child(0xA1), down := parent(0xB1))
+
+    for second in range(1, 11):
+        now = second * SECOND
+        for number in range(2 * DERIVATIONS_PER_S_MAX):
+            refused = down.open(forged(10_000 * second + number), now, Origin.ELSEWHERE)
+        assert refused == Reject(Reason.BUDGET)
+        again = child(0x1_0000_0000 + second)
+        assert isinstance(greet := down.open(again.seal(b""), now), Greet)
+        assert isinstance(again.open(down.seal_hi(greet), now), Opened)
+        assert isinstance(down.open(again.seal(b"here"), now), Opened)
 
 
 def test_a_saved_boot_id_costs_no_derivation_of_the_budget() -> None:

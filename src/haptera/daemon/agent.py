@@ -215,7 +215,7 @@ class _Agent:
     def _listen(self, enrolment: Enrolment, codec: Codec, driver: Driver) -> None:
         saved = enrolment.session
         session = Session(saved.agreement, Role.CHILD, self._boot, saved.peer_boot)
-        self._udp.start(codec, driver.deliver, self._moved)
+        self._udp.start(codec, driver.deliver, self._moved, driver.waiting)
         self._udp.add(PARENT, session, saved.address)
 
     def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:

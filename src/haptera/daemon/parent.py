@@ -261,7 +261,7 @@ class _Parent:
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
         self._make_starter()
-        self._udp.start(self._codec, self._deliver, self._moved)
+        self._udp.start(self._codec, self._deliver, self._moved, self._driver.waiting)
         self._sessions = {saved.peer: saved for saved in self._store.sessions()}
         for saved in self._sessions.values():
             self._listen_to(saved)

@@ -40,6 +40,10 @@ class Driver:
         self._inbox.extend(events)
         self._arrived.set()
 
+    def waiting(self) -> int:
+        """How many events the engine has not heard of yet."""
+        return len(self._inbox)
+
     async def run(self) -> None:
         """Take turns until cancelled.
 

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from haptera.wire.bucket import Bucket
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
     HEADER_BYTES,
@@ -37,10 +38,10 @@ from haptera.wire.frame import (
 from haptera.wire.window import Window
 
 SECRET_BYTES: Final = 32
-DERIVATIONS_PER_S_MAX: Final = 2
+# Of each origin: who forges boot-ids elsewhere leaves what it needs to one that is restarted.
+DERIVATIONS_PER_S_MAX: Final = 400
 GREETS_PER_S_MAX: Final = 4
 RETIRED_MAX: Final = 16
-_SECOND_NS: Final = 1_000_000_000
 
 _NONCE: Final = Struct(">IQ")
 _ECHO: Final = Struct(">QQ")
@@ -110,21 +111,11 @@ class _Peer:
     window: Window
 
 
-class _Budget:
-    """At most so many in any second."""
+class Origin(StrEnum):
+    """Where a datagram came from, as far as its sender's address tells."""
 
-    __slots__ = ("_most", "_times")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._times: tuple[int, ...] = ()
-
-    def take(self, now: int) -> bool:
-        """Whether there is one left, which is then taken."""
-        if len(self._times) == self._most and now - self._times[0] < _SECOND_NS:
-            return False
-        self._times = (*self._times, now)[-self._most :]
-        return True
+    ON_RECORD = "on record"
+    ELSEWHERE = "elsewhere"
 
 
 class Session:
@@ -163,8 +154,10 @@ class Session:
         self._peer = None if peer_boot is None else self._peer_of(peer_boot)
         self._candidate: _Peer | None = None
         self._retired: tuple[int, ...] = ()
-        self._derivations = _Budget(DERIVATIONS_PER_S_MAX)
-        self._greets = _Budget(GREETS_PER_S_MAX)
+        self._derivations = {
+            origin: Bucket(DERIVATIONS_PER_S_MAX, DERIVATIONS_PER_S_MAX) for origin in Origin
+        }
+        self._greets = Bucket(GREETS_PER_S_MAX, GREETS_PER_S_MAX)
 
     @property
     def peer_boot(self) -> int | None:
@@ -181,7 +174,9 @@ class Session:
         """The empty `hi` that this unfitting datagram is answered with."""
         return self._sealed(DatagramType.HI, _ECHO.pack(greet.boot, greet.sequence))
 
-    def open(self, datagram: bytes, now: int) -> Opened | Greet | Reject:
+    def open(
+        self, datagram: bytes, now: int, origin: Origin = Origin.ON_RECORD
+    ) -> Opened | Greet | Reject:
         """Accept a datagram for `own_index`, ask for a `hi`, or refuse it and change nothing."""
         header = parse_header(datagram)
         if isinstance(header, Reject):
@@ -192,12 +187,12 @@ class Session:
             return Reject(Reason.SUITE)
         if header.epoch != KEY_EPOCH:
             return Reject(Reason.EPOCH)
-        peer = self._sender(header, now)
+        peer = self._sender(header, now, origin)
         if isinstance(peer, Reject):
             return peer
         return self._judged(peer, header, datagram, now)
 
-    def _sender(self, header: Header, now: int) -> _Peer | Reject:
+    def _sender(self, header: Header, now: int, origin: Origin) -> _Peer | Reject:
         """The process that the datagram claims to be from, if that is worth a decryption."""
         for peer in (self._peer, self._candidate):
             if peer is not None and peer.boot == header.boot:
@@ -206,7 +201,7 @@ class Session:
             return Reject(Reason.RETIRED)
         if header.boot == 0 or header.sequence == 0:
             return Reject(Reason.FORGED)
-        if not self._derivations.take(now):
+        if not self._derivations[origin].take(now):
             return Reject(Reason.BUDGET)
         return self._peer_of(header.boot)
 

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from haptera.runtime.network.peer_client import ASKED_AT_ONCE_MAX
 from haptera.runtime.network.peer_messages import Answer, Request, Unable, hear_request, pack
 from haptera.runtime.network.tls import Certificate
 from haptera.runtime.network.tls_server import Talk
 
 # From the end of the handshake to the last byte of the answer.
 CONVERSE_WITHIN_S: Final = 10.0
-# So many connections of one caller; the next ones are hung up on.
-OF_ONE_CALLER_MAX: Final = 16
+# So many connections of one caller, whose process may have just been started again; the next ones
+# are hung up on.
+OF_ONE_CALLER_MAX: Final = 2 * ASKED_AT_ONCE_MAX
 
 _log = logging.getLogger(__name__)
 

@@ -4,15 +4,16 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from haptera.model.errors import HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
+from haptera.wire.bucket import Bucket
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, Reason, Reject, receiver_of
-from haptera.wire.seal import Greet, Opened, Session
+from haptera.wire.seal import Greet, Opened, Origin, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
 
@@ -22,6 +23,12 @@ DRAIN_NS_MAX: Final = 5_000_000
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
+# Of one peer: so many messages that say something new at once, and so many a second after that. Of
+# what comes beyond, the newest is heard once there is room; what the others said, hellos repair.
+CHANGED_AT_ONCE_MAX: Final = 512
+CHANGED_PER_S: Final = 128
+# With so many events that the engine has not taken in, nothing more is read from the socket.
+INBOX_MAX: Final = 20_000
 # A small datagram is charged about 1 kB of this: room for a burst of some 10,000 hellos.
 RECEIVE_BYTES: Final = 16 << 20
 # Linux has it, Python's socket module does not: more than rmem_max, where we may.
@@ -37,6 +44,7 @@ class _Link:
     """One peer: its session, where it is reached, and what was last said on either side.
 
     `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
+    `held` is the newest that it said beyond its budget.
     """
 
     name: str
@@ -47,6 +55,8 @@ class _Link:
     reads: bool = False
     heard: bytes | None = None
     told: bytes | None = None
+    budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
+    held: Opened | None = None
 
 
 class Udp:
@@ -79,6 +89,7 @@ class Udp:
         self._by_name: dict[str, _Link] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
+        self._holding: dict[str, None] = {}
         self.counts: Counter[str] = Counter()
 
     @property
@@ -86,12 +97,20 @@ class Udp:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def start(self, codec: Codec, deliver: Callable[[list[Event]], None], moved: Moved) -> None:
+    def start(
+        self,
+        codec: Codec,
+        deliver: Callable[[list[Event]], None],
+        moved: Moved,
+        waiting: Callable[[], int] = lambda: 0,
+    ) -> None:
         """Listen from now on; needs a running loop.
 
         `deliver` gets one list for each drain; `moved` what our next process needs to know.
+        `waiting` says how many events were delivered that nobody has taken in yet.
         """
         self._codec, self._deliver, self._moved = codec, deliver, moved
+        self._waiting = waiting
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._socket, self._drain)
 
@@ -115,6 +134,7 @@ class Udp:
         link = self._by_name.pop(peer, None)
         if link is not None:
             del self._links[link.session.own_index]
+            self._holding.pop(peer, None)
 
     def tell(self, peer: str, message: Message) -> None:
         """Seal and send; what cannot be sent is lost, as datagrams are."""
@@ -132,7 +152,11 @@ class Udp:
 
     def _drain(self) -> None:
         arrived_at = now_ns()
-        events: list[Event] = []
+        if self._waiting() >= INBOX_MAX:
+            self.counts["inbox full"] += 1
+            self._take_a_rest()
+            return
+        events: list[Event] = list(self._released(arrived_at))
         alive: dict[str, None] = {}
         for datagram, address in self._arrived(arrived_at):
             said = self._open(datagram, address, arrived_at)
@@ -159,10 +183,27 @@ class Udp:
             if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
                 return
 
+    def _released(self, now: int) -> Iterator[Heard]:
+        """What peers said beyond their budgets that there is room for by now."""
+        for name in list(self._holding):
+            link = self._by_name[name]
+            if link.held is not None and not link.budget.take(now):
+                continue
+            del self._holding[name]
+            held, link.held = link.held, None
+            said = None if held is None else self._read(link, held, now)
+            if isinstance(said, Heard):
+                yield said
+
     def _take_a_rest(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
-        self._rest = loop.call_later(REST_S, loop.add_reader, self._socket, self._drain)
+        self._rest = loop.call_later(REST_S, self._wake)
+
+    def _wake(self) -> None:
+        asyncio.get_running_loop().add_reader(self._socket, self._drain)
+        if self._holding:
+            self._drain()
 
     def _open(self, datagram: bytes, address: Address, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
@@ -171,7 +212,8 @@ class Udp:
         if link is None:
             self.counts[Reason.INDEX] += 1
             return None
-        match link.session.open(datagram, now):
+        origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
+        match link.session.open(datagram, now, origin):
             case Opened() as opened:
                 self._note(link, opened, address)
                 return self._said(link, opened, now)
@@ -185,7 +227,7 @@ class Udp:
     def _note(self, link: _Link, opened: Opened, address: Address) -> None:
         """Where the peer now is, and as which process."""
         if opened.new_boot:
-            link.heard = None
+            link.heard = link.held = None
         here = link.address if opened.late else address[:2]
         if (here, opened.boot) != (link.address, link.boot):
             link.address, link.boot = here, opened.boot
@@ -199,7 +241,19 @@ class Udp:
                 self._send(link.session.seal(link.told), link.address)
             return None
         if opened.body == link.heard:
+            # What is held was said before it, unless this was overtaken.
+            link.held = link.held if opened.late else None
             return link.name
+        if link.held is not None or not link.budget.take(now):
+            self.counts["beyond budget"] += 1
+            if not opened.late:
+                link.held = opened
+                self._holding[link.name] = None
+            return link.name
+        return self._read(link, opened, now)
+
+    def _read(self, link: _Link, opened: Opened, now: int) -> Heard | str | None:
+        """What a message says that is not the one before."""
         message = decode(opened.body, self._codec, link.name)
         if isinstance(message, Reject):
             self.counts[message.reason] += 1
