@@ -45,7 +45,7 @@ check: setup-dev lint types contracts
 	.venv/bin/pytest -m "not slow and not net and not campaign" -n auto --dist worksteal
 	.venv/bin/pytest -m "net and not slow and not campaign" $(IN_TWO)
 
-# More examples of each property than at the desk, and the same ones on each run.
+# More examples of each property than at the desk, and the same ones on each run; the campaign's are wide.
 test: export HYPOTHESIS_PROFILE ?= ci
 test:
 	@tools/need --install ensurepip curl ss sqlite3 promtool dot perl chromium zsh fish || echo "make test: goes on without these"
@@ -58,8 +58,8 @@ test:
 # What takes long, or needs root and real parts; what is missing here is skipped with its reason.
 campaign: setup-dev
 	@tools/need --install $$(cat examples/*/needs | sort -u) || echo "make campaign: goes on without these"
-	.venv/bin/pytest -m "campaign and not net" -n auto --dist worksteal
-	.venv/bin/pytest -m "campaign and net"
+	HYPOTHESIS_PROFILE=wide .venv/bin/pytest -m "(campaign or hypothesis or wide) and not net" -n auto --dist worksteal
+	HYPOTHESIS_PROFILE=wide .venv/bin/pytest -m "(campaign or wide) and net"
 
 lint:
 	.venv/bin/ruff check .

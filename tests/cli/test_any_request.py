@@ -1,6 +1,7 @@
 """Whatever is asked of a real parent: no fault, and each answer is as it is described."""
 
 import json
+import os
 
 import hypothesis
 import pytest
@@ -15,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.cli.rig import SITE, client_of, served, typed
 
-pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.wide, pytest.mark.timeout(600)]
 
 CHECKS = (
     not_a_server_error,
@@ -23,7 +24,7 @@ CHECKS = (
     content_type_conformance,
     response_schema_conformance,
 )
-EXAMPLES = 40
+EXAMPLES = 40 if os.environ.get("HYPOTHESIS_PROFILE") == "wide" else 8
 # It never ends, so that its answer cannot be read whole: tests/api/test_stream.py has it.
 ENDLESS = "/v1/events"
 # What no API ever sees of a request: where it is wrong, the server hangs up on its own.

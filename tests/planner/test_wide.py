@@ -1,6 +1,6 @@
 """Every way to plan, forced alone on each of many problems; and how often each decides.
 
-Drawn by seeds, which is so fast that there can be 20,000 (`HYPOTHESIS_PROFILE=ci`). Of one that
+Drawn by seeds, which is so fast that there can be 20,000 (`HYPOTHESIS_PROFILE=wide`). Of one that
 fails the number is told; `question(Seeded(NUMBER))` draws it again, and the properties in
 `test_methods.py` and `test_planner.py` make such ones small.
 """
@@ -44,9 +44,9 @@ from tests.planner.test_methods import (
 from tests.planner.test_planner import from_memory, hold_to_model
 
 BATCHES = 20
-EACH = {"ci": 1_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "dev"), 10)
+EACH = {"ci": 100, "wide": 1_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "dev"), 10)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.wide, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
