@@ -73,8 +73,8 @@ contracts:
 
 # Needs uv (`pip install uv`). The build backend is locked too, so that haptera installs offline.
 lock:
-	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - -o requirements.txt
-	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra dev -c requirements.txt -o requirements-dev.txt
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent -o requirements.txt
+	$(BUILD_REQUIRES) | $(COMPILE) pyproject.toml - --extra parent --extra dev -c requirements.txt -o requirements-dev.txt
 
 # Not while a lab runs, or what a killed one left: without .haptera/ nobody could find it again.
 clean:

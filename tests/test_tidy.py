@@ -33,6 +33,7 @@ BANNED = {
         r"|(?:deb|security)\.debian\.org|(?:archive|security)\.ubuntu\.com)\b"
     ),
 }
+NEWS = re.compile(r"\d+\.[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
 PINNED = re.compile(r"^([a-z0-9-]+==[^ ]+)(?: ; [^\\]+)? \\$")
 
 # Each exception to a rule: the file, the rule, and why. One that nothing needs any more fails too.
@@ -89,6 +90,12 @@ def test_no_text_holds_a(rule: str) -> None:
     allowed = {key for key in ALLOWED if key[1] == rule}
     assert {key: text for key, text in found.items() if key not in allowed} == {}
     assert allowed - set(found) == set(), "nothing needs these exceptions any more"
+
+
+def test_each_news_fragment_says_of_which_kind_it_is() -> None:
+    names = {path.name for path in (ROOT / "news").glob("*.md")} - {"README.md"}
+
+    assert {name for name in names if NEWS.fullmatch(name) is None} == set()
 
 
 def test_each_lock_pins_all_by_hash_and_the_second_holds_the_first() -> None:

@@ -7,6 +7,9 @@ from typing import Any
 import click
 from click.exceptions import NoSuchCommand
 
+from haptera.cli.extras import lacking
+from haptera.model.errors import HapteraError
+
 
 class Lazy(click.Group):
     """A group whose commands stand at these places, `module:attribute` by name."""
@@ -30,9 +33,27 @@ class Lazy(click.Group):
         if cmd_name not in self._places:
             return None
         module, _, name = self._places[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        try:
+            command: click.Command = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            return _absent(cmd_name, lacking(error))
         _keep_lines(command)
         return command
+
+
+def _absent(name: str, error: HapteraError) -> click.Command:
+    """A verb that this installation cannot offer: listed, and refused with what to install."""
+
+    def refuse(**_: object) -> None:
+        raise error
+
+    return click.Command(
+        name,
+        callback=refuse,
+        short_help=f"(not installed: {error.do})",
+        context_settings={"ignore_unknown_options": True, "help_option_names": []},
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+    )
 
 
 def _keep_lines(command: click.Command) -> None:

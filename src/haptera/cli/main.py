@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 import haptera
+from haptera.cli.extras import lacking
 from haptera.cli.lazy import Lazy
 from haptera.cli.output.printing import colours, print_error
 from haptera.client import Access, Client, UnreachableError, find
@@ -126,8 +127,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except UnreachableError as error:
         print_error(error)
         return UNREACHABLE
-    except HapteraError as error:
-        print_error(error)
+    except (HapteraError, ModuleNotFoundError) as error:
+        print_error(error if isinstance(error, HapteraError) else lacking(error))
         return REFUSED
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
