@@ -55,7 +55,7 @@ def home(tmp_path_factory):
             told(
                 "a node has no variable 'powr'",
                 "site.yaml:3:28",
-                "did you mean power? there are agent, busy, power",
+                "did you mean power? there are agent, busy, netboot, power",
             ),
             id="an unknown variable",
         ),
@@ -83,8 +83,8 @@ def home(tmp_path_factory):
             told(
                 "there is no module 'servise'",
                 "site.yaml:4:11",
-                "did you mean service? there are jobs, labnode, service; one of your own has a"
-                " `place`, or an `exec`",
+                "did you mean service? there are image, ipmi, jobs, labnode, netboot, service,"
+                " system; one of your own has a `place`, or an `exec`",
             ),
             id="an unknown module",
         ),

@@ -50,7 +50,6 @@ def problem(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "names", "states"),
     [
-        ("node", ["power", "agent", "busy"], 7),
         ("service", ["run", "applied"], 6),
         ("module", ["run", "applied"], 6),
     ],
@@ -63,14 +62,16 @@ def test_a_kind_is_drawn_as_the_bundled_modules_serve_it(kind, names, states, ca
 
 
 def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(capsys):
-    only = drawn(capsys, "node")
-    assert only.attributes == {"platform": "labnode"}
+    several = asked(capsys, "node")
+    assert several[2].endswith("name one, as platform=ipmi; there are ipmi, labnode\n")
+    only = drawn(capsys, "node", "--class", "platform=labnode")
+    assert only.attributes == {"platform": "labnode", "boot_from": None}
     assert only == drawn(capsys, "node", "--class", "platform=labnode,rack=r1")
 
     code, out, errors = asked(capsys, "node", "--class", "platform=labnod", "-o", "json")
-    assert (code, json.loads(out)["attributes"]) == (OK, {"platform": "labnod"})
+    assert (code, json.loads(out)["attributes"]) == (OK, {"platform": "labnod", "boot_from": None})
     assert errors == (
-        "warning: no part asks for platform=labnod: did you mean labnode? there is labnode\n"
+        "warning: no part asks for platform=labnod: did you mean labnode? there are ipmi, labnode\n"
     )
     assert json.loads(out)["graphs"][0]["states"] == [{}]
 
@@ -83,8 +84,8 @@ def test_a_problem_is_drawn_in_each_form(form, problem, capsys):
 
 
 def test_without_a_form_it_is_dot(capsys):
-    code, out, _ = asked(capsys, "node")
-    assert (code, out.splitlines()[0]) == (OK, 'digraph "node, platform=labnode" {')
+    code, out, _ = asked(capsys, "node", "--class", "platform=labnode")
+    assert (code, out.splitlines()[0]) == (OK, 'digraph "node, platform=labnode, boot_from=-" {')
 
 
 def test_a_problem_comes_from_standard_input(capsys, monkeypatch):

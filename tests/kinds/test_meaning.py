@@ -8,7 +8,7 @@ from haptera.kinds.rule import parse_rule
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
 
-ATTRIBUTES = "address, bmc, fault_group, groups, if_lost, jobs, platform, rack"
+ATTRIBUTES = "address, bmc, boot_from, fault_group, groups, if_lost, jobs, mac, platform, rack"
 
 
 @pytest.mark.parametrize(

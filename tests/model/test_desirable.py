@@ -25,7 +25,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "powr",
             "on",
             "a node has no variable 'powr'",
-            "did you mean power? there are agent, busy, power",
+            "did you mean power? there are agent, busy, netboot, power",
         ),
         (
             NODE,
@@ -41,7 +41,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "platform",
             "lab",
             "a node has no variable 'platform'",
-            "there are agent, busy, power",
+            "there are agent, busy, netboot, power",
         ),
         (SERVICE, "applied", "stale", "applied is kept by haptera itself", "leave it out"),
         (SERVICE, "port", "80a", "service.port is a whole number, not '80a'", "write digits"),
@@ -80,5 +80,5 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     with pytest.raises(HapteraError) as raised:
         check_attribute(NODE, "rak", "1")
     assert raised.value.what == "a node has no attribute 'rak'"
-    names = "address, bmc, fault_group, groups, if_lost, jobs, platform, rack"
+    names = "address, bmc, boot_from, fault_group, groups, if_lost, jobs, mac, platform, rack"
     assert raised.value.do == f"did you mean rack? there are {names}"

@@ -47,15 +47,16 @@ def states(kind: Kind) -> st.SearchStrategy[dict[str, Held]]:
 
 
 def test_a_node_is_packed_into_these_very_bits() -> None:
-    # By name: agent (1 bit), busy (2), power (2), and above each remembered, then inferred.
+    # By name: agent (1 bit), busy, netboot, power (2); above each remembered, then inferred.
     state = {
         "agent": ("up", True, Method.READ),
         "busy": ("busy", False, Method.READ),
+        "netboot": ("closed", False, Method.READ),
         "power": ("hung", False, Method.INFERRED),
     }
 
-    assert pack(NODE, state) == (0b11_11_01_10_00_1,)
-    assert unpack(NODE, (0b11_11_01_10_00_1,)) == Unpacked(state, ())
+    assert pack(NODE, state) == (0b11_11_01_01_01_10_00_1,)
+    assert unpack(NODE, (0b11_11_01_01_01_10_00_1,)) == Unpacked(state, ())
 
 
 @settings(max_examples=60)
@@ -83,7 +84,7 @@ def test_every_bit_of_four_words_can_be_used() -> None:
 
 def test_all_words_of_a_node_are_read_or_told() -> None:
     for agent, busy, power in product(range(8), range(16), range(16)):
-        read = unpack(NODE, (agent | busy << 3 | power << 7,))
+        read = unpack(NODE, (agent | busy << 3 | power << 11,))
         for name, cell, bits in (("agent", agent, 1), ("busy", busy, 2), ("power", power, 2)):
             number = cell & ((1 << bits) - 1)
             bad = (number == 0 and cell != 0) or (name == "busy" and number == 3)
@@ -92,8 +93,8 @@ def test_all_words_of_a_node_are_read_or_told() -> None:
 
 
 def test_words_of_another_length_are_not_read_at_all() -> None:
-    assert unpack(NODE, ()) == Unpacked({}, ("agent", "busy", "power"))
-    assert unpack(NODE, (1, 0)) == Unpacked({}, ("agent", "busy", "power"))
+    assert unpack(NODE, ()) == Unpacked({}, ("agent", "busy", "netboot", "power"))
+    assert unpack(NODE, (1, 0)) == Unpacked({}, ("agent", "busy", "netboot", "power"))
 
 
 def test_unknown_is_packed_as_absent() -> None:

@@ -26,16 +26,32 @@ class Busy(StrEnum):
     BUSY = "busy"
 
 
+class Netboot(StrEnum):
+    """Whether its parent's boot servers answer this machine now."""
+
+    UNKNOWN = "unknown"
+    CLOSED = "closed"
+    OFFERED = "offered"
+
+
 power = Variable(
     "node", "power", Power, {Power.UNKNOWN: 0, Power.OFF: 1, Power.ON: 2, Power.HUNG: 3}
 )
 agent = Variable("node", "agent", Agent, {Agent.UNKNOWN: 0, Agent.UP: 1})
 busy = Variable("node", "busy", Busy, {Busy.UNKNOWN: 0, Busy.FREE: 1, Busy.BUSY: 2})
+netboot = Variable(
+    "node", "netboot", Netboot, {Netboot.UNKNOWN: 0, Netboot.CLOSED: 1, Netboot.OFFERED: 2}
+)
 
 platform = Attribute("node", "platform", wide=True)
 rack = Attribute("node", "rack", wide=True)
 address = Attribute("node", "address", wide=True)
 bmc = Attribute("node", "bmc", size_bytes_max=128, wide=True)
+# The network card that it boots by, `52:54:00:12:34:56`.
+mac = Attribute("node", "mac", size_bytes_max=17, wide=True)
+# `network`: it is started only once its parent offers it what to boot.
+boot_from = Attribute("node", "boot_from", size_bytes_max=16, wide=True)
+NETWORK: Final = "network"
 # The groups that it is in, `gpu, login`: @gpu in a selector.
 groups = Attribute("node", "groups", size_bytes_max=256, wide=True)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
@@ -49,6 +65,6 @@ JOBS_NONE: Final = "none"
 
 kind = Kind(
     "node",
-    (power, agent, busy),
-    (platform, rack, address, bmc, jobs, fault_group, if_lost, groups),
+    (power, agent, busy, netboot),
+    (platform, rack, address, bmc, mac, boot_from, jobs, fault_group, if_lost, groups),
 )

@@ -9,8 +9,10 @@ from haptera.sdk import HapteraError, Module
 # Where each bundled module is; only those that are used get imported.
 BUNDLED: Mapping[str, str] = {
     "image": "haptera.modules.image.module:module",
+    "ipmi": "haptera.modules.ipmi:module",
     "jobs": "haptera.modules.jobs.module:module",
     "labnode": "haptera.modules.labnode:module",
+    "netboot": "haptera.modules.netboot:module",
     "service": "haptera.modules.service.module:module",
     "system": "haptera.modules.system.module:module",
 }

@@ -157,7 +157,7 @@ def _given(kind: str, classes: Iterable[str]) -> dict[str, str]:
 
 
 def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> dict[str, str]:
-    """The class, with the attributes that parts ask for where they ask for one value only."""
+    """The class; where none is given, the attributes of which parts ask for one value only."""
     asked: dict[str, set[str]] = {}
     for one in (one for part in parts for one in part.requires):
         asked.setdefault(one.name, set()).update(one.values)
@@ -173,6 +173,6 @@ def _completed(kind: str, parts: Iterable[Part], given: Mapping[str, str]) -> di
                 where=PLACE,
                 do=f"name one, as {name}={values[0]}; there are {', '.join(values)}",
             )
-        if name not in given and values:
+        if not given and values:
             found[name] = values[0]
     return found

@@ -1,0 +1,168 @@
+"""One BMC, asked by ipmitool: one command at a time, the password never among its arguments."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from haptera.sdk import HapteraError, Refused, Secret, Target
+
+TOOL: Final = "ipmitool"
+DEFAULT_PORT: Final = 623
+# How long ipmitool waits for one answer, and how often it asks.
+ANSWER_S: Final = 1
+TRIES_MAX: Final = 2
+# Past this a BMC, or ipmitool itself, hangs: a session takes up to six exchanges.
+COMMAND_S_MAX: Final = 8.0
+# How far apart two readings are that together show a change.
+SETTLE_S: Final = 0.5
+# The longest wait for an operating system to shut down, and how often the power is read meanwhile.
+GRACEFUL_S_MAX: Final = 60.0
+GRACEFUL_READ_S: Final = 1.0
+WORDS_MAX: Final = 300
+# IPMI 2.0 has no longer ones.
+PASSWORD_BYTES_MAX: Final = 20
+
+PowerName = Literal["on", "off"]
+
+# What each BMC was last read to say, and said twice.
+_believed: Final[dict[str, "PowerName"]] = {}
+
+_ANSWERS: Final[dict[str, PowerName]] = {
+    "Chassis Power is on": "on",
+    "Chassis Power is off": "off",
+}
+
+
+class BmcError(Exception):
+    """The BMC does not answer, or its answer cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Who asks all BMCs. Old BMCs need `cipher_suite` 3; 17 uses SHA-256.
+
+    A machine has `graceful_s` to shut down before its power is cut.
+    """
+
+    user: str
+    password: Secret
+    cipher_suite: int = 17
+    graceful_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if len(self.password.encode()) > PASSWORD_BYTES_MAX:
+            raise ValueError(f"an IPMI password has at most {PASSWORD_BYTES_MAX} bytes")
+        if not 0 <= self.graceful_s <= GRACEFUL_S_MAX:
+            raise ValueError(f"graceful_s is between 0 and {GRACEFUL_S_MAX:g}")
+
+
+class Bmc:
+    """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
+
+    def __init__(self, target: Target) -> None:
+        self._settings: Settings = target.settings
+        self._address = _address(target)
+
+    async def reading(self) -> PowerName:
+        """The power; a change counts once two readings agree on it."""
+        first = await self._status()
+        if first != _believed.get(self._address):
+            await asyncio.sleep(SETTLE_S)
+            second = await self._status()
+            if second != first:
+                raise BmcError(f"BMC at {self._address} says {first}, then {second}")
+            _believed[self._address] = first
+        return first
+
+    async def boot_from_network_once(self) -> None:
+        """Have the next start, and that one only, boot by PXE."""
+        await self._run("chassis", "bootdev", "pxe")
+
+    async def power_on(self) -> None:
+        await self._run("chassis", "power", "on")
+
+    async def power_off(self) -> None:
+        """Ask the operating system to shut down; cut the power if it has not in time."""
+        await self._run("chassis", "power", "soft")
+        try:
+            async with asyncio.timeout(self._settings.graceful_s):
+                await self._wait_until_off()
+        except TimeoutError:
+            await self._run("chassis", "power", "off")
+
+    async def _wait_until_off(self) -> None:
+        # A BMC tells nothing unasked.
+        while await self._status() == "on":  # noqa: ASYNC110
+            await asyncio.sleep(GRACEFUL_READ_S)
+
+    async def force_off(self) -> None:
+        await self._run("chassis", "power", "off")
+
+    async def _status(self) -> PowerName:
+        answer = (await self._run("chassis", "power", "status")).strip()
+        if answer not in _ANSWERS:
+            raise BmcError(f"BMC at {self._address} tells no power: {answer[:WORDS_MAX]!r}")
+        return _ANSWERS[answer]
+
+    async def _run(self, *words: str) -> str:
+        """What ipmitool prints for these words.
+
+        Raises:
+            Refused: the BMC answered that it does not do it.
+            BmcError: it did not answer, in time or in a way that can be understood.
+        """
+        host, _, port = self._address.rpartition(":")
+        settings = self._settings
+        arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", host, "-p", port]
+        arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+        environment["IPMI_PASSWORD"] = settings.password
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(TOOL, *arguments, *words),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+            )
+        except FileNotFoundError:
+            raise HapteraError(f"{TOOL} is not installed", do=f"apt install {TOOL}") from None
+        return self._outcome(*await self._ended(process))
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+        try:
+            async with asyncio.timeout(COMMAND_S_MAX):
+                out, errors = await process.communicate()
+        except TimeoutError:
+            raise BmcError(f"BMC at {self._address} does not answer") from None
+        finally:
+            # Not left behind where this call is cut short.
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode is not None
+        return process.returncode, _text(out), _text(errors)
+
+    def _outcome(self, status: int, out: str, errors: str) -> str:
+        if status == 0:
+            return out
+        last = next((line for line in reversed(errors.splitlines()) if line.strip()), "no words")
+        if "Unable to establish" in errors:
+            raise BmcError(f"BMC at {self._address} lets nobody in, or is not there: {last}")
+        if " failed: " in last:
+            raise Refused(last.rpartition(" failed: ")[2])
+        raise BmcError(f"BMC at {self._address}: {last}")
+
+
+def _address(target: Target) -> str:
+    """ADDRESS:PORT, from the node's attribute."""
+    address = target.attributes.get("bmc")
+    if address is None:
+        do = "give `bmc: ADDRESS`, or ADDRESS:PORT"
+        raise HapteraError("has no attribute bmc", where=str(target.entity), do=do)
+    return address if ":" in address else f"{address}:{DEFAULT_PORT}"
+
+
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace")[-WORDS_MAX * 4 :]

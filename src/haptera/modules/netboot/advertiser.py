@@ -1,0 +1,73 @@
+"""Answers machines that ask for IPv6 routers, so that none waits for one in vain."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Final
+
+from haptera.modules.netboot.advertisement import advertisement, is_solicitation
+from haptera.sdk import HapteraError
+
+ALL_NODES: Final = "ff02::1"
+_ALL_ROUTERS: Final = "ff02::2"
+# Others can tell that a neighbour has sent it (RFC 4861, 6.1.2).
+_HOPS: Final = 255
+# Unasked, for those whose question was lost.
+EVERY_S: Final = 3.0
+
+
+class Advertiser(asyncio.DatagramProtocol):
+    """One raw socket on one interface."""
+
+    def __init__(self, interface: str) -> None:
+        self._everybody = (ALL_NODES, 0, 0, socket.if_nametoindex(interface))
+        self._transport: asyncio.DatagramTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.DatagramTransport)
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
+        if is_solicitation(data):
+            self.advertise()
+
+    def error_received(self, exc: Exception) -> None:
+        pass  # An interface that is down for a moment: the next one is sent soon.
+
+    def advertise(self) -> None:
+        with suppress(OSError):
+            self._transport.sendto(advertisement(), self._everybody)
+
+
+async def open_advertiser(interface: str) -> tuple[asyncio.DatagramTransport, Advertiser]:
+    """Listen; needs root.
+
+    Raises:
+        HapteraError: there is no such interface, or IPv6 is off.
+    """
+    try:
+        link = _socket(interface)
+    except OSError as error:
+        raise HapteraError(
+            f"routers cannot be advertised: {error.strerror}",
+            where=f"interface {interface}",
+            do="run the parent as root, with IPv6 on",
+        ) from None
+    loop = asyncio.get_running_loop()
+    return await loop.create_datagram_endpoint(lambda: Advertiser(interface), sock=link)
+
+
+def _socket(interface: str) -> socket.socket:
+    link = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+    try:
+        index = socket.if_nametoindex(interface)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+        link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, _HOPS)
+        link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+        group = socket.inet_pton(socket.AF_INET6, _ALL_ROUTERS) + index.to_bytes(4, "little")
+        link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, group)
+        link.setblocking(False)  # noqa: FBT003  it takes no name
+    except OSError:
+        link.close()
+        raise
+    return link

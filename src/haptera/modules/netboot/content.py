@@ -1,0 +1,152 @@
+"""What a machine is given to boot, made before it is switched on: a missing file stops there."""
+
+import secrets
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv4Interface
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.modules.netboot.answers import SCRIPT
+from haptera.modules.netboot.offers import Here, Offer
+from haptera.sdk import Boot, HapteraError, Target
+
+KERNEL: Final = "kernel"
+INITRAMFS: Final = "initramfs"
+INVITATION: Final = "invitation"
+CLOCK: Final = "clock"
+FOLDER: Final = "minos"
+_NONCE_BYTES: Final = 16
+# What to do where a file is missing.
+IPXE: Final = "apt install ipxe"
+MINOS: Final = "haptera minos build"
+# What firmware can start, by architecture (RFC 4578), as Debian's package `ipxe` names it.
+LOADERS: Final = {
+    0: "undionly.kpxe",
+    7: "snponly.efi",
+    9: "snponly.efi",
+    16: "snponly.efi",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where to serve, as ADDRESS/BITS on an interface, and what: `haptera minos build` makes it.
+
+    `folder` holds `kernel` and `initramfs`; without it they lie in the parent's own `minos`.
+    `loaders` holds iPXE.
+    """
+
+    interface: str
+    address: str
+    http_port: int = 4281
+    router: str | None = None
+    folder: str | None = None
+    loaders: str = "/usr/lib/ipxe"
+    kernel_arguments: str = "console=tty0 console=ttyS0 panic=10"
+
+    def __post_init__(self) -> None:
+        if any(ord(character) < 32 for character in self.kernel_arguments):
+            raise ValueError("kernel_arguments are one line")
+        self.here()
+
+    def here(self) -> Here:
+        try:
+            router = None if self.router is None else IPv4Address(self.router)
+            return Here(IPv4Interface(self.address), self.http_port, router)
+        except AddressValueError as error:
+            raise ValueError(f"is no IPv4 address: {error}") from None
+
+
+def make_offer(target: Target, settings: Settings, ends_at: float) -> Offer:
+    """All that this node is given.
+
+    Raises:
+        HapteraError: it lacks an attribute, or a file is not there.
+    """
+    assert target.boot is not None
+    here, nonce = settings.here(), secrets.token_urlsafe(_NONCE_BYTES)
+    folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
+    loaders, address, mac = Path(settings.loaders), _address(target, here), _mac(target)
+    return Offer(
+        target.entity.name,
+        mac,
+        address,
+        loaders={kind: _file(loaders / name, IPXE) for kind, name in LOADERS.items()},
+        files={name: _file(folder / name, MINOS) for name in (KERNEL, INITRAMFS)},
+        content={
+            SCRIPT: _script(target, settings, address, nonce).encode("ascii"),
+            INVITATION: _invitation(target.boot),
+        },
+        nonce=nonce,
+        ends_at=ends_at,
+    )
+
+
+def _script(target: Target, settings: Settings, address: IPv4Address, nonce: str) -> str:
+    """For iPXE; UEFI needs the name of the initramfs among the kernel's arguments."""
+    here = settings.here()
+    base = here.url(nonce, "").removesuffix("/")
+    arguments = [
+        f"initrd={INITRAMFS}",
+        f"haptera.name={target.entity.name}",
+        f"haptera.address={address}/{here.interface.network.prefixlen}",
+        f"haptera.mac={target.attributes['mac'].lower()}",
+        f"haptera.boot={base}",
+        *([] if here.router is None else [f"haptera.router={here.router}"]),
+        settings.kernel_arguments,
+    ]
+    return "\n".join(
+        [
+            "#!ipxe",
+            f"kernel {base}/{KERNEL} {' '.join(arguments)}",
+            f"initrd --name {INITRAMFS} {base}/{INITRAMFS}",
+            "boot",
+            "",
+        ]
+    )
+
+
+def _invitation(boot: Boot) -> bytes:
+    return msgspec.json.encode({"token": boot.token, "ca": boot.ca_pem, "parent": boot.parent})
+
+
+def _file(path: Path, do: str) -> Path:
+    if not path.is_file():
+        raise HapteraError("there is no such file", where=str(path), do=do)
+    return path
+
+
+def _address(target: Target, here: Here) -> IPv4Address:
+    text = _attribute(target, "address")
+    try:
+        address = IPv4Address(text)
+    except AddressValueError:
+        address = None
+    if address is None or address not in here.interface.network or address == here.address:
+        raise HapteraError(
+            f"{text!r} is no address for a machine in {here.interface.network}",
+            where=str(target.entity),
+            do="give it one of its own there",
+        )
+    return address
+
+
+def _mac(target: Target) -> bytes:
+    text = _attribute(target, "mac")
+    try:
+        mac = bytes.fromhex(text.replace(":", "").replace("-", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != 6:
+        do = "write 52:54:00:12:34:56"
+        raise HapteraError(f"{text!r} is no MAC address", where=str(target.entity), do=do)
+    return mac
+
+
+def _attribute(target: Target, name: str) -> str:
+    if name not in target.attributes:
+        do = f"give `{name}`: it boots from the network"
+        raise HapteraError(f"has no attribute {name}", where=str(target.entity), do=do)
+    return target.attributes[name]

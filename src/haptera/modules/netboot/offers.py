@@ -1,0 +1,77 @@
+"""Which machines may boot now, and what each of them is given: nothing else is ever served."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import Path
+from typing import Final
+
+# The token in it is good for 600 s from when it was minted.
+OFFER_S: Final = 540.0
+OFFERS_MAX: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where the boot servers are: their own address in its network, and the port for HTTP."""
+
+    interface: IPv4Interface
+    http_port: int
+    router: IPv4Address | None = None
+
+    @property
+    def address(self) -> IPv4Address:
+        return self.interface.ip
+
+    def url(self, nonce: str, name: str) -> str:
+        return f"http://{self.address}:{self.http_port}/{nonce}/{name}"
+
+
+@dataclass(slots=True)
+class Offer:
+    """What one machine may fetch, by name: loaders by TFTP or HTTP, the rest by HTTP only.
+
+    `content` is made for this boot, `files` are the same for all. `nonce` is in all its URLs and
+    is never given twice. `reached` says how far the machine has come.
+    """
+
+    node: str
+    mac: bytes
+    address: IPv4Address
+    loaders: Mapping[int, Path]
+    files: Mapping[str, Path]
+    content: Mapping[str, bytes] = field(repr=False)
+    nonce: str = field(repr=False)
+    ends_at: float
+    reached: str = "has not asked for an address yet"
+    loader_given: bool = False
+
+
+class Offers:
+    """The offers that are open, by what a client can show of itself."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, Offer] = {}
+
+    def open(self, offer: Offer) -> None:
+        """Offer this, in place of what the node was offered before."""
+        self._by_node[offer.node] = offer
+
+    def close(self, node: str) -> None:
+        self._by_node.pop(node, None)
+
+    def expire(self, now: float) -> None:
+        for offer in [one for one in self._by_node.values() if one.ends_at <= now]:
+            self.close(offer.node)
+
+    def full(self) -> bool:
+        return len(self._by_node) >= OFFERS_MAX
+
+    def of(self, node: str) -> Offer | None:
+        return self._by_node.get(node)
+
+    def for_mac(self, mac: bytes) -> Offer | None:
+        return next((one for one in self._by_node.values() if one.mac == mac), None)
+
+    def for_address(self, address: str) -> Offer | None:
+        return next((one for one in self._by_node.values() if str(one.address) == address), None)

@@ -1,0 +1,104 @@
+"""All boot servers of one process, and what the module's parts ask of them."""
+
+import asyncio
+import datetime
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from haptera.modules.netboot.advertiser import EVERY_S, Advertiser, open_advertiser
+from haptera.modules.netboot.content import Settings, make_offer
+from haptera.modules.netboot.dhcp_server import serve_dhcp
+from haptera.modules.netboot.http_server import serve_http
+from haptera.modules.netboot.offers import OFFER_S, OFFERS_MAX, Offers
+from haptera.modules.netboot.tftp_server import serve_tftp
+from haptera.sdk import HapteraError, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Booting:
+    """One node, at the boot servers."""
+
+    offers: Offers
+    target: Target
+
+    def is_offered(self) -> bool:
+        """Whether its boot is under way; notes how far it has come."""
+        self.offers.expire(_now())
+        one = self.offers.of(self.target.entity.name)
+        if one is not None:
+            self.target.note(one.reached)
+        return one is not None
+
+    def offer(self) -> None:
+        """Serve this node from now on, until it has its invitation, or too long has passed."""
+        self.offers.expire(_now())
+        if self.offers.full():
+            raise HapteraError(f"{OFFERS_MAX} machines boot already", do="let some of them finish")
+        self.offers.open(make_offer(self.target, self.target.settings, _now() + OFFER_S))
+
+    def withdraw(self) -> None:
+        self.offers.close(self.target.entity.name)
+
+
+class _Servers:
+    """The servers of this process, once they have been started."""
+
+    def __init__(self) -> None:
+        self.offers = Offers()
+        self._starting = asyncio.Lock()
+        self._held: list[object] = []
+
+    async def start(self, settings: Settings) -> None:
+        """Start them, if they are not.
+
+        Raises:
+            HapteraError: one of them cannot be; those before it are tried anew next time.
+        """
+        async with self._starting:
+            if not self._held:
+                self._held = await self._started(settings)
+
+    async def _started(self, settings: Settings) -> list[object]:
+        here, offers = settings.here(), self.offers
+        held: list[asyncio.BaseTransport | asyncio.Server] = []
+        try:
+            held.append(await serve_dhcp(offers, here, settings.interface))
+            held.append(await serve_tftp(offers, here))
+            held.append(await serve_http(offers, here, _wall_s))
+            transport, advertiser = await open_advertiser(settings.interface)
+            held.append(transport)
+        except HapteraError:
+            for one in held:
+                one.close()
+            raise
+        advertising = asyncio.create_task(_advertise(advertiser))
+        return [*held, advertising]
+
+
+_servers: _Servers | None = None
+
+
+@asynccontextmanager
+async def booting(target: Target) -> AsyncIterator[Booting]:
+    """A node at the servers of this process, which the first one starts."""
+    global _servers
+    if _servers is None:
+        _servers = _Servers()
+    await _servers.start(target.settings)
+    yield Booting(_servers.offers, target)
+
+
+async def _advertise(advertiser: Advertiser) -> None:
+    while True:
+        advertiser.advertise()
+        await asyncio.sleep(EVERY_S)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _wall_s() -> float:
+    # For the machine's clock, and decides nothing here.
+    return datetime.datetime.now(datetime.UTC).timestamp()  # noqa: TID251

@@ -1,0 +1,106 @@
+"""A real IPMI BMC of the openipmi package, in front of a machine that is two small files."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.lab.rig import wait_for
+from tests.network import NETWORK
+
+USER: Final = "operator"
+PASSWORD: Final = "s3cret-of-the-bmc"
+HOST: Final = f"{NETWORK}.77.1"
+PORT: Final = 6230
+
+LAN: Final = """name "bmc"
+set_working_mc 0x20
+  startlan 1
+    addr {host} {port}
+    priv_limit admin
+    allowed_auths_admin none md2 md5 straight
+    guid a123456789abcdefa123456789abcdef
+  endlan
+  chassis_control "{script}"
+  user 1 false "" "none" user 10 none
+  user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
+"""
+COMMANDS: Final = """mc_setbmc 0x20
+mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+mc_enable 0x20
+"""
+# As ipmi_sim calls it: `get power`, `set power 1`, `set boot pxe`, `set shutdown 1`.
+SCRIPT: Final = """#!/bin/sh
+cd {directory} || exit 1
+case "$1 $2" in
+"get power") if rm lie 2>/dev/null; then echo power:1; else echo "power:$(cat power)"; fi ;;
+"get boot") echo "boot:$(cat boot)" ;;
+"set power") echo "$1 $2 $3" >>record; echo "$3" >power ;;
+"set boot") echo "$1 $2 $3" >>record; echo "$3" >boot ;;
+"set shutdown") echo "$1 $2 $3" >>record; [ ! -e obeys ] || echo 0 >power ;;
+esac
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine and its BMC."""
+
+    directory: Path
+    address: str
+    bmc: "subprocess.Popen[bytes]"
+
+    @property
+    def power(self) -> str:
+        return (self.directory / "power").read_text().strip()
+
+    def set_power(self, power: str) -> None:
+        """As by hand, at the machine."""
+        (self.directory / "power").write_text(f"{power}\n")
+
+    def lie_once(self) -> None:
+        """Have the next reading say that it is on."""
+        (self.directory / "lie").touch()
+
+    @property
+    def record(self) -> list[str]:
+        """What the BMC did, in order."""
+        file = self.directory / "record"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@contextmanager
+def machine(directory: Path) -> Iterator[Machine]:
+    """A machine that is off, and its BMC."""
+    for tool in ("ipmi_sim", "ipmitool"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing: apt install openipmi ipmitool")
+    names = {"directory": directory, "host": HOST, "port": PORT, "user": USER}
+    names |= {"password": PASSWORD, "script": directory / "chassis"}
+    for name, text in {"lan.conf": LAN, "cmd.emu": COMMANDS, "chassis": SCRIPT}.items():
+        (directory / name).write_text(text.format(**names))
+    (directory / "chassis").chmod(0o700)
+    (directory / "boot").write_text("default\n")
+    (directory / "power").write_text("0\n")
+    (directory / "state").mkdir()
+    command = ["ipmi_sim", "-c", "lan.conf", "-f", "cmd.emu", "-s", "state", "-n"]
+    with (directory / "log").open("wb") as log:
+        bmc = subprocess.Popen(
+            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        wait_for(lambda: _listens(PORT))
+        yield Machine(directory, f"{HOST}:{PORT}", bmc)
+    finally:
+        bmc.kill()
+        bmc.wait()
+
+
+def _listens(port: int) -> bool:
+    lines = Path("/proc/net/udp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)

@@ -1,0 +1,183 @@
+"""What machines that boot are answered by DHCP, and what is made for them."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Interface
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from haptera.model.entity import node_id
+from haptera.modules.netboot import dhcp, module
+from haptera.modules.netboot.answers import answer
+from haptera.modules.netboot.content import Settings, make_offer
+from haptera.modules.netboot.dhcp import Message
+from haptera.modules.netboot.offers import Here, Offer
+from haptera.sdk import Boot, HapteraError, Target
+
+HERE = Here(IPv4Interface("10.9.0.1/24"), 4281)
+MAC = bytes.fromhex("525400000001")
+ADDRESS = IPv4Address("10.9.0.11")
+BIOS = Path("/usr/lib/ipxe/undionly.kpxe")
+EFI = Path("/usr/lib/ipxe/snponly.efi")
+RAW = {dhcp.VENDOR_CLASS: b"PXEClient:Arch:00000:UNDI:002001", dhcp.ARCHITECTURE: b"\0\0"}
+IPXE = {**RAW, dhcp.IPXE: b"\xeb\3\1\0\0", dhcp.USER_CLASS: b"iPXE"}
+
+
+@pytest.fixture
+def offer() -> Offer:
+    return Offer("n01", MAC, ADDRESS, {0: BIOS, 7: EFI, 16: EFI}, {}, {}, "once", 1.0)
+
+
+def ask(kind: int, options: dict[int, bytes] = RAW, **more: object) -> Message:
+    options = {dhcp.MESSAGE_TYPE: bytes([kind]), **options}
+    return replace(Message(dhcp.REQUEST, 7, MAC, options), **more)  # type: ignore[arg-type]
+
+
+def test_firmware_gets_its_address_and_a_loader(offer: Offer) -> None:
+    assert answer(ask(dhcp.DISCOVER), offer, HERE) == Message(
+        dhcp.REPLY,
+        7,
+        MAC,
+        {
+            dhcp.MESSAGE_TYPE: bytes([dhcp.OFFER]),
+            dhcp.SERVER: HERE.address.packed,
+            dhcp.LEASE_TIME: (3600).to_bytes(4, "big"),
+            dhcp.SUBNET_MASK: bytes([255, 255, 255, 0]),
+            dhcp.HOST_NAME: b"n01",
+            dhcp.TFTP_SERVER: b"10.9.0.1",
+            dhcp.BOOT_FILE: b"undionly.kpxe\0",
+            dhcp.IPXE: bytes([176, 1, 1]),
+            dhcp.VENDOR_CLASS: b"PXEClient",
+            dhcp.VENDOR_OPTIONS: bytes([6, 1, 8, 255]),
+        },
+        yours=ADDRESS,
+        server=HERE.address,
+        file=b"undionly.kpxe",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "has_loader", "file"),
+    [
+        (RAW, False, b"undionly.kpxe"),
+        (RAW, True, b"undionly.kpxe"),
+        ({**RAW, dhcp.ARCHITECTURE: b"\0\7"}, False, b"snponly.efi"),
+        ({**RAW, dhcp.ARCHITECTURE: b"\0\x0b"}, False, b""),
+        # An iPXE of the firmware's own loads ours first.
+        (IPXE, False, b"undionly.kpxe"),
+        (IPXE, True, b"http://10.9.0.1:4281/once/script"),
+        (
+            {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"},
+            False,
+            b"http://10.9.0.1:4281/once/loader",
+        ),
+    ],
+)
+def test_what_is_loaded_fits_who_asks(
+    options: dict[int, bytes], has_loader: bool, file: bytes, offer: Offer
+) -> None:
+    offer.loader_given = has_loader
+    reply = answer(ask(dhcp.ASK, options | {dhcp.REQUESTED_ADDRESS: ADDRESS.packed}), offer, HERE)
+    assert reply is not None
+    assert (reply.type, reply.file) == (dhcp.ACK, file)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        (ask(dhcp.ASK, {dhcp.REQUESTED_ADDRESS: ADDRESS.packed}), dhcp.ACK),
+        (ask(dhcp.ASK, {dhcp.REQUESTED_ADDRESS: bytes([10, 9, 0, 12])}), dhcp.NAK),
+        (ask(dhcp.ASK, client=ADDRESS), dhcp.ACK),  # a renewal
+        (ask(dhcp.ASK, {dhcp.SERVER: bytes([10, 9, 0, 2])}), None),  # took another's offer
+        (ask(dhcp.INFORM, client=ADDRESS), dhcp.ACK),
+        (ask(dhcp.RELEASE), None),
+        (ask(dhcp.OFFER), None),
+        (Message(dhcp.REQUEST, 7, MAC), None),
+        (replace(ask(dhcp.DISCOVER), op=dhcp.REPLY), None),
+    ],
+)
+def test_each_request_has_its_answer(request_: Message, kind: int | None, offer: Offer) -> None:
+    reply = answer(request_, offer, HERE)
+    assert (None if reply is None else reply.type) == kind
+
+
+def test_what_a_relay_says_goes_back_to_it(offer: Offer) -> None:
+    relay, added = IPv4Address("10.9.7.1"), {dhcp.RELAY_AGENT: b"\1\4port"}
+    reply = answer(ask(dhcp.DISCOVER, added, relay=relay), offer, HERE)
+    assert reply is not None
+    assert (reply.relay, reply.options[dhcp.RELAY_AGENT]) == (relay, b"\1\4port")
+
+
+SETTINGS = {"interface": "br0", "address": "10.9.0.1/24"}
+FILES = ("kernel", "initramfs", "undionly.kpxe", "snponly.efi")
+
+
+def made(folder: Path, **attributes: str) -> Offer:
+    settings: Settings = module.settings({**SETTINGS, "loaders": str(folder / "minos")})
+    return make_offer(target(folder, **attributes), settings, 9.0)
+
+
+def target(folder: Path, **attributes: str) -> Target:
+    given = {"address": "10.9.0.11", "mac": "52:54:00:00:00:01", **attributes}
+    kept = {name: value for name, value in given.items() if value}
+    boot = Boot("hp1.id.s3cret", "-----BEGIN", "10.9.0.1:4271")
+    return Target(node_id("n01"), kept, boot=boot, run_dir=folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    minos = tmp_path / "minos"
+    minos.mkdir()
+    for name in FILES:
+        (minos / name).write_bytes(name.encode())
+    return tmp_path
+
+
+def test_all_that_a_machine_fetches_is_made_before(folder: Path) -> None:
+    offer = made(folder)
+    base = f"http://10.9.0.1:4281/{offer.nonce}"
+    assert offer.content["script"].decode().splitlines() == [
+        "#!ipxe",
+        f"kernel {base}/kernel initrd=initramfs haptera.name=n01 haptera.address=10.9.0.11/24"
+        f" haptera.mac=52:54:00:00:00:01 haptera.boot={base} console=tty0 console=ttyS0 panic=10",
+        f"initrd --name initramfs {base}/initramfs",
+        "boot",
+    ]
+    assert msgspec.json.decode(offer.content["invitation"]) == {
+        "token": "hp1.id.s3cret", "ca": "-----BEGIN", "parent": "10.9.0.1:4271"
+    }  # fmt: skip
+    assert "s3cret" not in repr(offer)
+    assert made(folder).nonce != offer.nonce
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named_before_the_machine_is_switched_on(name: str, folder: Path) -> None:
+    (folder / "minos" / name).unlink()
+    with pytest.raises(HapteraError, match=f"minos/{name}: there is no such file|{name}"):
+        made(folder)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        ({"mac": ""}, "has no attribute mac"),
+        ({"mac": "52:54"}, "is no MAC address"),
+        ({"address": ""}, "has no attribute address"),
+        ({"address": "10.8.0.11"}, "is no address for a machine in 10.9.0.0/24"),
+        ({"address": "10.9.0.1"}, "is no address for a machine"),
+    ],
+)
+def test_an_attribute_that_cannot_be_is_named(
+    attributes: dict[str, str], text: str, folder: Path
+) -> None:
+    with pytest.raises(HapteraError, match=text):
+        made(folder, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"), [({"address": "here"}, "no IPv4"), ({"kernel_arguments": "a\nb"}, "line")]
+)
+def test_settings_that_cannot_be_are_refused(setting: dict[str, str], text: str) -> None:
+    with pytest.raises(HapteraError, match=text):
+        module.settings(SETTINGS | setting)
