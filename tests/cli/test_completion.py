@@ -30,7 +30,7 @@ OFFERED = [
     ("haptera tok", ["token"]),
     ("haptera token re", ["revoke"]),
     ("haptera status --ch", ["--check"]),
-    ("haptera status -o ", ["table", "json", "yaml", "name"]),
+    ("haptera status -o ", ["table", "wide", "json", "yaml", "name"]),
     ("haptera status rack1", ["rack1n1", "rack1n2", "rack1n10"]),
     ("haptera --client client.json why rack2", ["rack2n1"]),
     ("haptera get serv", ["service", "service:"]),

@@ -52,10 +52,10 @@ def test_all_is_set_or_nothing(cluster, capsys):
 
 
 def test_what_is_set_is_of_one_kind(cluster, capsys):
-    assert typed(capsys, "set", "n1", "run=stopped") == (
+    assert typed(capsys, "set", "n[1-1]", "run=stopped") == (
         REFUSED,
         "",
-        "error: 'n1' means entities of the kinds node, service\n"
+        "error: 'n[1-1]' means entities of the kinds node, service\n"
         "  name those of one kind, as node:rack1n1 or service:web@rack1*\n",
     )
     assert typed(capsys, "set", "node:n9", "power=on")[2].startswith("error: there is no node:n9\n")

@@ -36,6 +36,7 @@ _COMMANDS: Final = {
     "import": "haptera.cli.commands.import_:import_from",
     "site": "haptera.cli.commands.site:site",
     "status": "haptera.cli.commands.status:status",
+    "wait": "haptera.cli.commands.wait:wait",
     "why": "haptera.cli.commands.why:why",
     "chain": "haptera.cli.commands.why:chain",
     "graph": "haptera.cli.commands.graph:graph",

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from haptera.cli.commands.plan_problems import answer_problems
+from haptera.cli.commands.wait import CONVERGED, wait_for, within_option
 from haptera.cli.input.confirming import confirmed
 from haptera.cli.input.plan_file import PlanFile, apply_plan, read_plan, save_plan
 from haptera.cli.input.problem_line import answer_line, explained_line
@@ -21,6 +22,7 @@ from haptera.model.entity import EntityId, parse_entity
 from haptera.rest.schemas import Applied
 from haptera.selectors.selector import fold_entities
 
+UNDECLARES: Final = "undeclare"
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -28,17 +30,21 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--plan", "plan_file", metavar="FILE", type=_PATH, help="Apply a saved plan instead.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@click.option("--wait", "waits", is_flag=True, help="Until what it changed is as desired.")
+@within_option
 @terms_options
 @entities_option
 @click.pass_context
-def apply(
+def apply(  # noqa: PLR0913 (an argument for each option)
     ctx: click.Context,
     files: tuple[str, ...],
     plan_file: Path | None,
     dry_run: bool,
+    waits: bool,
+    within: str,
     terms: Terms,
     output: str,
-) -> None:
+) -> int:
     r"""Make a site's files what the cluster should be.
 
     FILE is a path, a folder of files, or - for standard input; several are one site.
@@ -49,7 +55,7 @@ def apply(
 
     \b
     Examples:
-      haptera apply site.yaml -m "new racks"
+      haptera apply site.yaml -m "new racks" --wait --timeout 5m
       haptera plan site.yaml --save night.plan; haptera apply --plan night.plan
     """
     if bool(files) == (plan_file is not None):
@@ -62,13 +68,28 @@ def apply(
         answer = apply_plan(the_client(ctx), read_plan(plan_file), terms.why)
     if not Format(output).for_people:
         print_entities([one.entity for one in answer.changes], answer, output)
-        return
+    else:
+        _tell(answer, dry_run=dry_run)
+    return _wait(ctx, answer, within) if waits and not dry_run else 0
+
+
+def _tell(answer: Applied, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
         _print_changes(answer)
     else:
         print_groups(answer.plan)
+
+
+def _wait(ctx: click.Context, answer: Applied, within: str) -> int:
+    """Wait until what was changed is as desired."""
+    gone = {one.entity for one in answer.changes if one.does == UNDECLARES}
+    names = {one.entity for one in answer.changes}
+    if not names - gone:
+        return 0
+    meant = fold_entities(map(parse_entity, names - gone))
+    return wait_for(the_client(ctx), meant, CONVERGED, within)
 
 
 def _apply_site(

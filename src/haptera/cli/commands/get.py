@@ -70,24 +70,32 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
 @click.argument(
     "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
 )
+@click.argument("names", metavar="[NAME...]", nargs=-1)
 @click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
 @watch_option
 @entities_option
 @click.pass_context
-def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str) -> None:
+def get(
+    ctx: click.Context,
+    what: str,
+    names: tuple[str, ...],
+    at: str | None,
+    watch: bool,
+    output: str,
+) -> None:
     r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
 
-    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on.
-    What is alike is told in one line.
+    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on, all
+    of it or these NAMEs. What is alike is told in one line.
 
     \b
     Examples:
-      haptera get node:rack1n1
+      haptera get node rack1n1
       haptera get -o name 'node:* and power=off'
       haptera get service --at 10m
       haptera get --watch 'rack1* and power=off'
     """
-    client = the_client(ctx)
+    client, what = the_client(ctx), _meant(what, names)
     if at is not None:
         if watch:
             raise click.UsageError("what was does not change: leave out --watch or --at")
@@ -97,6 +105,15 @@ def get(ctx: click.Context, what: str, at: str | None, watch: bool, output: str)
         keep_showing(client, events, lambda: _show(client, what, output), output)
     else:
         _show(client, what, output)
+
+
+def _meant(what: str, names: Sequence[str]) -> str:
+    """One entity, a kind, or a selector; of a kind, those of these names."""
+    if not names:
+        return what
+    if what not in KINDS:
+        raise click.UsageError(f"{what} is no kind: write KIND NAME..., or one SELECTOR in quotes")
+    return " or ".join(f"{what}:{name}" for name in names)
 
 
 def _selector(what: str) -> str:

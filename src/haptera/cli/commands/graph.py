@@ -12,6 +12,7 @@ import msgspec
 from haptera.cli.commands.module.authored import brought_manifests
 from haptera.cli.commands.plan_problems import opened, problems
 from haptera.cli.input import completing
+from haptera.cli.input.naming import entity_named
 from haptera.cli.input.problem_line import draw_line
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.dot import dot
@@ -103,6 +104,7 @@ def graph(
 
 
 def _of_entity(ctx: click.Context, entity: str, kind: str | None) -> DrawingView:
+    entity = entity_named(entity)
     if kind is not None and parse_entity(entity).kind != kind:
         raise click.UsageError(f"{entity} is no {kind}")
     return the_client(ctx).ask(calls.graph(entity))

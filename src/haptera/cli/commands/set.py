@@ -6,6 +6,7 @@ import click
 
 from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
+from haptera.cli.input.naming import entity_named
 from haptera.cli.input.terms import Terms, terms_options
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import print_groups, print_sum
@@ -100,6 +101,7 @@ def _write(
     dry_run: bool,
     output: str,
 ) -> None:
+    meant = entity_named(meant)
     client, one = the_client(ctx), _is_one(meant)
     if one and not dry_run and terms.digest is None:
         _tell_one(client.ask(calls.desire(meant, values, take=terms.take, why=terms.why)), output)

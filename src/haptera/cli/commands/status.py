@@ -11,13 +11,11 @@ from haptera.cli.output.printing import (
     print_error,
 )
 from haptera.cli.output.redrawing import keep_showing, watch_option
-from haptera.cli.output.tables import print_table
-from haptera.cli.output.words import COLOURS, in_front, printable
+from haptera.cli.output.standing import print_standing
+from haptera.cli.output.words import in_front
 from haptera.client import Client, calls
 from haptera.model.errors import HapteraError
-from haptera.model.views import SETTLED, AlikeView
-
-_HEADERS = ("WHAT", "CONDITION", "COUNT", "ON", "REASON")
+from haptera.model.views import SETTLED
 
 
 @click.command()
@@ -74,14 +72,7 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
 
         check_there(selector, {name for one in alike for name in expand(one.on)})
     shown = [one for one in alike if in_front(one.kind, one.condition)]
-    if shown:
-        colours = [COLOURS[one.condition] for one in shown]
-        print_table(_HEADERS, [_row(one) for one in shown], output, colours)
+    print_standing(shown, output)
     if not alike:
         click.echo("there are no entities")
     return all(one.condition in SETTLED for one in alike)
-
-
-def _row(one: AlikeView) -> tuple[str, ...]:
-    title = one.kind if one.name is None else f"{one.kind} {one.name}"
-    return title, one.condition.value, str(one.count), one.on, printable(one.why or "")

@@ -7,6 +7,7 @@ import msgspec
 
 from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
+from haptera.cli.input.naming import entity_named
 from haptera.cli.main import the_client
 from haptera.cli.output.following import follow
 from haptera.cli.output.groups import grouped, together
@@ -35,6 +36,8 @@ from haptera.model.views import SETTLED, EntityDetail, EntityView, LinkView, Tri
 from haptera.rest.schemas import LogView
 
 _LINES: Final = 50
+# Of these kinds are the entities that write.
+_LOGGED: Final = ("module", "service")
 
 
 class ChainForm(msgspec.Struct, frozen=True):
@@ -110,11 +113,11 @@ def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
 
     \b
     Examples:
-      haptera chain node:rack1n1
+      haptera chain rack1n1
       haptera chain service:web@rack1n1 -o json
       haptera chain --watch node:rack1n1
     """
-    client = the_client(ctx)
+    client, entity = the_client(ctx), entity_named(entity)
     if watch:
         events = calls.events(entity)
         keep_showing(client, events, lambda: _chain(client, entity, output), output)
@@ -153,17 +156,24 @@ def _chain(client: Client, entity: str, output: str) -> None:
 def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) -> None:
     r"""Show the end of what a module or a service has written.
 
-    ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE.
+    ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE; of a node it is
+    what all modules and services on it have written.
 
     \b
     Examples:
-      haptera logs module:labnode
+      haptera logs rack1n1
       haptera logs -n 20 service:web@rack1n1
       haptera logs --follow service:web@rack1n1
     """
     if watch and not Format(output).for_people:
         raise click.UsageError("--follow writes lines as they come: leave out -o")
-    client, call = the_client(ctx), calls.log(entity)
+    client, entity = the_client(ctx), entity_named(entity)
+    if entity.startswith("node:"):
+        if watch:
+            raise click.UsageError("--follow is of one log: name a module or a service")
+        _print_logs(client, entity, lines, output)
+        return
+    call = calls.log(entity)
     answer = client.ask(call)
     last = LogView(answer.entity, answer.lines[-lines:])
     if not Format(output).for_people:
@@ -175,6 +185,23 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
         click.echo(f"{entity} has written nothing", err=True)
     if watch:
         follow(client, call, answer)
+
+
+def _print_logs(client: Client, node: str, lines: int, output: str) -> None:
+    """The ends of all logs of what is on a node."""
+    found = selected(client, node.removeprefix("node:")).entities
+    named = [view.entity for view in found if view.kind in _LOGGED]
+    logs = [client.ask(calls.log(one)) for one in named]
+    last = [LogView(one.entity, one.lines[-lines:]) for one in logs]
+    if not Format(output).for_people:
+        print_data(last, output)
+        return
+    for one in last:
+        click.echo(f"==> {one.entity} <==")
+        for line in one.lines:
+            click.echo(printable(line))
+    if not last:
+        click.echo(f"nothing on {node} has a log", err=True)
 
 
 def _print_whole(view: EntityView, output: str) -> None:

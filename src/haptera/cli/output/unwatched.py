@@ -22,6 +22,7 @@ UNWATCHED: Final = {
     "site check": _FILES,
     "site schema": _FIXED,
     "graph": "a drawing is of one moment; `haptera chain --watch ENTITY` shows what is still to do",
+    "wait": "it ends as soon as what it waits for is so",
     "set": _ONCE,
     "unset": _ONCE,
     "retry": _ONCE,

@@ -1,0 +1,107 @@
+"""`haptera wait`: until entities are as desired, or as somebody says."""
+
+import shlex
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from haptera.cli.commands.get import selected
+from haptera.cli.input import completing
+from haptera.cli.main import NOT_CONVERGED, the_client
+from haptera.cli.output.printing import Format, print_error
+from haptera.cli.output.standing import print_standing
+from haptera.client import Client
+from haptera.model.errors import HapteraError
+from haptera.model.views import SETTLED, Condition
+from haptera.model.walltime import parse_duration_ms
+from haptera.selectors.selector import parse_selector
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CONVERGED: Final = Condition.CONVERGED.value
+GONE: Final = "gone"
+WITHIN: Final = "10m"
+_MS_PER_S: Final = 1_000
+
+
+def within_option(command: Command) -> Command:
+    """For how long somebody waits."""
+    return click.option(
+        "--timeout",
+        "within",
+        metavar="DURATION",
+        default=WITHIN,
+        show_default=True,
+        help="Wait no longer than this: 30s, 10m, 2h.",
+    )(command)
+
+
+@click.command()
+@click.argument("selector", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
+@click.option(
+    "--for",
+    "standing",
+    metavar="WHAT",
+    default=CONVERGED,
+    show_default=True,
+    help="converged, idle, acting, waiting, stuck, gone, or a comparison as power=off.",
+)
+@within_option
+@click.pass_context
+def wait(ctx: click.Context, selector: str, standing: str, within: str) -> int:
+    r"""Wait until all that SELECTOR means is as desired, or as --for says.
+
+    What nothing is desired of counts as converged. Exits with 4, and says what is left, where the
+    time is over before; with 1 where SELECTOR means nothing.
+
+    \b
+    Examples:
+      haptera wait rack1n[1-4]
+      haptera wait rack1n1 --for power=off --timeout 2m
+      haptera wait service:web --for gone
+    """
+    client = the_client(ctx)
+    if standing != GONE:
+        selected(client, selector)
+    return wait_for(client, selector, standing, within)
+
+
+def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
+    """Wait until all that a selector means stands so; an exit code.
+
+    Raises:
+        HapteraError: it cannot be waited for, or the parent does not tell.
+    """
+    from haptera.cli.output.waiting import wait_until_none  # only here: it brings asyncio
+
+    others = selector if standing == GONE else f"({selector}) and not ({_expression(standing)})"
+    parse_selector(others)
+    left = wait_until_none(client.access, selector, others, parse_duration_ms(within) / _MS_PER_S)
+    if not left:
+        return 0
+    count = sum(one.count for one in left)
+    what = f"{count} of {selector} {'is' if count == 1 else 'are'} not {standing} within {within}"
+    print_error(HapteraError(what, do=f"ask why: haptera why {shlex.quote(others)}"))
+    print_standing(left, Format.TABLE)
+    return NOT_CONVERGED
+
+
+def _expression(standing: str) -> str:
+    """As a selector."""
+    if standing == CONVERGED:
+        return f"condition in ({','.join(SETTLED)})"
+    if standing in list(Condition):
+        return f"condition={standing}"
+    try:
+        choice = parse_selector(standing)
+    except HapteraError:
+        choice = None
+    if choice is None or choice.by_name:
+        conditions = ", ".join(Condition)
+        raise HapteraError(
+            f"{standing!r} is nothing to wait for",
+            where="--for",
+            do=f"name a condition ({conditions}), gone, or a comparison as power=off",
+        )
+    return standing
