@@ -53,7 +53,7 @@ def test_a_hole_is_filled_with_a_name_or_what_it_counts(text, filled):
         ("{n 1}", "{n 1} cannot be read"),
         ("{(n}", "{(n} cannot be read"),
         ("{n)}", "{n)} cannot be read"),
-        ("{n.x}", "{n.x} cannot be read"),
+        ("{n.x.y}", "{n.x.y} cannot be read"),
         ("{n:3}", "{n:3} cannot be read"),
         ("{n:f}", "{n:f} cannot be read"),
         ("{n+1:02:x}", "{n+1:02:x} cannot be read"),

@@ -69,6 +69,6 @@ def _required(part: Part) -> dict[str, str]:
 
 
 def _is_attribute(kind: str, name: str) -> bool:
-    of, dot, bare = name.partition(".")
-    declared = KINDS.get(of if dot else kind)
-    return declared is not None and declared.attribute(bare if dot else name) is not None
+    of, _, bare = name.partition(".")
+    places = (KINDS.get(kind), name), (KINDS.get(of), bare)
+    return any(there is not None and there.attribute(one) for there, one in places)

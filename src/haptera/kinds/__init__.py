@@ -5,6 +5,7 @@ from typing import Final
 
 from haptera.kinds import budget, freeze, image, module, node, policy, service, system
 from haptera.kinds.brought import brought_kinds
+from haptera.kinds.extensions import node_kind
 from haptera.model.schema import Kind
 
 
@@ -20,6 +21,8 @@ class Kinds(Mapping[str, Kind]):
         self._all: Mapping[str, Kind] | None = None
 
     def __getitem__(self, name: str) -> Kind:
+        if name == node.kind.name:
+            return node_kind()
         kind = self.bundled.get(name)
         return self._known()[name] if kind is None else kind
 
@@ -31,7 +34,11 @@ class Kinds(Mapping[str, Kind]):
 
     def _known(self) -> Mapping[str, Kind]:
         if self._all is None:
-            self._all = {**self.bundled, **brought_kinds(self.bundled)}
+            self._all = {
+                **self.bundled,
+                node.kind.name: node_kind(),
+                **brought_kinds(self.bundled),
+            }
         return self._all
 
 

@@ -72,11 +72,11 @@ def check_kind(one: Brought, bundled: Mapping[str, Kind]) -> Kind:
     """
     kind = imported(one)
     if not isinstance(kind, Kind):
-        raise _wrong(one, f"is no Kind but {type(kind).__name__}", "name a Kind")
+        raise wrong(one, f"is no Kind but {type(kind).__name__}", "name a Kind")
     if kind.name != one.name:
-        raise _wrong(one, f"is kind {kind.name!r}", f"call the entry point {kind.name!r}")
+        raise wrong(one, f"is kind {kind.name!r}", f"call the entry point {kind.name!r}")
     if kind.name in bundled:
-        raise _wrong(one, "comes with haptera", "give it another name")
+        raise wrong(one, "comes with haptera", "give it another name")
     return kind
 
 
@@ -91,8 +91,9 @@ def imported(one: Brought) -> Any:
         return getattr(import_module(place), attribute)
     except (*_FAILS, AttributeError) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise _wrong(one, what, "mend the package, or uninstall it") from error
+        raise wrong(one, what, "mend the package, or uninstall it") from error
 
 
-def _wrong(one: Brought, what: str, do: str) -> HapteraError:
+def wrong(one: Brought, what: str, do: str) -> HapteraError:
+    """What is wrong with an entry point, and what to do."""
     return HapteraError(f"{one.name!r} of {one}: {what}", where=f"entry points {one.group}", do=do)

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from haptera.kinds import KINDS, node
+from haptera.kinds import KINDS
+from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind
@@ -51,8 +52,10 @@ class _Meaning:
             case Pattern():
                 return self._of_pattern(choice)
             case Comparison(datum, values):
+                datum = self._resolved(datum)
                 return self._of_datum(datum, self._compared(datum, values))
             case Age(datum):
+                datum = self._resolved(datum)
                 return self._of_datum(datum, self._aged(datum))
             case AllOf(parts):
                 return self._of_all(parts)
@@ -61,6 +64,12 @@ class _Meaning:
             case Not(part):
                 self.of(part)
                 return set(self._kinds)
+
+    def _resolved(self, datum: Datum) -> Datum:
+        """As one of an extension, where that is what the name before the dot is."""
+        names = (name for kind in self._kinds.values() for name in kind.names)
+        extends = any(name.startswith(f"{datum.kind}.") for name in names)
+        return datum.resolved(self._kinds) if extends else datum
 
     def _of_pattern(self, pattern: Pattern) -> set[str]:
         for nodes in (pattern.names, pattern.nodes):
@@ -126,7 +135,7 @@ class _Meaning:
         return self._error(what, nearest(datum.name, names), datum.at)
 
     def _check_group(self, group: Group, at: int) -> None:
-        sources = [one.name for one in node.kind.attributes]
+        sources = [one.name for one in node_kind().attributes]
         if group.source is not None and group.source not in sources:
             what = f"{group}: no attribute of nodes is called {group.source!r}"
             raise self._error(what, nearest(group.source, sources), at)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from haptera.kinds import node
+from haptera.kinds.extensions import TAKEN, node_kind
 from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import Selector, parse_selector
@@ -29,7 +29,8 @@ def parse_rule(text: str) -> Selector:
 
 
 def _lasts(datum: Datum) -> bool:
-    return _of_node(datum) and node.kind.attribute(datum.name) is not None
+    datum = datum.resolved(TAKEN)
+    return _of_node(datum) and node_kind().attribute(datum.name) is not None
 
 
 def _of_node(datum: Datum) -> bool:
@@ -38,8 +39,9 @@ def _of_node(datum: Datum) -> bool:
 
 def _wrong(datum: Datum) -> tuple[str, str]:
     """What is wrong with a rule that goes by this, and what to do instead."""
-    if _of_node(datum) and node.kind.named(datum.name) is None and datum.name != CONDITION:
-        names = [one.name for one in node.kind.attributes]
+    datum = datum.resolved(TAKEN)
+    if _of_node(datum) and node_kind().named(datum.name) is None and datum.name != CONDITION:
+        names = [one.name for one in node_kind().attributes]
         return f"nodes have no attribute {datum.name!r}", nearest(datum.name, names)
     return (
         f"a rule cannot go by {datum}: it holds whatever state things are in",

@@ -1,12 +1,12 @@
 """What may be written of an entity: names that its kind has, values that these can take."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from haptera.model.errors import HapteraError
-from haptera.model.schema import Applied, Kind, Plain, Variable
+from haptera.model.schema import Applied, Kind, Plain, Variable, attribute_bytes
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
@@ -94,6 +94,24 @@ def check_attribute(kind: Kind, name: str, value: str) -> str:
         names = [one.name for one in kind.attributes]
         raise HapteraError(f"a {kind.name} has no attribute {name!r}", do=nearest(name, names))
     return _text(f"{kind.name}.{name}", value, attribute.size_bytes_max)
+
+
+def check_attributes(kind: Kind, attributes: Mapping[str, str]) -> dict[str, str]:
+    """The attributes of one entity, each and all of them together.
+
+    Raises:
+        HapteraError: the kind has no such attribute, one is too long, or they are too much.
+    """
+    checked = {name: check_attribute(kind, name, text) for name, text in attributes.items()}
+    if kind.extended:
+        size_bytes = sum(attribute_bytes(name, text) for name, text in checked.items())
+        if size_bytes > kind.attributes_bytes_max:
+            raise HapteraError(
+                f"the attributes take {size_bytes} bytes in all, {kind.attributes_bytes_max}"
+                " at most",
+                do="make some shorter",
+            )
+    return checked
 
 
 def nearest(text: str, names: Iterable[str]) -> str:

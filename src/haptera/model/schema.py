@@ -1,8 +1,8 @@
 """How a kind of entity is declared: its variables, attributes and plain data, once."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,8 @@ WORDS_MAX = 4
 ENTITY_BYTES_MAX = 960
 # What one variable's provenance takes at most: an age, the name of who saw it, framing.
 FACT_BYTES_MAX = 40
+# What stands before a name and its text.
+FRAMING_BYTES_MAX = 4
 
 Values = TypeVar("Values", bound=StrEnum)
 
@@ -104,6 +106,8 @@ class Kind:
     `leaves` is what an entity is brought to once it is no longer declared, before it is forgotten.
     An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
+    The attributes of an `extended` kind may be more than one entity has room for: all that one
+    has are checked together.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -117,6 +121,7 @@ class Kind:
     leaves: tuple[tuple[Variable[Any], str], ...] = ()
     everywhere: bool = False
     of_cluster: bool = False
+    extended: bool = False
     _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
         init=False, repr=False, hash=False, compare=False
     )
@@ -129,7 +134,7 @@ class Kind:
             raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
             raise HapteraError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
-        if self.size_bytes_max > ENTITY_BYTES_MAX:
+        if not self.extended and self.size_bytes_max > ENTITY_BYTES_MAX:
             raise HapteraError(
                 f"kind {self.name} can take {self.size_bytes_max} bytes, more than one datagram's"
                 f" {ENTITY_BYTES_MAX}",
@@ -158,6 +163,14 @@ class Kind:
         data += sum(one.size_bytes_max for one in self.plain)
         return words + facts + data
 
+    @property
+    def attributes_bytes_max(self) -> int:
+        """The most that the attributes of one entity may take together."""
+        declared = sum(one.size_bytes_max for one in self.attributes)
+        if not self.extended:
+            return declared
+        return min(declared, ENTITY_BYTES_MAX - (self.size_bytes_max - declared))
+
     def named(self, name: str) -> Variable[Any] | Attribute | Plain | None:
         return self._by_name.get(name)
 
@@ -177,6 +190,54 @@ class Kind:
     def attribute(self, name: str) -> Attribute | None:
         one = self._by_name.get(name)
         return one if isinstance(one, Attribute) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Variables and attributes that a module or package adds to a kind, under its own name.
+
+    Each is called `NAME.something`: `ipmi.address`.
+
+    Raises:
+        HapteraError: one is called otherwise, or is another kind's.
+    """
+
+    name: str
+    variables: tuple[Variable[Any], ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    kind: str = "node"
+
+    def __post_init__(self) -> None:
+        declared: tuple[Variable[Any] | Attribute, ...] = (*self.variables, *self.attributes)
+        for one in declared:
+            own, dot, name = one.name.partition(".")
+            if one.kind != self.kind or own != self.name or not dot or "." in name or not name:
+                raise HapteraError(
+                    f"declares {one.kind}.{one.name}",
+                    where=f"extension {self.name}",
+                    do=f"call it {self.name}.NAME, of kind {self.kind}",
+                )
+
+
+def extend(kind: Kind, extensions: Iterable[Extension]) -> Kind:
+    """The kind with all that these add to it.
+
+    >>> bare = Kind("node", ())
+    >>> extend(bare, [Extension("ipmi", attributes=(Attribute("node", "ipmi.lan"),))]).names
+    ['ipmi.lan']
+    """
+    added = tuple(extensions)
+    return replace(
+        kind,
+        variables=(*kind.variables, *(one for each in added for one in each.variables)),
+        attributes=(*kind.attributes, *(one for each in added for one in each.attributes)),
+        extended=bool(added),
+    )
+
+
+def attribute_bytes(name: str, text: str) -> int:
+    """What an attribute takes in a datagram at most, its name included."""
+    return len(name) + len(text.encode()) + FRAMING_BYTES_MAX
 
 
 def digest(data: Mapping[str, Any]) -> str:

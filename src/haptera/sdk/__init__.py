@@ -6,7 +6,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.parts import ANY, API, Context, Manifest, Setting, SettingType
 from haptera.model.policy import Policy
-from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+from haptera.model.schema import Applied, Attribute, Extension, Kind, Plain, Variable
 from haptera.model.views import Condition, EntityView
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Module, Served
@@ -34,6 +34,7 @@ __all__ = [
     "Context",
     "Controller",
     "EntityView",
+    "Extension",
     "HapteraError",
     "Kind",
     "Manifest",

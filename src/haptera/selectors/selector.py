@@ -35,7 +35,7 @@ PARTS_MAX: Final = 64
 DEPTH_MAX: Final = 16
 ALL: Final = "*"
 
-_PATH: Final = r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*){0,2}"
+_PATH: Final = r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*){0,3}"
 _COMPARED: Final = re.compile(rf"(?P<path>{_PATH})\s*(?:(?P<sign>!?=)|(?P<but>not\s+)?in(?=[\s(]))")
 _AGE: Final = re.compile(rf"age\s*\(\s*(?P<path>{_PATH})\s*\)\s*(?P<compare>[<>]=?)\s*")
 _AGE_BEGUN: Final = re.compile(r"age\s*\(")
@@ -221,9 +221,17 @@ def _read_value(reader: Reader) -> str:
 
 
 def _datum(reader: Reader, at: int, path: str) -> Datum:
-    """NAME, KIND.NAME, or either with `desired.` or `last.` before the name."""
+    """NAME, KIND.NAME, or either with `desired.` or `last.` before the name.
+
+    The name may be one of an extension: `ipmi.address`, `node.ipmi.address`.
+    """
     *before, name = path.split(".")
-    layer = Layer(before.pop()) if before and before[-1] in list(Layer) else Layer.KNOWN
+    layer = Layer.KNOWN
+    if layers := [one for one in before if one in list(Layer)]:
+        layer = Layer(layers[0])
+        before.remove(layer)
+    if len(before) == 2 and before[0] == NODE:
+        return Datum(f"{before[1]}.{name}", NODE, layer, at)
     if len(before) > 1:
         raise reader.error(f"{path!r} is no variable", "write NAME, or KIND.NAME", at)
     return Datum(name, before[0] if before else None, layer, at)

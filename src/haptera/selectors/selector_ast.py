@@ -1,7 +1,7 @@
 """What a selector is made of: names and comparisons, joined by `and`, `or` and `not`."""
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
@@ -40,6 +40,16 @@ class Datum:
     kind: str | None = None
     layer: Layer = Layer.KNOWN
     at: int = field(default=0, compare=False)
+
+    def resolved(self, kinds: Container[str]) -> "Datum":
+        """The same, its kind being one of these; any other is an extension: part of the name.
+
+        >>> Datum("address", "ipmi").resolved({"node"})
+        Datum(name='ipmi.address', kind=None, layer=<Layer.KNOWN: ''>, at=0)
+        """
+        if self.kind is None or self.kind in kinds:
+            return self
+        return Datum(f"{self.kind}.{self.name}", None, self.layer, self.at)
 
     def __str__(self) -> str:
         return ".".join(one for one in (self.kind, self.layer.value, self.name) if one)

@@ -11,7 +11,7 @@ from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
 from haptera.model.packing import Held, Layout, layout_of, layout_of_numbers, pack, unpack
 from haptera.model.remote_schema import ToldSchema
-from haptera.model.schema import WORDS_MAX, Applied, Kind
+from haptera.model.schema import WORDS_MAX, Applied, Kind, attribute_bytes
 from haptera.model.views import Condition
 from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
 
@@ -189,7 +189,12 @@ def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
         )
     for plain in kind.plain:
         wanted[plain.name] = "x" * plain.size_bytes_max if plain.type is str else most
-    attributes = {one.name: "x" * one.size_bytes_max for one in kind.attributes}
+    attributes, room = dict[str, str](), kind.attributes_bytes_max
+    for one in kind.attributes:
+        taken = attribute_bytes(one.name, "") if kind.extended else 0
+        if taken < room:
+            attributes[one.name] = "x" * min(one.size_bytes_max, room - taken)
+            room -= taken + len(attributes[one.name])
     words = "x" * WORDS_BYTES_MAX
     standing = Standing(max(Condition, key=len), most, words, words)
     return (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
-from haptera.model.desired_check import check_attribute, check_desired, find_desirable, nearest
+from haptera.model.desired_check import check_attributes, check_desired, find_desirable, nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.schema import Kind
@@ -69,7 +69,7 @@ def declare(
     kind = kinds.get(entity.kind)
     if kind is None:
         raise HapteraError(f"there is no kind {entity.kind!r}", do=nearest(entity.kind, kinds))
-    checked = {name: check_attribute(kind, name, text) for name, text in attributes.items()}
+    checked = check_attributes(kind, attributes)
     if before not in (None, owner):
         raise ConflictError(f"{entity} was declared by {before}", do=f"let {before} give it up")
     if held != checked:

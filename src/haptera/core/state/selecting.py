@@ -7,7 +7,8 @@ from typing import Final
 from haptera.core.state.limits import MS
 from haptera.core.state.row import Row
 from haptera.core.state.table import Table
-from haptera.kinds import node
+from haptera.kinds import KINDS, node
+from haptera.kinds.extensions import node_kind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.schema import Attribute, Plain, Variable
 from haptera.selectors.names import EVERY, Group, Groups
@@ -70,10 +71,11 @@ class Declared:
     attributes: Attributes
 
     def value(self, datum: Datum) -> str | None:
+        datum = datum.resolved(KINDS)
         own = self.id.kind == NODE and datum.kind is None
         if not (own or datum.kind == NODE) or datum.layer is not Layer.KNOWN:
             return None
-        if node.kind.attribute(datum.name) is None or self.id.node is None:
+        if node_kind().attribute(datum.name) is None or self.id.node is None:
             return None
         there = self.attributes(self.id.node)
         return None if there is None else there.get(datum.name, _UNSET)
@@ -100,6 +102,7 @@ class _Seen:
         return self.row.id
 
     def value(self, datum: Datum) -> str | None:
+        datum = datum.resolved(self.table.kinds)
         row = self._whose(datum)
         if row is None:
             return None
@@ -116,6 +119,7 @@ class _Seen:
                 return None
 
     def age_ms(self, datum: Datum) -> int | None:
+        datum = datum.resolved(self.table.kinds)
         row = self._whose(datum)
         if row is None or datum.layer is not Layer.KNOWN:
             return None

@@ -32,7 +32,7 @@ class Table:
         of_cluster: Iterable[str] = (),
         of_nodes: Iterable[str] = (),
     ) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._modules = tuple(of_cluster), tuple(of_nodes)
         self._rows: dict[EntityId, Row] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
@@ -49,7 +49,7 @@ class Table:
         return len(self._rows)
 
     def knows(self, kind: str) -> bool:
-        return kind in self._kinds
+        return kind in self.kinds
 
     def get(self, entity: EntityId) -> Row | None:
         return self._rows.get(entity)
@@ -73,7 +73,7 @@ class Table:
 
     def everywhere(self) -> list[Row]:
         """The rows that every node is told of, by id."""
-        kinds = sorted(kind for kind in self._of_cluster if self._kinds[kind].everywhere)
+        kinds = sorted(kind for kind in self._of_cluster if self.kinds[kind].everywhere)
         return [row for kind in kinds for row in self.of_cluster(kind)]
 
     def told(self, node: str) -> list[Row]:
@@ -82,13 +82,13 @@ class Table:
 
     def is_everywhere(self, entity: EntityId) -> bool:
         """Whether every node is told of this entity, be it here or gone."""
-        return entity.node is None and self._kinds[entity.kind].everywhere
+        return entity.node is None and self.kinds[entity.kind].everywhere
 
     def make(self, entity: EntityId) -> Row:
         """The entity's row, made where there is none."""
         row = self._rows.get(entity)
         if row is None:
-            row = self._rows[entity] = Row(entity, self._kinds[entity.kind])
+            row = self._rows[entity] = Row(entity, self.kinds[entity.kind])
             self._on_node.setdefault(entity.node, {})[entity] = None
             if entity.node is None:
                 self._of_cluster.setdefault(entity.kind, {})[entity] = row
@@ -142,7 +142,7 @@ class Table:
 
     def draft(self) -> "Table":
         """An empty table of the same kinds, for rows that are only considered."""
-        return Table(self._kinds)
+        return Table(self.kinds)
 
     def adopt(self, row: Row) -> None:
         """Hold a copy of another table's row: what is desired of the copy does not touch it."""

@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
 from haptera.kinds import node
+from haptera.kinds.extensions import node_kind
 from haptera.model.errors import HapteraError
 from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
 from haptera.model.schema import Kind
@@ -50,7 +51,7 @@ def problem_of(kind: Kind, parts: Iterable[Part], attributes: Mapping[str, str])
     variables = {one.name: one for one in kind.variables} | {one.path: one for one in kind.borrows}
     declared = [one.name for one in kind.attributes]
     if kind.name != node.kind.name:
-        declared += [f"{one.kind}.{one.name}" for one in node.kind.attributes]
+        declared += [f"{one.kind}.{one.name}" for one in node_kind().attributes]
     parts = tuple(parts)
     return Problem(
         {name: tuple(value.value for value in one.values) for name, one in variables.items()},

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.kinds import image, module, node, service
+from haptera.kinds import image, module, service
+from haptera.kinds.extensions import node_kind
 from haptera.lab.settings import Settings
 from haptera.model.parts import Context
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
@@ -55,11 +56,11 @@ def schema() -> Schema:
 
 def _defs() -> Schema:
     profiles = _one_or_list("Names of profiles; a later one outranks an earlier.")
-    attributes = {one.name: _attribute(one) for one in node.kind.attributes}
+    attributes = {one.name: _attribute(one) for one in node_kind().attributes}
     return {
         "node": _mapping({"profiles": profiles, **attributes}),
         "node_attributes": _mapping(attributes),
-        "node_desired": _mapping(_desirable(node.kind)),
+        "node_desired": _mapping(_desirable(node_kind())),
         "service_data": _mapping({one.name: _plain(one) for one in service.kind.plain}),
         "service_desired": _mapping(_desirable(service.kind)),
         "module_desired": _mapping(_desirable(module.kind)),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from haptera.kinds import KINDS, module, node, service
+from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
@@ -84,7 +85,7 @@ class Wanted:
             self._read_alone(key, tree)
             return
         kind, name = _kind(found["kind"] or service.kind.name), check_name(found["name"])
-        if kind is node.kind:
+        if kind.name == node.kind.name:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
         self._check_there(kind, name)
         entries = read_desired(kind, tree, self._errors)
@@ -94,7 +95,7 @@ class Wanted:
     def _read_alone(self, key: Leaf, tree: Tree) -> None:
         """`NODESET`, `node:NODESET`, or what is on no node: `module:NAME`, `image:NAME`."""
         prefix, colon, rest = key.text.partition(":")
-        kind = node.kind if not colon or "@" in prefix else _kind(prefix)
+        kind = node_kind() if not colon or "@" in prefix else _kind(prefix)
         if kind is module.kind:
             if rest not in self._modules.at_parent():
                 do = nearest(rest, self._modules.at_parent())
@@ -104,7 +105,7 @@ class Wanted:
         elif kind.of_cluster:
             entity = EntityId(kind.name, check_name(rest), None)
             self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
-        elif kind is node.kind:
+        elif kind.name == node.kind.name:
             entries = read_desired(kind, tree, self._errors)
             for one in self._nodes.named(key, rest if kind.name == prefix else key.text):
                 self._give(EntityId(kind.name, one.name, one.name), entries, Rank.NODE)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.kinds import module, node, service
+from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.site.model.modules import Modules, read_terms
@@ -56,7 +57,7 @@ def read_layer(tree: Tree, known: Known, errors: Errors) -> Layer:
             case "attributes":
                 attributes = read_attributes(inner, errors)
             case "desired":
-                desired[ITSELF] = read_desired(node.kind, inner, errors)
+                desired[ITSELF] = read_desired(node_kind(), inner, errors)
             case "services":
                 desired |= dict(_services(inner, known.services, errors))
             case "modules":

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.desired_check import check_attribute, nearest
+from haptera.kinds.extensions import node_kind
+from haptera.model.desired_check import check_attribute, check_attributes, nearest
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.selectors.names import ALL_NODES, Group
@@ -83,6 +84,10 @@ class Node:
         """Fill the attributes, each once what it names is filled."""
         for name in self.attributes.given:
             self._fill(name, errors)
+        last = next(reversed(self.attributes.given.values()), None)
+        if last is not None:
+            with errors.at(last.place):
+                check_attributes(node_kind(), self.texts)
 
     def _fill(self, name: str, errors: Errors) -> str:
         if name in self.texts:
@@ -93,7 +98,7 @@ class Node:
                 self._filling.append(name)
                 try:
                     filled = fill(given.value.text, lambda one: self._needed(one, errors))
-                    self.texts[name] = check_attribute(node.kind, name, filled)
+                    self.texts[name] = check_attribute(node_kind(), name, filled)
                 finally:
                     self._filling.pop()
             return self.texts.setdefault(name, "")
@@ -152,7 +157,7 @@ class Nodes:
         """Give nodes the fault groups that they are said to be in, each with its node-set."""
         for key, inner in entries_of(tree, self._errors):
             with self._errors.at(key.place):
-                name = check_attribute(node.kind, node.fault_group.name, check_name(key.text))
+                name = check_attribute(node_kind(), node.fault_group.name, check_name(key.text))
             with self._errors.at(inner.place):
                 said = Leaf(node.fault_group.name, quoted=False, place=inner.place), name
                 for one in self.named(leaf(inner), leaf(inner).text):
@@ -179,7 +184,7 @@ class Nodes:
                 with self._errors.at(text.place):
                     names = _ITEMS.split(one.texts.get(node.groups.name, ""))
                     joined = ", ".join(dict.fromkeys([*filter(None, names), group]))
-                    check_attribute(node.kind, node.groups.name, joined)
+                    check_attribute(node_kind(), node.groups.name, joined)
                     one.texts[node.groups.name] = joined
 
     def _expand(self, key: Leaf, text: str) -> tuple[str, ...]:
@@ -222,8 +227,8 @@ def _of_attributes(by_name: Mapping[str, Node], group: Group) -> Collection[str]
     if group == ALL_NODES:
         return by_name
     source = group.source or ""
-    if node.kind.attribute(source) is None:
-        do = nearest(source, [one.name for one in node.kind.attributes])
+    if node_kind().attribute(source) is None:
+        do = nearest(source, [one.name for one in node_kind().attributes])
         raise HapteraError(f"no attribute of nodes is called {source!r}", do=do)
     return [one.name for one in by_name.values() if one.texts.get(source) == group.name]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from haptera.kinds import node
+from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_attribute, check_desired, find_desirable
 from haptera.model.entity import EntityId
 from haptera.model.schema import Kind
@@ -89,7 +89,7 @@ def read_attributes(tree: Tree, errors: Errors) -> Entries:
     for key, value in entries_of(tree, errors):
         with errors.at(value.place):
             text = leaf(value)
-            checked = check_attribute(node.kind, key.text, "" if is_template(text) else text.text)
+            checked = check_attribute(node_kind(), key.text, "" if is_template(text) else text.text)
             found.append((key, text if is_template(text) else checked))
     return tuple(found)
 

@@ -14,10 +14,10 @@ HOLE_CHARS_MAX: Final = 200
 NUMBER_MAX: Final = 2**63 - 1
 
 _HOLE = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<inside>[^{}]*)\}|(?P<alone>[{}])")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?|[0-9]+")
 _FORM = re.compile(r"(?:0[1-9][0-9]?)?[dxX]?")
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>//|[-+*%()]))\s*"
+    r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?)|(?P<sign>//|[-+*%()]))\s*"
 )
 # What the second octet of a lab's addresses is called, which is known in a lab only.
 LAB_OCTET: Final = "x"

@@ -15,6 +15,8 @@ from haptera.kinds.brought import (
     check_kind,
     the_one,
 )
+from haptera.kinds.extensions import BUNDLED as EXTENSIONS
+from haptera.kinds.extensions import EXTENSIONS_GROUP, check_extension
 from haptera.model.errors import HapteraError
 from haptera.modules import BUNDLED
 
@@ -35,7 +37,7 @@ def list_modules(output: str) -> int:
     Exit codes: 0 all are in order, 1 a package brings what cannot be used, 2 wrong usage.
     """
     found, wrong = _bundled(), dict[str, HapteraError]()
-    for group in (MODULES_GROUP, KINDS_GROUP):
+    for group in (MODULES_GROUP, KINDS_GROUP, EXTENSIONS_GROUP):
         for some in brought(group).values():
             try:
                 found.append(_usable(the_one(some)))
@@ -55,7 +57,8 @@ def _bundled() -> list[Brought]:
     own = ("haptera", haptera.__version__)
     modules = [Brought(MODULES_GROUP, name, place, *own) for name, place in BUNDLED.items()]
     kinds = [Brought(KINDS_GROUP, name, "", *own) for name in KINDS.bundled]
-    return [*modules, *kinds]
+    extensions = [Brought(EXTENSIONS_GROUP, one.name, "", *own) for one in EXTENSIONS]
+    return [*modules, *kinds, *extensions]
 
 
 def _usable(one: Brought) -> Brought:
@@ -67,6 +70,8 @@ def _usable(one: Brought) -> Brought:
         )
     if one.group == KINDS_GROUP:
         check_kind(one, KINDS.bundled)
+    if one.group == EXTENSIONS_GROUP:
+        check_extension(one)
     return one
 
 

@@ -1,0 +1,57 @@
+"""What an extension may add to nodes, and how much of it one node has room for."""
+
+from enum import StrEnum
+
+import pytest
+
+from haptera.kinds import node
+from haptera.model.desired_check import check_attributes
+from haptera.model.errors import HapteraError
+from haptera.model.schema import ENTITY_BYTES_MAX, Attribute, Extension, Variable, extend
+from haptera.wire.updates import Codec
+
+BIG = tuple(Attribute("node", f"big.text{number}", size_bytes_max=200) for number in range(9))
+LARGE = extend(node.kind, [Extension("big", attributes=BIG)])
+
+
+class Lan(StrEnum):
+    UNKNOWN = "unknown"
+    UP = "up"
+
+
+LAN = Variable("node", "ipmi.lan", Lan, {Lan.UNKNOWN: 0, Lan.UP: 1})
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        Attribute("node", "address"),
+        Attribute("node", "bmc.address"),
+        Attribute("node", "ipmi.a.b"),
+        Attribute("node", "ipmi."),
+        Attribute("service", "ipmi.address"),
+    ],
+)
+def test_an_extension_adds_under_its_own_name_only(attribute: Attribute) -> None:
+    with pytest.raises(HapteraError, match="of kind node"):
+        Extension("ipmi", attributes=(attribute,))
+
+
+def test_an_extended_kind_has_all_that_it_had_and_more() -> None:
+    extended = extend(node.kind, [Extension("ipmi", (LAN,), (Attribute("node", "ipmi.user"),))])
+    assert {*extended.names} == {*node.kind.names, "ipmi.lan", "ipmi.user"}
+    assert extended.variable("ipmi.lan") is LAN
+
+
+def test_two_extensions_that_add_the_same_are_refused() -> None:
+    with pytest.raises(HapteraError, match="declares twice"):
+        extend(node.kind, [Extension("ipmi", (LAN,)), Extension("ipmi", (LAN,))])
+
+
+def test_more_may_be_declared_than_one_node_has_room_for() -> None:
+    assert LARGE.size_bytes_max > ENTITY_BYTES_MAX
+    Codec([LARGE], 0)  # the largest node that is let in fits a datagram
+    few = {one.name: "x" * 200 for one in BIG[:3]}
+    assert check_attributes(LARGE, few) == few
+    with pytest.raises(HapteraError, match="the attributes take 1917 bytes in all"):
+        check_attributes(LARGE, {one.name: "x" * 200 for one in BIG})
