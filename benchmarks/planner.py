@@ -2,8 +2,8 @@
 
     python -m benchmarks.planner [ROUNDS]
 
-All answer the same problems in this one run, each in one thread. `again` plans as a parent's worker
-does, `plain` without sweeping where a search takes long. What is measured is CPU time, and of
+All answer the same problems in this one run, each in one thread. `again` plans as a worker
+does. What is measured is CPU time, and of
 several rounds the fastest counts: others may work on the machine, and only ratios are worth
 comparing. The classical planner is pyperplan, where it is installed: it is handed its task ready
 made, so that neither parsing nor grounding counts against it; which way it goes hangs on the order
@@ -40,9 +40,8 @@ from haptera.modules import load
 from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory
-from haptera.planner.fleet.thorough import thorough
 from haptera.planner.planner import plan
-from haptera.planner.search.factors import PLAIN, Factor, SearchMethod, factors_of
+from haptera.planner.search.factors import Factor, factors_of
 from haptera.planner.search.policy_cache import PolicyCache
 from haptera.planner.search.search_budget import SearchBudget
 from tests.planner.explicit_graph import ExplicitGraph
@@ -85,12 +84,10 @@ class TooLongError(Exception):
     """A contender was stopped."""
 
 
-def ours(
-    case: Case, domain: Domain, states: int = BUDGET, method: SearchMethod = thorough
-) -> int | None:
+def ours(case: Case, domain: Domain, states: int = BUDGET) -> int | None:
     question = case.question
     start = domain.start(question.observed, question.remembered)
-    found = plan(domain, start, question.desired, SearchBudget(states), method=method)
+    found = plan(domain, start, question.desired, SearchBudget(states))
     return found.cost if isinstance(found, Chain) else None
 
 
@@ -99,14 +96,13 @@ def ours_again(
     domain: Domain,
     parts: list[Factor],
     states: int = BUDGET,
-    method: SearchMethod = thorough,
 ) -> int | None:
     """With all that was prepared for the class, but nothing kept of what was searched before."""
     for part in parts:
         told = part.tables
         anew = PolicyCache(part.task, part.states_max, ahead=told.ahead, stages=told.stages)
         vars(part)["tables"] = anew
-    return ours(case, domain, states, method)
+    return ours(case, domain, states)
 
 
 def searched(case: Case, domain: Domain) -> list[Factor]:
@@ -200,7 +196,6 @@ def contenders(case: Case) -> dict[str, Callable[[], int | None]]:
         "compile": lambda: compile_class(case.problem) and None,
         "first": lambda: ours(case, compile_class(case.problem)),
         "again": lambda: ours_again(case, domain, parts),
-        "plain": lambda: ours_again(case, domain, parts, method=PLAIN),
         # With no states to prove anything by: what tables tell, or else the first chain found.
         "soon": lambda: ours_again(case, domain, parts, states=0),
         "blind": lambda: blind(case, domain),
@@ -222,7 +217,7 @@ def has_pyperplan() -> bool:
     return True
 
 
-NAMES = ("compile", "first", "again", "plain", "soon", "blind", "graph", "gbf hff", "A* lm")
+NAMES = ("compile", "first", "again", "soon", "blind", "graph", "gbf hff", "A* lm")
 
 
 def show(case: Case, rounds: int) -> dict[str, Took]:

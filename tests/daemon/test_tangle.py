@@ -33,7 +33,6 @@ from haptera.model.packing import schema_digest
 from haptera.model.parts import Context
 from haptera.modules import load
 from haptera.planner.domain.domain import compile_class
-from haptera.planner.fleet.thorough import thorough
 from haptera.planner.plan_query import answer, query_of, search_for
 from haptera.runtime import clock
 from haptera.runtime.processes.places import ModulePlace
@@ -185,7 +184,7 @@ def verdict() -> str:
     """What the planner says with a worker's budget, asked right here."""
     domain = compile_class(TANGLE)
     question = query_of(domain, domain.start(START, {}), GOAL, frozenset())
-    found = answer(search_for(question, 1, 0), thorough).answer
+    found = answer(search_for(question, 1, 0)).answer
     reason = getattr(found, "reason", None)
     assert reason is not None, "there is a chain: this is no adversary any more"
     return str(reason.text)

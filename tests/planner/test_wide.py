@@ -14,9 +14,6 @@ import pytest
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.successors import OperatorRow
 from haptera.planner.domain.task import Memory
-from haptera.planner.fleet.columns import Columns
-from haptera.planner.fleet.levels import MET, UNKNOWN, WALLED, levels_of, table
-from haptera.planner.fleet.states import numbering
 from haptera.planner.planner import plan
 from haptera.planner.search.a_star import Found, SearchResult, Unsolvable
 from haptera.planner.search.factors import factors_of
@@ -27,8 +24,6 @@ from haptera.planner.search.policy_rollout import rollout
 from haptera.planner.search.search_budget import SearchBudget
 from haptera.planner.search.serial_subgoals import End, subgoals_of
 from tests.planner.dice import Seeded
-from tests.planner.fleet.test_columns import begins, tables_tell, told
-from tests.planner.fleet.test_sweep import swept
 from tests.planner.strategies import Question, question
 from tests.planner.test_methods import (
     Case,
@@ -59,63 +54,47 @@ def test_all_methods_agree_with_the_plain_model(
         one = case(from_memory(drawn) if memory is Memory.DOUBTED else drawn, memory)
         try:
             forced = agree(one)
-            used = agree_on_answer(one.domain, one.question)
+            agree_on_answer(one.domain, one.question)
         except AssertionError as error:
             error.add_note(f"problem {number}, memory {memory.name}")
             raise
         shares("parts of goals decided by").update(decided_by(one))
-        shares("next parts of a fleet told by").update([used])
-        shares("by columns, forced to use each table").update([forced])
+        shares("by tables, forced to use each").update([forced])
 
 
 def agree(one: Case) -> str:
     """The same cost as the plain model, and but for the walk the same moves as each other.
 
-    Returns whether columns told of it, forced.
+    Returns whether tables told of it, forced.
     """
     found = blind(one)
     assert isinstance(found, SearchResult | Unsolvable)
     assert (found.cost if isinstance(found, SearchResult) else None) == model_cost(one)
     assert verdict(bounded(one)) == verdict(found)
     assert verdict(in_parts(one)) == verdict(found)
-    assert verdict(swept(one)) == verdict(found)
     assert (first := straight(one)) is None or verdict(first) == verdict(found)
-    columns_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
+    tables_tell = [agree_on_tables(one, tables, found) for tables in all_tables(one)]
     some = rollout(one.task, FFHeuristic(one.task), one.root, SearchBudget())
     if isinstance(some, SearchResult):
         assert isinstance(found, SearchResult)
         assert some.cost >= found.cost
     elif isinstance(some, Unsolvable):
         assert isinstance(found, Unsolvable)
-    return "told" if any(columns_tell) else "no table"
+    return "told" if any(tables_tell) else "no table"
 
 
 def agree_on_tables(one: Case, tables: PolicyCache, found: Found) -> bool:
-    """What these tell is what was found, in columns too; whether they tell anything."""
+    """What these tell is what was found; whether they tell anything."""
     state = one.root & one.task.within
     known = tables.route(state)
     assert known is None or verdict(known) == verdict(found)
-    assert by_columns(one, tables) == tables.next(state)
     return tables.next(state) is not End.UNKNOWN
 
 
-def agree_on_answer(domain: Domain, asked: Question) -> str:
-    """The planner's answer is the plain model's, and the pass over a fleet tells its first part.
-
-    So do columns alone, wherever it stands in tables: by which of the two it is told.
-    """
-    start, goal = domain.start(asked.observed, asked.remembered), asked.desired
-    answer = plan(domain, start, goal)
-    hold_to_model(asked, answer)
-    columns = Columns(domain, [start])
-    (alone,) = columns.tabled(goal).tolist()
-    if tables_tell(domain, start, goal):
-        assert told(domain, alone) == begins(answer)
-        return "columns alone"
-    assert alone == End.UNKNOWN
-    (number,) = columns.next_parts(goal).tolist()
-    assert told(domain, number) == begins(answer)
-    return "a plan for each"
+def agree_on_answer(domain: Domain, asked: Question) -> None:
+    """The planner's answer is the plain model's."""
+    start = domain.start(asked.observed, asked.remembered)
+    hold_to_model(asked, plan(domain, start, asked.desired))
 
 
 def all_tables(one: Case) -> Iterator[PolicyCache]:
@@ -132,20 +111,3 @@ def all_tables(one: Case) -> Iterator[PolicyCache]:
         stages = subgoals_of(one.task, STATES_MAX)
     yield PolicyCache(one.task, STATES_MAX, ahead=ahead)
     yield PolicyCache(one.task, STATES_MAX, stages=stages)
-
-
-def by_columns(one: Case, tables: PolicyCache) -> OperatorRow | End:
-    """What comes next by these tables, read as a column."""
-    asked, numbers = one.question, numbering(one.domain)
-    start = one.domain.start(asked.observed, asked.remembered)
-    sheet = Columns(one.domain, [start]).sheet
-    factors = factors_of(one.domain, asked.desired, one.memory)
-    first = factors.parts[0].tables
-    same = tables.ahead is first.ahead and tables.stages == first.stages
-    if len(factors.parts) == 1 and same:  # What it has is read, not made again.
-        (read,) = levels_of(one.domain, factors)
-    else:
-        read = table(tables, one.task, numbers)
-    (level,) = read.read(sheet).tolist()
-    ends = {MET: End.MET, WALLED: End.WALLED, UNKNOWN: End.UNKNOWN}
-    return ends.get(level) or next(row for row in one.task.rows if numbers[row[-1]] == level)

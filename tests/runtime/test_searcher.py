@@ -10,15 +10,12 @@ from random import Random
 import msgspec
 import pytest
 
-from haptera.daemon.parent import THOROUGH
-from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
+from haptera.model.chain import NoChain, Reason, ReasonKind
 from haptera.model.effects import Search
 from haptera.model.events import Searched, Unsearched
 from haptera.planner.domain.domain import compile_class
-from haptera.planner.fleet.thorough import PLAIN_STATES_MAX
-from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood, unhurried
+from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
 from haptera.planner.planner import plan
-from haptera.planner.search.search_budget import SearchBudget
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote
 from haptera.runtime.processes.process import PRELOAD
@@ -208,19 +205,3 @@ def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path
         assert str(tmp_path / "log") in unsearched.text
 
     live(lambda: Rig(tmp_path / "log"), scenario)
-
-
-def test_a_worker_of_a_parent_sweeps_where_a_plain_search_takes_long(tmp_path: Path) -> None:
-    async def scenario(rig: Rig) -> None:
-        one = a_long_search()
-        plain = plan(one.domain, one.start, dict(one.goal), SearchBudget(unhurried(one.domain)))
-        rig.searcher.search(asking(one))
-        (answered,) = await rig.heard.until(1)
-        assert isinstance(answered, Searched)
-        found = understood(one, answered.answer)
-        assert isinstance(found, Chain)
-        assert isinstance(plain, Chain)
-        assert (found.links, found.optimal) == (plain.links, True)
-        assert min(plain.expanded, found.expanded) > PLAIN_STATES_MAX
-
-    live(lambda: Rig(tmp_path, target=THOROUGH), scenario)

@@ -83,7 +83,6 @@ from haptera.site.syntax.sources import constants_of, gather
 from haptera.wire.seal import Role, Session
 
 HISTORY_FOLDER: Final = "history"
-THOROUGH: Final = "haptera.daemon.thorough_process:thorough_process"
 BOOT_ID_BITS: Final = 63
 
 _log = logging.getLogger(__name__)
@@ -242,7 +241,7 @@ class _Parent:
             self._authority, engine, self._codec, self._deliver, clock.wall_s, self._secrets
         )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
-        self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir, target=THOROUGH)
+        self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)
         self._backend = EngineBackend(
             engine,

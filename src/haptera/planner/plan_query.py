@@ -12,7 +12,7 @@ from haptera.planner.domain.problem import Problem
 from haptera.planner.domain.replay import link_name, replay
 from haptera.planner.domain.task import Memory
 from haptera.planner.planner import chain_of, plan
-from haptera.planner.search.factors import PLAIN, SearchMethod, factors_of
+from haptera.planner.search.factors import factors_of
 from haptera.planner.search.search_budget import SearchBudget
 
 # Where nothing waits: states that one search goes on from, and moves that it tries in them. What
@@ -64,7 +64,7 @@ def unhurried(domain: Domain) -> int:
     return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
 
 
-def answer(asked: Search, method: SearchMethod = PLAIN) -> Searched:
+def answer(asked: Search) -> Searched:
     """What a worker does: the same planner, with more time."""
     problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
     domain = compile_class(problem)
@@ -74,7 +74,6 @@ def answer(asked: Search, method: SearchMethod = PLAIN) -> Searched:
         asked.goal,
         SearchBudget(asked.states_max),
         barred=frozenset(asked.barred),
-        method=method,
     )
     return Searched(asked.id, found if isinstance(found, NoChain) else _told(found))
 

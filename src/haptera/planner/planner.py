@@ -9,7 +9,7 @@ from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.task import Memory
 from haptera.planner.reasons.reason import gave_up, no_progress, reason
 from haptera.planner.search.a_star import OutOfBudget, SearchResult, Unsolvable
-from haptera.planner.search.factors import PLAIN, Factors, SearchMethod, factors_of
+from haptera.planner.search.factors import Factors, factors_of
 from haptera.planner.search.search_budget import EXPANSIONS_MAX, SearchBudget
 from haptera.planner.search.serial_subgoals import End
 
@@ -21,7 +21,6 @@ def plan(
     budget: SearchBudget | None = None,
     *,
     barred: frozenset[str] = frozenset(),
-    method: SearchMethod = PLAIN,
 ) -> Chain | NoChain:
     """The cheapest chain from a stripped state to the goal, which is all known values.
 
@@ -32,12 +31,12 @@ def plan(
     budget = SearchBudget() if budget is None else budget
     expanded = 0
     for root, factors in _roots(domain, start, goal):
-        found = factors.search(root, budget, barred=barred, method=method)
+        found = factors.search(root, budget, barred=barred)
         expanded += found.expanded
         if not isinstance(found, Unsolvable):
             return _answer(domain, root, found, expanded)
     if barred:
-        freely = plan(domain, start, goal, budget, method=method)
+        freely = plan(domain, start, goal, budget)
         return freely if isinstance(freely, NoChain) else NoChain(no_progress(freely), expanded)
     trusted = factors_of(domain, goal, Memory.TRUSTED)
     return NoChain(reason(domain, start, goal, trusted, budget), expanded)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import merge
-from typing import Final, Protocol
+from typing import Final
 
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain
@@ -27,23 +27,6 @@ from haptera.planner.search.serial_subgoals import End
 FACTORS_CACHED_MAX: Final = 256
 # The bits of all their rows, of which each takes up to three bytes in the end: some 100 MB.
 FACTORS_BITS_MAX: Final = 32_000_000
-
-
-class SearchMethod(Protocol):
-    """A way to find the cheapest route: `search`, or one that finds the same sooner."""
-
-    def __call__(
-        self,
-        task: Task,
-        start: int,
-        bound: LandmarkHeuristic,
-        budget: SearchBudget,
-        *,
-        barred: frozenset[str] = frozenset(),
-    ) -> Found: ...
-
-
-PLAIN: Final[SearchMethod] = search
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +59,12 @@ class Factor:
         self.tables.keep(state, search(self.task, state, self.estimate, budget))
         return self.tables.next(state)
 
-    def search(self, start: int, budget: SearchBudget, *, method: SearchMethod = PLAIN) -> Found:
+    def search(self, start: int, budget: SearchBudget) -> Found:
         state = start & self.task.within
         known = self.tables.route(state)
         if known is not None:
             return known
-        found = self.seek(state, budget, method=method)
+        found = self.seek(state, budget)
         if not isinstance(found, SearchResult) or found.optimal:
             self.tables.keep(state, found)
         return found
@@ -92,10 +75,9 @@ class Factor:
         budget: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
-        method: SearchMethod = PLAIN,
     ) -> Found:
         """The cheapest route where the budget is enough to find it, else any."""
-        found = method(self.task, start, self.estimate, budget, barred=barred)
+        found = search(self.task, start, self.estimate, budget, barred=barred)
         if not isinstance(found, OutOfBudget) or budget.outlooks <= 0:
             return found
         other = rollout(self.task, self.relaxation, start, budget, barred=barred)
@@ -134,10 +116,9 @@ class Factors:
         budget: SearchBudget,
         *,
         barred: frozenset[str] = frozenset(),
-        method: SearchMethod = PLAIN,
     ) -> Found:
         """What a search for the whole finds, put together from its parts."""
-        found = [one.search(start, budget, method=method) for one in self.parts]
+        found = [one.search(start, budget) for one in self.parts]
         routes, expanded, cost, optimal = list[SearchResult](), 0, 0, True
         for one in found:
             expanded += one.expanded
@@ -151,7 +132,7 @@ class Factors:
         moves = self._together([one.moves for one in routes if one.moves], barred)
         if moves is None:
             whole = Factor(self.whole, 0)
-            return whole.seek(start, budget, barred=barred, method=method)
+            return whole.seek(start, budget, barred=barred)
         return SearchResult(moves, cost, expanded, optimal)
 
     def keep(self, start: int, moves: Sequence[Operator]) -> None:

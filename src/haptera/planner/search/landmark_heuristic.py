@@ -91,10 +91,6 @@ class LandmarkHeuristic:
         budget.work -= MINDING * minded.bit_count()
         return sum(farthest.values())
 
-    def landmarks(self) -> Iterator[Landmark]:
-        """Those that were met so far, the goal's own first."""
-        return iter(self._marks.values())
-
     def ahead(self, mark: Landmark, state: int, budget: SearchBudget) -> tuple[float, int]:
         """What a mark costs, and the bits of those before it; nothing if that is too much work."""
         if budget.work <= 0:

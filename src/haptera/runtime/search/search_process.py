@@ -9,7 +9,6 @@ from haptera.model.effects import Search
 from haptera.model.errors import HapteraError
 from haptera.model.events import Searched
 from haptera.planner.plan_query import answer
-from haptera.planner.search.factors import PLAIN, SearchMethod
 from haptera.runtime.processes.confine import confine
 from haptera.runtime.search.search_frames import Frame, search_of, searched_frame
 from haptera.wire.frame import Reject
@@ -20,9 +19,7 @@ NICENESS: Final = 10
 READ_BYTES: Final = 65_536
 
 
-def search_process(
-    arguments: dict[str, Any], descriptors: list[int], method: SearchMethod = PLAIN
-) -> None:
+def search_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a worker: a fork target."""
     memory_bytes_max: int = arguments["memory_bytes_max"]
     confine("planner", memory_bytes_max)
@@ -30,7 +27,7 @@ def search_process(
     with socket.socket(fileno=descriptors[0]) as link:
         question = _question(link)
         if question is not None:
-            answered = _answer(search_of(question), method, memory_bytes_max)
+            answered = _answer(search_of(question), memory_bytes_max)
             link.sendall(encode_frame(searched_frame(answered)))
 
 
@@ -46,9 +43,9 @@ def _question(link: socket.socket) -> Frame | None:
     return None
 
 
-def _answer(asked: Search, method: SearchMethod, memory_bytes_max: int) -> Searched:
+def _answer(asked: Search, memory_bytes_max: int) -> Searched:
     try:
-        return answer(asked, method)
+        return answer(asked)
     except MemoryError:
         pass  # Answered below, where nothing holds on any more to what was found out.
     text = f"gave up: it takes more than {memory_bytes_max >> 20} MiB of memory"

@@ -1,1 +1,0 @@
-"""Many entities at once, in columns of numbers: for parents, and the only place with numpy."""
