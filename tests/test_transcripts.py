@@ -1,4 +1,4 @@
-"""Whole sessions of the command line, typed anew, and quoted in the README as they are."""
+"""Whole sessions of the command line, typed anew, and quoted in the tour as they are."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.lab.rig import ROOT
 from tests.transcripts.playing import commands, named, play, read, transcripts
 
-PAGES = [ROOT / "README.md"]
+PAGES = [ROOT / "docs/tutorial/tour.md"]
 BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OUT = "…"
 

@@ -1,7 +1,7 @@
 """Every command of every page is typed, in the order of its page, and answers what that quotes.
 
 What stands in fences of `sh` and `console` is typed here, to what `stages.py` has for it; the
-README's in its transcript. What cannot be typed in a test is listed below, with the reason.
+the tour's in its transcript. What cannot be typed in a test is listed below, with the reason.
 """
 
 import re
@@ -45,6 +45,13 @@ NOT_TYPED: dict[str, str] = {
     "make demo ARGS=--once": "the last step of `make test`",
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
+    "make campaign": "takes an hour: `.ci/run` runs it",
+    "make demo DEMO=NAME": "each example's demo is run by the campaign",
+    "pip install haptera": "asks an index of packages",
+    "pip install '.[parent]'": "asks an index of packages",
+    "pip install 'haptera[parent]'": "asks an index of packages",
+    "haptera import ansible": "docs/reference/import.md types it with its files",
+    "haptera import warewulf": "docs/reference/import.md types it with its files",
     "make setup": "the first step of `make demo`",
     "make setup-dev": "the first step of `make test`",
     "make clean": "it removes the environment that this runs in",
@@ -72,7 +79,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera serve --listen": "each parent here is started so",
     "haptera serve --blast-radius PERCENT": "the page's own parent is started so",
 }
-TRANSCRIBED = "README.md"
+TRANSCRIBED = "docs/tutorial/tour.md"
 
 FOUND = {name: typed for page in PAGES for name, typed in sessions(page).items()}
 TRANSCRIPTS = [one.command for path in transcripts() for one in read(path).typed]

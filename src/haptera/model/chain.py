@@ -51,7 +51,7 @@ class Chain:
 
 
 class ReasonKind(StrEnum):
-    """Why there is no chain; the first that fits, in this order (semantics.md, As JSON)."""
+    """Why there is no chain; the first that fits, in this order (docs/reference/problem.md)."""
 
     UNKNOWABLE_GOAL = "unknowable-goal"
     NO_STEP = "no-step"

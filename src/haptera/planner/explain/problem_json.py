@@ -1,4 +1,4 @@
-"""Problems and answers as JSON, in the form that the planner's semantics give (As JSON)."""
+"""Problems and answers as JSON, in the form of `docs/reference/problem.md`."""
 
 import re
 from typing import Annotated, Any, Final, Literal

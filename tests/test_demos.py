@@ -1,0 +1,36 @@
+"""Each example's demo, run to its end as a person runs it; its own check looks from outside."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# `make test` itself ends with the quickstart's.
+DEMOS = sorted(path.parent.name for path in ROOT.glob("examples/*/check.sh"))
+WITHIN_S = 900
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+@pytest.mark.timeout(WITHIN_S + 10)
+@pytest.mark.parametrize("name", [one for one in DEMOS if one != "quickstart"])
+def test_a_demo_ends_well(name: str) -> None:
+    needs = (ROOT / "examples" / name / "needs").read_text("utf-8").split()
+    lacking = subprocess.run([ROOT / "tools/need", *needs], capture_output=True, text=True)
+    if lacking.returncode != 0:
+        pytest.skip(lacking.stderr.strip())
+    if (ROOT / "examples" / name / "as-root").exists() and os.geteuid() != 0:
+        pytest.skip(f"the demo {name} makes network namespaces: run it as root")
+    command = ["make", "demo", f"DEMO={name}", "ARGS=--once"]
+
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+
+    assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
+
+
+def test_there_are_demos() -> None:
+    assert "quickstart" in DEMOS
