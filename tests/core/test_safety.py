@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
@@ -79,6 +80,9 @@ class Rig:
     finds: dict[str, str | None] = field(default_factory=dict)
     # What all agents observe of their nodes.
     observed: dict[str, SeenValue] = field(default_factory=dict)
+    # What a gate at the parent says when it is asked to hold; None: it holds.
+    gate: Failed | None = None
+    enrolled: bool = True
     now: int = S
 
     def __post_init__(self) -> None:
@@ -103,13 +107,16 @@ class Rig:
         self.hello_at = self.now + H
         self.open: set[str] = set()
         self.open_max = 0
-        self._tell([Ticked(), *(Enrolled(name, 1) for name in self.nodes)])
-        for name in self.nodes:
+        self.held: list[str] = []
+        self.turns = 0
+        enrolled = self.nodes if self.enrolled else ()
+        self._tell([Ticked(), *(Enrolled(name, 1) for name in enrolled)])
+        for name in enrolled:
             self.hello(name)
 
     def hello(self, name: str) -> None:
         """The node's agent says hello, and what it says to what it was asked last."""
-        if name not in self.silent:
+        if name not in self.silent and self.enrolled:
             self._tell([self._heard(name)])
 
     def run(self, seconds: float) -> None:
@@ -122,6 +129,7 @@ class Rig:
                 self.hello_at += H
                 for name in self.nodes:
                     self.hello(name)
+            self.turns += 1
             self._tell([Ticked()])
 
     def why(self, name: str) -> str | None:
@@ -151,7 +159,7 @@ class Rig:
             case Tell(peer, message):
                 before, self.asked[peer] = self.asked.get(peer), message.asks or ()
                 changed = before != self.asked[peer] and peer not in self.silent
-                return [self._heard(peer)] if changed and self.answers else []
+                return [self._heard(peer)] if changed and self.answers and self.enrolled else []
             case Call(id, Work.LOOK, _, part) if part in self.finds:
                 found = self.finds[part]
                 dead = Failed(id, "connection refused", refused=False)
@@ -164,6 +172,10 @@ class Rig:
                 self.open.add(str(effect.intent))
                 self.open_max = max(self.open_max, len(self.open))
                 return [Ended(id)]
+            case Call(id, Work.HOLD | Work.RELEASE as work, _, _, entity):
+                self.held.append(f"{work} {entity.name}")
+                refused = work is Work.HOLD and self.gate is not None
+                return [replace(self.gate, call=id) if refused else Ended(id)]
             case _:
                 return []
 

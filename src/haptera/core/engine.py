@@ -22,7 +22,8 @@ from haptera.core.modules.takeover import Takeover
 from haptera.core.preview.grouping import Grounds
 from haptera.core.preview.preview import Previews
 from haptera.core.safety.evidence import Evidence
-from haptera.core.safety.gate import Gate
+from haptera.core.safety.gate import Gate, unguarded
+from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.intake import taking
@@ -97,8 +98,8 @@ class Engine:
         self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
         self.contests = Contests(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
-        self.gate = Gate(side, catalog, timers, calls, supervisor, self._own_row)
-        self.permits = Permits(side, near.peer, self.gate if side.node else None, policies)
+        self.gate, self.gates = self._made_gates()
+        self.permits = Permits(side, near.peer, self.gates, policies)
         evidence = Evidence(side, self.looks, catalog)
         self.safety = safety = Safety(
             side, table, timers, evidence, self.permits, near.peer, self.acts.next_id
@@ -110,7 +111,7 @@ class Engine:
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
         self.decisions = decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
-        self.answers = answers = Answers(table, calls, self.looks, self.acts, self.gate, policies)
+        self.answers = answers = Answers(table, calls, self.looks, self.acts, self.gates, policies)
         self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
         self.rounds = Rounds(table, catalog, supervisor, answers, hands, agents, decisions, near)
         self._permits_told = self.gate.permits()
@@ -136,7 +137,7 @@ class Engine:
             self._wake(turn, key)
         if self.takeover.waits:
             self.takeover.tend(turn)
-            self.gate.tend(turn)
+            self.gates.tend(turn)
         self._decide_all(turn)
         self._retire(turn)
         self.previews.tend(turn)
@@ -210,7 +211,7 @@ class Engine:
                 self._stored(turn, event)
             case Ready():
                 self.takeover.ready(turn, event)
-                self.gate.tend(turn)
+                self.gates.tend(turn)
             case Exited(module, text, process):
                 self.answers.lose(turn, module, process, text)
                 self.supervisor.exited(turn, event)
@@ -234,7 +235,7 @@ class Engine:
         self.links.heard(turn, event)
         self.agents.measured(event.peer, event.message.measures)
         self._heed(turn)
-        turn.dirty.update(self.permits.entities(event.peer))
+        self.safety.heard(turn, event.peer)
         if self.links.agrees(event.peer) != agreed:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
@@ -265,7 +266,7 @@ class Engine:
                 self.acts.give_up(turn, entity)
                 self.safety.leave(turn, entity)
             case ("gate",):
-                self.gate.tend(turn)
+                self.gates.tend(turn)
             case ("search",):
                 self.searches.wake(turn)
             case ("preview", int()) | ("late",) | ("takeover",):
@@ -345,6 +346,18 @@ class Engine:
             text = self.supervisor.blocked(part.module)
             return None if text is None else (text, f"module {part.module}, to serve")
         return None
+
+    def _made_gates(self) -> tuple[Gate, Gate | ParentGates]:
+        """The gate of an agent's node, and that or those that are asked on this side."""
+        side, catalog, table, timers = self.side, self.catalog, self.table, self.timers
+        own = catalog.gates(side.context) if side.node else ()
+        gate = Gate(
+            *(side, own, timers, self.calls, self.supervisor, self._own_row),
+            lambda node: unguarded(catalog, node),
+        )
+        if side.node is not None:
+            return gate, gate
+        return gate, ParentGates(side, catalog, timers, self.calls, self.supervisor, table)
 
     def _own_row(self) -> Row | None:
         return None if self.side.node is None else self.table.get(node_id(self.side.node))

@@ -62,9 +62,12 @@ if_lost = Attribute("node", "if_lost", size_bytes_max=16, wide=True)
 # `none` says that nothing on this node is ever busy, so that it needs no gate.
 jobs = Attribute("node", "jobs", size_bytes_max=16, wide=True)
 JOBS_NONE: Final = "none"
+# `never`: no agent is ever asked whether the node may be disturbed, only gates at the parent.
+has_agent = Attribute("node", "has_agent", size_bytes_max=16, wide=True)
+HAS_AGENT_NEVER: Final = "never"
 
 kind = Kind(
     "node",
     (power, agent, busy, netboot),
-    (platform, rack, address, bmc, mac, boot_from, jobs, fault_group, if_lost, groups),
+    (platform, rack, address, bmc, mac, boot_from, jobs, has_agent, fault_group, if_lost, groups),
 )

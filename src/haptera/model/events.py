@@ -62,12 +62,14 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 class Failed(msgspec.Struct, frozen=True, gc=False):
     """A look or step failed, in the module's own words.
 
-    With `refused` the device itself said that the command had no effect and will have none.
+    With `refused` the device itself said that the command had no effect and will have none. A gate
+    that `drains` lets nothing begin, and waits for what runs.
     """
 
     call: int
     text: str
     refused: bool = False
+    drains: bool = False
 
 
 class Sighted(msgspec.Struct, frozen=True, gc=False):

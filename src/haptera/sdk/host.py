@@ -12,7 +12,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.module import Module
-from haptera.sdk.target import Boot, Refused, Target
+from haptera.sdk.target import Boot, Draining, Refused, Target
 from haptera.wire.ipc import encode_frame
 
 # Calls that were cancelled and do not end: the author's code holds them. No more are taken then.
@@ -181,6 +181,9 @@ class _Host:
                 await self._work(call, target, made)
         except Refused as refusal:
             self._fail(call.id, _words(refusal))
+        except Draining as waits:
+            told = {"op": "failed", "id": call.id, "text": _words(waits), "refused": False}
+            self._answer({**told, "drains": True})
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
             self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
 

@@ -111,6 +111,8 @@ class Module(Generic[Made]):
 
         Raises `Refused` where something of the kind runs already; then nothing is held. What is
         held stays so though this process, the agent or both end. Holding again is no error.
+        A gate at the parent answers for the nodes that its module has looks or steps for. It may
+        raise `Draining`: nothing begins from now on, and it is asked again until all has ended.
         """
         return self._gate(Work.HOLD, function)
 
@@ -212,11 +214,6 @@ class Module(Generic[Made]):
         return None if device is None else device.name
 
     def _gate(self, work: Work, function: Stepper[Made]) -> Stepper[Made]:
-        if self.context is not Context.SELF:
-            raise HapteraError(
-                f"module {self.name} cannot be a gate: it does not run on its nodes",
-                do="give it context SELF",
-            )
         if work in self.gates:
             raise HapteraError(f"module {self.name} declares {work} twice")
         self.gates[work] = function

@@ -12,6 +12,10 @@ class Refused(Exception):  # noqa: N818 - it is what the device said, not a faul
     """The device itself says that the command had no effect and will have none."""
 
 
+class Draining(Exception):  # noqa: N818 - it is what the gate says, not a fault of ours
+    """A gate lets nothing begin on its node, and waits for what runs there: ask again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Boot:
     """What a machine that is booted needs to enrol: hand it over, never log or store it."""

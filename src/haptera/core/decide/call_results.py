@@ -7,6 +7,7 @@ from haptera.core.act.look import Looks
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.safety.gate import Gate
+from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.state.row import Row
 from haptera.core.state.table import Table
 from haptera.core.state.turn import Turn
@@ -26,14 +27,14 @@ class Answers:
         calls: Calls,
         looks: Looks,
         acts: Acts,
-        gate: Gate,
+        gates: Gate | ParentGates,
         policies: Policies,
     ) -> None:
         self._table = table
         self.calls = calls
         self._looks = looks
         self._acts = acts
-        self._gate = gate
+        self._gates = gates
         self._policies = policies
 
     def sighted(self, turn: Turn, event: Sighted) -> None:
@@ -90,7 +91,7 @@ class Answers:
         """
         if self.calls.lose(module, process, text):
             turn.all_due = True
-        self._gate.lost(module)
+        self._gates.lost(module)
 
     def give_up(self, turn: Turn, row: Row) -> None:
         """Give up what an entity's looks and step were asked of processes that are gone."""
@@ -107,7 +108,7 @@ class Answers:
         self, turn: Turn, node: Row, pending: Pending, event: Answered | Ended | Failed
     ) -> None:
         """A gate of this node closed or opened, or did not: who waits for it may go on."""
-        self._gate.answered(turn, pending, event)
+        self._gates.answered(turn, pending, event)
         waiting = [row.id for row in self._table.on(node.id.node) if row.asking is not None]
         turn.dirty.update(waiting)
 

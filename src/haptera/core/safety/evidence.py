@@ -5,6 +5,7 @@ from typing import Final
 
 from haptera.core.act.look import Looks
 from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.gates import MEND, never_permits
 from haptera.core.state.limits import MS
 from haptera.core.state.row import Row
 from haptera.core.state.side import Side
@@ -25,6 +26,14 @@ class Evidence:
         self._side = side
         self._looks = looks
         self._catalog = catalog
+
+    def never_permitted(self, row: Row, node: Row, asked: Collection[Context]) -> str | None:
+        """Why no permit can ever come, where only gates of this side are asked for one."""
+        alone = set(asked) == {Context.PARENT}
+        text = never_permits(self._catalog, node) if alone else None
+        if text is not None:
+            row.needs = MEND
+        return text
 
     def unknown(self, row: Row, node: Row, step: Step, contexts: Collection[Context]) -> str | None:
         """What the step excludes and nobody knows not to be so now, though looks could find out.

@@ -1,19 +1,19 @@
-"""On an agent: whether its node takes up work, which it does not while it may be disturbed."""
+"""Whether a node takes up work, which it does not while it may be disturbed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.gates import gates_at_parent, is_jobless
 from haptera.core.modules.supervise import Supervisor
-from haptera.core.state.limits import GATE_AGAIN_NS, MS
+from haptera.core.state.limits import DRAIN_AGAIN_NS, GATE_AGAIN_NS, MS
 from haptera.core.state.row import Row
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import Peer
-from haptera.kinds.node import JOBS_NONE, jobs
 from haptera.model.effects import Work
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.messages import Ask, Permit
@@ -28,12 +28,14 @@ KEY: Final[Key] = ("gate",)
 class Leaf:
     """One module's gate: whether it is closed (None: it may be either, as far as is known here).
 
-    `refusal` is why it could not be closed when this was last asked; `call` is under way.
+    `refusal` is why it could not be closed when this was last asked; `draining` what it still waits
+    for, letting nothing new begin; `call` is under way.
     """
 
     closed: bool | None = None
     call: int | None = None
     refusal: str | None = None
+    draining: str | None = None
     again_at: int = 0
 
 
@@ -41,24 +43,28 @@ class Gate:
     """Closes the gates of all modules while anybody asks for it, and says when all are closed.
 
     How a gate stands is its module's business, and outlives both processes. A gate is opened
-    only where the parent is heard and asks for nothing: a node boots closed.
+    only where the parent is heard and asks for nothing: a node boots closed. One at the parent
+    is opened where this side asks for nothing. `unguarded` tells what a node without any gate
+    says to who would disturb it.
     """
 
     def __init__(
         self,
         side: Side,
-        catalog: Catalog,
+        modules: Iterable[str],
         timers: Timers,
         calls: Calls,
         supervisor: Supervisor,
         row: Callable[[], Row | None],
+        unguarded: Callable[[Row | None], str | None],
     ) -> None:
         self._side = side
-        self._leaves = {name: Leaf() for name in catalog.gates(side.context)}
+        self._leaves = {name: Leaf() for name in modules}
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
         self._row = row
+        self._unguarded = unguarded
         self._told: tuple[Ask, ...] = ()
         self._own: tuple[Ask, ...] = ()
         self._heard = False
@@ -93,7 +99,8 @@ class Gate:
         if self._over_at is not None and self._over_at <= turn.now:
             self._told, self._over_at = (), None
         row = self._row()
-        if row is None or not (self._told or self._own or self._heard):
+        settled = self._told or self._own or self._heard or self._side.node is None
+        if row is None or not settled:
             return
         close = bool(self._told or self._own)
         for name, leaf in self._leaves.items():
@@ -111,14 +118,15 @@ class Gate:
     def answered(self, turn: Turn, pending: Pending, event: Answered | Ended | Failed) -> None:
         """A module has closed or opened its gate, or says why not."""
         leaf = self._leaves[pending.part.module]
-        leaf.call = leaf.refusal = None
+        leaf.call = leaf.refusal = leaf.draining = None
         match event:
             case Failed(_, text):
                 # Even where it refused: it may not have begun, so that it stands as it stood.
                 leaf.closed = None
-                leaf.again_at = turn.now + GATE_AGAIN_NS
-                if pending.work is Work.HOLD:
-                    leaf.refusal = f"{pending.part.module}: {text}"
+                drains = event.drains and self._side.node is None
+                leaf.again_at = turn.now + (DRAIN_AGAIN_NS if drains else GATE_AGAIN_NS)
+                said = f"{pending.part.module}: {text}" if pending.work is Work.HOLD else None
+                leaf.draining, leaf.refusal = (said, None) if drains else (None, said)
             case _:
                 leaf.closed = pending.work is Work.HOLD
         self.tend(turn)
@@ -138,6 +146,15 @@ class Gate:
     def permits_own(self) -> tuple[Permit, ...]:
         return self._said(self._own)
 
+    def draining(self) -> str | None:
+        """What is waited for, letting nothing new begin, until the last one is closed."""
+        return next((leaf.draining for leaf in self._leaves.values() if leaf.draining), None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody asks for it and all are known to be open."""
+        return not self._own and all(leaf.closed is False for leaf in self._leaves.values())
+
     def _said(self, asks: tuple[Ask, ...]) -> tuple[Permit, ...]:
         refusal = self._refusal()
         if refusal is None and not all(leaf.closed for leaf in self._leaves.values()):
@@ -145,12 +162,8 @@ class Gate:
         return tuple(Permit(one.id, refusal is None, refusal or "") for one in asks)
 
     def _refusal(self) -> str | None:
-        row = self._row()
-        if not self._leaves and (row is None or row.attributes.get(jobs.name) != JOBS_NONE):
-            return (
-                "nothing here can tell whether the node is busy: run module jobs,"
-                " or give the node `jobs: none`"
-            )
+        if not self._leaves:
+            return self._unguarded(self._row())
         refused = [leaf.refusal for leaf in self._leaves.values()]
         # Who closed its gate, and then was disabled, opens it to nobody.
         rest = [self._supervisor.at_rest(n) for n, leaf in self._leaves.items() if not leaf.closed]
@@ -159,9 +172,19 @@ class Gate:
     def _forgive(self) -> None:
         """Something else is asked: what refused before is asked again."""
         for leaf in self._leaves.values():
-            leaf.refusal, leaf.again_at = None, 0
+            leaf.refusal, leaf.draining, leaf.again_at = None, None, 0
 
     def _ask(self, turn: Turn, row: Row, module: str, work: Work) -> int:
         part = Step(module, work.value, row.kind.name, (), within_ms=GATE_WITHIN_MS)
         deadline_at = turn.now + GATE_WITHIN_MS * MS
         return self._calls.ask(turn, row, row, part, work, deadline_at=deadline_at)
+
+
+def unguarded(catalog: Catalog, node: Row | None) -> str | None:
+    """What an agent without a gate says: nothing where none is needed, or the parent has one."""
+    if node is not None and (is_jobless(node) or gates_at_parent(catalog, node)):
+        return None
+    return (
+        "nothing here can tell whether the node is busy: run module jobs,"
+        " or give the node `jobs: none`"
+    )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from haptera.core.desired.policies import Policies
 from haptera.core.safety.gate import Gate
+from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import Peer
@@ -15,20 +16,20 @@ from haptera.model.parts import Step
 class Permits:
     """The asks that stand, by node and entity: from before a step until its outcome is known.
 
-    A parent's asks travel in its messages for as long as they stand; an agent's own go straight
-    to its gate, which is None on a parent.
+    A parent's asks travel in its messages for as long as they stand; all go straight to the gates
+    of this side, too: an agent's own, or those at the parent.
     """
 
     def __init__(
         self,
         side: Side,
         peer: Callable[[str], Peer | None],
-        gate: Gate | None,
+        gates: Gate | ParentGates,
         policies: Policies,
     ) -> None:
         self._side = side
         self._peer = peer
-        self._gate = gate
+        self._gates = gates
         self._policies = policies
         self._asks: dict[str, dict[EntityId, Ask]] = {}
         self._changed: dict[str, None] = {}
@@ -58,21 +59,35 @@ class Permits:
             if ask is not None:
                 asks[entity] = ask
             self._changed[node] = None
-            if self._gate is not None:
-                self._gate.own(turn, tuple(asks.values()))
+            standing = tuple(asks.values())
+            if isinstance(self._gates, Gate):
+                self._gates.own(turn, standing)
+            else:
+                self._gates.own(turn, node, standing)
         if not asks:
             del self._asks[node]
 
     def said(self, entity: EntityId, now: int) -> Permit | None:
-        """The node's present answer to what is asked on the entity's behalf; None: none."""
+        """What the node's agent says now to what a parent asks on the entity's behalf."""
+        peer = self._peer(_node(entity))
+        fresh = peer is not None and peer.fresh(now, self._side.hello_ns)
+        permits = peer.permits if peer is not None and fresh else ()
         ask = self.ask_of(entity)
-        if self._gate is not None:
-            permits = self._gate.permits_own()
-        else:
-            peer = self._peer(_node(entity))
-            fresh = peer is not None and peer.fresh(now, self._side.hello_ns)
-            permits = peer.permits if peer is not None and fresh else ()
         return next((one for one in permits if ask is not None and one.id == ask.id), None)
+
+    def said_here(self, entity: EntityId) -> Permit | None:
+        """What the gates of this side say now to that; None: nothing yet."""
+        ask = self.ask_of(entity)
+        if ask is None:
+            return None
+        if isinstance(self._gates, Gate):
+            return next((one for one in self._gates.permits_own() if one.id == ask.id), None)
+        return self._gates.said(_node(entity), ask)
+
+    def draining(self, entity: EntityId) -> str | None:
+        """What a gate at the parent waits for, letting nothing begin on the entity's node."""
+        gates = self._gates
+        return None if isinstance(gates, Gate) else gates.draining(_node(entity))
 
     def take_changed(self) -> tuple[str, ...]:
         """The nodes of which something else is asked than when this was last asked."""

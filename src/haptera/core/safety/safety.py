@@ -1,10 +1,11 @@
 """Whether a disruptive step may run now, and if not, what stands in its way."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from haptera.core.act.contradiction import contested
+from haptera.core.modules.gates import has_no_agent
 from haptera.core.safety.brake import Brake
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.evidence import Evidence
@@ -68,6 +69,8 @@ class Safety:
         self._next_id = next_id
         self._refused: dict[EntityId, tuple[int, str]] = {}
         self._asked: dict[EntityId, tuple[str, int]] = {}
+        # Who waits for an agent to be heard, by node.
+        self._silent_ones: dict[str, dict[EntityId, None]] = {}
         # Whose place and permit were used: the next step on them needs its own.
         self._spent: set[EntityId] = set()
 
@@ -81,15 +84,15 @@ class Safety:
             return "no node answers for it: no-permit"
         if row.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
-        needed = not self._harmless(node, turn.now)
-        tellers = list(Context) if needed else [self._side.context]
+        asked = self._asked_for(node, turn.now)
         absent = (
             self._held_up(row, turn.now)
             or self._refused_lately(row, node, turn.now)
             or contested(row)
             or contested(node)
-            or self._evidence.unknown(row, node, step, tellers)
-            or (self._silent(row, node, turn.now) if needed else None)
+            or self._evidence.never_permitted(row, node, asked)
+            or self._evidence.unknown(row, node, step, {*asked, self._side.context})
+            or (self._silent(row, node, turn.now) if Context.SELF in asked else None)
         )
         if absent is not None:
             return absent
@@ -102,7 +105,7 @@ class Safety:
         if row.asking is None:
             row.asking = self._permits.ask_for(row.id, self._next_id(), step)
         self._permits.put(turn, row.id, row.asking)
-        return self._unpermitted(row, node, turn.now) if needed else None
+        return self._unpermitted(row, asked, turn.now)
 
     def boots_later(self, row: Row, now: int) -> bool:
         """Whether others boot first; if not, it is this one's turn, and taken."""
@@ -131,6 +134,11 @@ class Safety:
         same = disruption.kernel_boot == self._side.kernel_boot
         at = disruption.began_at if same else now
         self._budgets.begin(disruption.entity, self._where(disruption.entity), at)
+
+    def heard(self, turn: Turn, node: str) -> None:
+        """This node's agent is there: who waits to ask it goes on."""
+        turn.dirty.update(self._silent_ones.pop(node, ()))
+        turn.dirty.update(self._permits.entities(node))
 
     def lost(self, now: int, node: Row) -> None:
         """This node has fallen silent, and nobody here has switched it off."""
@@ -213,33 +221,49 @@ class Safety:
         peer = self._peer(node.id.name)
         if peer is not None and peer.fresh(now, self._side.hello_ns):
             return None
-        # That it is there again is no event.
-        self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
+        self._silent_ones.setdefault(node.id.name, {})[row.id] = None
+        if peer is not None and node.attributes.get(if_lost.name) == RECOVER:
+            down_at = peer.silent_since + DOWN_AFTER * self._side.hello_ns
+            self._timers.soonest(("decide", row.id), max(down_at, now + MS))
         row.needs = f"the agent of {node.id.name}, to be heard"
         return f"the agent of {node.id.name} is silent: no-permit"
 
-    def _unpermitted(self, row: Row, node: Row, now: int) -> str | None:
-        name = node.id.name
-        permit = self._permits.said(row.id, now)
-        if permit is not None and permit.granted:
+    def _unpermitted(self, row: Row, asked: Collection[Context], now: int) -> str | None:
+        """What those who are asked have to say against it, or that they have said nothing yet."""
+        name = row.id.node
+        said = [self._permits.said_here(row.id)] if self._side.context in asked else []
+        if self._side.context is Context.PARENT and Context.SELF in asked:
+            said.append(self._permits.said(row.id, now))
+        refused = next((one for one in said if one is not None and not one.granted), None)
+        if all(said) and refused is None:
             return None
         row.needs = _permit_of(row)
-        if permit is not None:
-            return self._put_off(row, f"{name} does not permit it: {permit.text}", now)
+        if refused is not None:
+            return self._put_off(row, f"{name} does not permit it: {refused.text}", now)
+        if (draining := self._permits.draining(row.id)) is not None:
+            return f"{name} is being drained: {draining}"
         if now - self._asked_at(row, now) >= ANSWER_WITHIN_NS:
             return self._put_off(row, f"{name} did not say whether it permits it", now)
         self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
         return f"{name} is asked for its permit"
 
-    def _harmless(self, node: Row, now: int) -> bool:
-        """Whether it is known without the node's word that nothing runs there that can be hurt."""
+    def _asked_for(self, node: Row, now: int) -> Collection[Context]:
+        """On which sides gates are asked for it: on none where nothing runs that can be hurt."""
         peer = self._peer(node.id.name)
         # We booted it, it boots closed, and it has not enrolled since. But where one reading of
         # power misled us, it has run all the while; one that never enrolled has no jobs of ours.
         booted = _not_heard_since(peer, node.booted_at) and (node.booted_surely or peer is None)
         if booted or self._has_no_power(node, now):
-            return True
-        return node.attributes.get(if_lost.name) == RECOVER and self._down(peer, now)
+            return ()
+        if self._side.context is Context.SELF:
+            return (Context.SELF,)
+        recovers = node.attributes.get(if_lost.name) == RECOVER
+        # An agent that is there is asked, whatever is declared.
+        if has_no_agent(node) and peer is None:
+            return (Context.PARENT,)
+        if (recovers or has_no_agent(node)) and self._down(peer, now):
+            return (Context.PARENT,)
+        return (Context.PARENT, Context.SELF)
 
     def _put_off(self, row: Row, text: str, now: int) -> str:
         """Leave this node its peace for a while, and its place to others."""

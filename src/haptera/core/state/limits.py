@@ -30,6 +30,8 @@ GONE_MAX: Final = 64
 LAG_MAX_NS: Final = 250 * MS
 # How soon a gate that refused, or a module that did not answer for it, is asked again.
 GATE_AGAIN_NS: Final = 2 * S
+# How soon a gate that drains its node is asked again whether all has ended.
+DRAIN_AGAIN_NS: Final = 5 * S
 # A node that is there and does not say within so long whether it permits a step is as good as no.
 ANSWER_WITHIN_NS: Final = 10 * S
 # How long a parent leaves a node alone that refused a permit, so that others have their turn.

@@ -58,7 +58,7 @@ def event_of(start: Start, frame: Frame) -> Event:
         case {"op": "ended", "id": int(call)}:
             return Ended(call)
         case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
-            return Failed(call, text[:TEXT_BYTES_MAX], refused)
+            return Failed(call, text[:TEXT_BYTES_MAX], refused, frame.get("drains") is True)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return Sighted(call, value, at, _note(frame))
         case {"op": "ready", "version": str(version)}:

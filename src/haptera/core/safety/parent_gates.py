@@ -1,0 +1,112 @@
+"""At the parent: gates that answer for nodes from outside, as a batch system drains them."""
+
+from collections import deque
+from typing import Final
+
+from haptera.core.modules.calls import Calls, Pending
+from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.gates import gates_at_parent
+from haptera.core.modules.supervise import Supervisor
+from haptera.core.safety.gate import Gate
+from haptera.core.state.row import Row
+from haptera.core.state.side import Side
+from haptera.core.state.table import Table
+from haptera.core.state.timers import Timers
+from haptera.core.state.turn import Turn
+from haptera.model.entity import node_id
+from haptera.model.events import Answered, Ended, Failed
+from haptera.model.messages import Ask, Permit
+
+# Nodes that an earlier process may have held are released so many at a time.
+RELEASING_MAX: Final = 16
+
+
+class ParentGates:
+    """The gates of each node that is asked for here, until they are open again.
+
+    How they stand outlives this process: what an earlier one held, and nobody asks for now, is
+    released at the start.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        catalog: Catalog,
+        timers: Timers,
+        calls: Calls,
+        supervisor: Supervisor,
+        table: Table,
+    ) -> None:
+        self._side = side
+        self._catalog = catalog
+        self._timers = timers
+        self._calls = calls
+        self._supervisor = supervisor
+        self._table = table
+        self._gates: dict[str, Gate] = {}
+        self._unsure: deque[str] | None = None
+
+    def own(self, turn: Turn, node: str, asks: tuple[Ask, ...]) -> None:
+        """This is all that is asked for a node now."""
+        gate = self._gate(node)
+        if gate is not None:
+            gate.own(turn, asks)
+            if self._table.get(node_id(node)) is None:
+                del self._gates[node]  # nobody declares it any more: it was let go of
+
+    def said(self, node: str, ask: Ask) -> Permit | None:
+        """What its gates say to an ask; None: nothing yet. Who has none has nothing against it."""
+        gate = self._gate(node)
+        if gate is None:
+            return Permit(ask.id, granted=True)
+        return next((one for one in gate.permits_own() if one.id == ask.id), None)
+
+    def draining(self, node: str) -> str | None:
+        """What is waited for until the last gate is closed."""
+        gate = self._gates.get(node)
+        return None if gate is None else gate.draining()
+
+    def tend(self, turn: Turn) -> None:
+        """Close and open what is due; let go of what an earlier process may have held."""
+        for name, gate in list(self._gates.items()):
+            gate.tend(turn)
+            if gate.is_open:
+                del self._gates[name]
+        if self._unsure is None:
+            self._unsure = deque(self._table.nodes())
+        while self._unsure and len(self._gates) < RELEASING_MAX:
+            released = self._gate(self._unsure.popleft())
+            if released is not None:
+                released.tend(turn)
+
+    def answered(self, turn: Turn, pending: Pending, event: Answered | Ended | Failed) -> None:
+        """A module has closed or opened its gate for a node, or says why not."""
+        gate = self._gates.get(pending.entity.name)
+        if gate is not None:
+            gate.answered(turn, pending, event)
+            self.tend(turn)
+
+    def lost(self, module: str) -> None:
+        """A module is gone: how its gates stand will have to be asked."""
+        for gate in self._gates.values():
+            gate.lost(module)
+
+    def _gate(self, name: str) -> Gate | None:
+        """The node's gates here; None where none answers for it."""
+        row = self._table.get(node_id(name))
+        if name not in self._gates and row is not None:
+            modules = gates_at_parent(self._catalog, row)
+            if modules:
+                self._gates[name] = self._made(modules, row)
+        return self._gates.get(name)
+
+    def _made(self, modules: list[str], row: Row) -> Gate:
+        return Gate(
+            self._side,
+            modules,
+            self._timers,
+            self._calls,
+            self._supervisor,
+            lambda: self._table.get(row.id) or row,
+            lambda _: None,
+        )

@@ -1,0 +1,126 @@
+"""Gates at the parent: nodes without an agent, and a batch system that drains before it permits."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from haptera.core.state.limits import DRAIN_AGAIN_NS, S
+from haptera.model.changes import SetDesired
+from haptera.model.entity import node_id
+from haptera.model.events import Failed, Proposed
+from haptera.model.intent import Intent
+from haptera.model.parts import Condition, Context, Look, Manifest
+from tests.core.test_safety import BMC, H, Rig
+
+LOOK = Look("batch", "look_busy", "node", "busy", ("free", "busy"), context=Context.PARENT)
+BATCH = Manifest("batch", "1", Context.PARENT, (LOOK,), (), gate=True)
+ELSEWHERE = replace(BATCH, looks=(replace(LOOK, requires=(Condition("rack", ("r9",)),)),))
+ALONE = {"has_agent": "never"}
+
+
+def rig(*modules: Manifest, attributes: dict[str, str] = ALONE, **given: Any) -> Rig:
+    finds: dict[str, str | None] = {"look_busy": "free"}
+    given = {"enrolled": False, "finds": finds, "nodes": ("n01",), **given}
+    return Rig(modules=(BMC, *modules), attributes=attributes, **given)
+
+
+@pytest.mark.parametrize("modules", [(), (ELSEWHERE,)])
+def test_a_permit_that_can_never_come_is_said_to_be_one_and_costs_nothing(
+    modules: tuple[Manifest, ...],
+) -> None:
+    one = rig(*modules)
+    one.run(120)
+    assert one.called == []
+    text = "nobody can permit it: n01 has no agent, and no gate answers for it"
+    assert one.why("n01") == f"bmc.switch_off waits: {text}"
+    assert one.needs("n01") == "a gate at the parent that answers for it, or `jobs: none`"
+
+
+def test_a_node_without_an_agent_and_without_jobs_is_disturbed_on_its_word() -> None:
+    one = rig(attributes={**ALONE, "jobs": "none"})
+    one.run(10)
+    assert [name for _, name in one.called] == ["n01"]
+
+
+def test_a_gate_at_the_parent_permits_for_a_node_without_an_agent() -> None:
+    one = rig(BATCH)
+    one.run(20)
+    assert [name for _, name in one.called] == ["n01"]
+    assert one.held == ["release n01", "hold n01", "release n01"]
+
+
+def test_a_gate_that_refuses_is_asked_again_later_and_opened_meanwhile() -> None:
+    one = rig(BATCH, gate=Failed(0, "reserved", refused=True))
+    one.run(4)
+    assert one.why("n01") == "bmc.switch_off waits: n01 does not permit it: batch: reserved"
+    assert one.held[-2:] == ["hold n01", "release n01"]
+    one.gate = None
+    one.run(20)
+    assert len(one.called) == 1
+
+
+def test_a_draining_node_stays_held_until_its_jobs_have_ended() -> None:
+    one = rig(BATCH, gate=Failed(0, "2 jobs run", drains=True))
+    one.run(200)
+    assert one.called == []
+    assert one.why("n01") == "bmc.switch_off waits: n01 is being drained: batch: 2 jobs run"
+    assert one.held[:2] == ["release n01", "hold n01"]
+    assert set(one.held[1:]) == {"hold n01"}
+    assert 200 * S // DRAIN_AGAIN_NS - 2 <= len(one.held) <= 200 * S // DRAIN_AGAIN_NS + 2
+    one.gate = None
+    one.run(2 * DRAIN_AGAIN_NS / S)
+    assert len(one.called) == 1
+    one.run(20)
+    assert one.held[-1] == "release n01"
+
+
+def test_a_drain_that_is_not_wanted_any_more_is_undone() -> None:
+    one = rig(BATCH, gate=Failed(0, "2 jobs run", drains=True))
+    one.run(20)
+    one._tell([Proposed(1, (SetDesired(node_id("n01"), "power", "on", "site"),))])
+    one.run(20)
+    assert one.held[-1] == "release n01"
+
+
+def test_agent_and_gate_at_the_parent_must_both_permit() -> None:
+    refuses = Failed(0, "reserved", refused=True)
+    one = rig(BATCH, attributes={}, enrolled=True, gate=refuses)
+    one.run(60)
+    assert one.called == []
+    other = rig(BATCH, attributes={}, enrolled=True, refusal="2 jobs run")
+    other.run(60)
+    assert other.called == []
+    other.refusal = None
+    other.run(20)
+    assert len(other.called) == 1
+
+
+def test_an_agent_that_is_there_after_all_is_asked() -> None:
+    one = rig(attributes={**ALONE, "jobs": "none"}, enrolled=True, refusal="2 jobs run")
+    one.run(60)
+    assert one.called == []
+    assert one.why("n01") == "bmc.switch_off waits: n01 does not permit it: 2 jobs run"
+
+
+def test_what_an_earlier_process_held_is_let_go_of_unless_it_is_asked_for() -> None:
+    nodes = tuple(f"n{number:02}" for number in range(40))
+    intent = Intent("99-1", node_id("n00"), "bmc", "switch_off", S // 2, "boot", disruptive=True)
+    one = rig(BATCH, nodes=nodes, desired=("none",), intents=(intent,))
+    one.run(1)
+    assert set(one.held) == {"hold n00", *(f"release {name}" for name in nodes[1:])}
+    one.run(20)
+    assert one.held[-1] == "release n00"
+
+
+def test_who_waits_for_an_agent_is_decided_on_when_it_is_heard_and_not_before() -> None:
+    """A thousand such nodes, each decided on five times in H, cost 16 % of a core."""
+    one = Rig(("n01",), silent={"n01"})
+    one.run(10 * H / S)
+    before = one.turns
+    one.run(100 * H / S)
+    assert one.turns - before < 4 * 100
+    assert one.called == []
+    one.silent.clear()
+    one.run(2 * H / S)
+    assert len(one.called) == 1
