@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from haptera.core.modules.gates import MEND, NEVER
 from haptera.core.state.limits import DRAIN_AGAIN_NS, S
-from haptera.model.changes import SetDesired
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.effects import Show
 from haptera.model.entity import node_id
-from haptera.model.events import Failed, Proposed
+from haptera.model.events import Considered, Failed, Proposed
 from haptera.model.intent import Intent
 from haptera.model.parts import Condition, Context, Look, Manifest
 from tests.core.test_safety import BMC, H, Rig
@@ -32,9 +34,8 @@ def test_a_permit_that_can_never_come_is_said_to_be_one_and_costs_nothing(
     one = rig(*modules)
     one.run(120)
     assert one.called == []
-    text = "nobody can permit it: n01 has no agent, and no gate answers for it"
-    assert one.why("n01") == f"bmc.switch_off waits: {text}"
-    assert one.needs("n01") == "a gate at the parent that answers for it, or `jobs: none`"
+    assert one.why("n01") == f"bmc.switch_off waits: {NEVER}"
+    assert one.needs("n01") == MEND
 
 
 def test_a_node_without_an_agent_and_without_jobs_is_disturbed_on_its_word() -> None:
@@ -124,3 +125,14 @@ def test_who_waits_for_an_agent_is_decided_on_when_it_is_heard_and_not_before() 
     one.silent.clear()
     one.run(2 * H / S)
     assert len(one.called) == 1
+
+
+def test_a_plan_says_which_permits_can_never_come() -> None:
+    one = rig(nodes=("n01", "n02"), desired=("none",), finds={})
+    one.engine.table.apply(Declare(node_id("n02"), {"platform": "test", "jobs": "none"}, "site"), 4)
+    one.run(2)
+    off = tuple(SetDesired(node_id(name), "power", "off", "site") for name in ("n01", "n02"))
+    effects = one.engine.handle([Considered(9, off)], one.now)
+    (plan,) = (effect.plan for effect in effects if isinstance(effect, Show))
+    assert plan is not None
+    assert [group.why for group in plan.groups] == [f"bmc.switch_off waits on n01: {NEVER}"]

@@ -8,7 +8,9 @@ from haptera.kinds.rule import parse_rule
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import parse_selector
 
-ATTRIBUTES = "address, bmc, boot_from, fault_group, groups, if_lost, jobs, mac, platform, rack"
+ATTRIBUTES = (
+    "address, bmc, boot_from, fault_group, groups, has_agent, if_lost, jobs, mac, platform, rack"
+)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
-from haptera.sdk import Boot, HapteraError, Manifest, Module, Refused, Target
+from haptera.sdk import Boot, Draining, HapteraError, Manifest, Module, Refused, Target
 from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
@@ -28,6 +28,7 @@ class Device:
     open: int = 0
     reading: str = "on"
     busy: bool = False
+    drains: bool = False
     clings: bool = False
     target: Target = field(default_factory=lambda: Target(node_id("n01")))
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -46,7 +47,7 @@ class Device:
             self.target.note("the fuse blew " + "x" * NOTE_BYTES_MAX)
 
 
-def module_on(device: Device) -> Module[Device]:
+def module_on(device: Device) -> Module[Device]:  # noqa: C901  its functions, one by one
     @asynccontextmanager
     async def connect(target: Target) -> AsyncIterator[Device]:
         device.open += 1
@@ -88,6 +89,8 @@ def module_on(device: Device) -> Module[Device]:
         await device.go.wait()
         if device.busy:
             raise Refused("2 jobs run")
+        if device.drains:
+            raise Draining("2 jobs run on")
         device.orders.append("hold")
 
     @module.release
@@ -294,6 +297,17 @@ def test_a_gate_of_a_busy_node_refuses_to_hold() -> None:
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"))
         assert await daemon.next() == failed(1, "2 jobs run", refused=True)
+
+    assert converse(scenario).orders == []
+
+
+def test_a_gate_that_drains_its_node_says_so() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        daemon.device.drains = True
+        daemon.device.go.set()
+        await daemon.send(a_call(1, "hold", "hold"))
+        told = failed(1, "2 jobs run on", refused=False)
+        assert await daemon.next() == {**told, "drains": True}
 
     assert converse(scenario).orders == []
 

@@ -187,11 +187,12 @@ def test_a_gate_that_is_declared_twice_is_refused() -> None:
         module.release(nothing)
 
 
-def test_only_what_runs_on_its_node_can_be_its_gate() -> None:
+def test_what_runs_at_the_parent_can_be_a_gate_too() -> None:
     module = Module("some", connect=connect, context=PARENT)
+    module.hold(nothing)
+    module.release(nothing)
 
-    with pytest.raises(HapteraError, match="it does not run on its nodes"):
-        module.hold(nothing)
+    assert (module.manifest().gate, module.manifest().context) == (True, PARENT)
 
 
 TYPED = """

@@ -40,6 +40,7 @@ class Rule(StrEnum):
     NO_WAY = "no-way"
     NO_WAY_FROM = "no-way-from"
     NODE_FORBIDS = "node-forbids"
+    NEVER_PERMITTED = "never-permitted"
     WRONG_SETTING = "wrong-setting"
     OPEN_SECRET = "open-secret"
     UNDECLARED_SETTINGS = "undeclared-settings"
@@ -104,6 +105,9 @@ RULES: Final[Mapping[Rule, About]] = {
     Rule.NO_WAY: About(Level.ERROR, "No part leads to a desired value, from anywhere."),
     Rule.NODE_FORBIDS: About(
         Level.WARNING, "What is desired of a node rules out what is desired of an entity on it."
+    ),
+    Rule.NEVER_PERMITTED: About(
+        Level.WARNING, "A node has neither an agent nor a gate that could permit what disturbs it."
     ),
     Rule.NO_WAY_FROM: About(
         Level.WARNING,

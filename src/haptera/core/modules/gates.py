@@ -1,5 +1,6 @@
 """Which gates answer for a node, on which side, and whether any of them ever can."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from haptera.core.modules.catalog import Catalog
@@ -7,7 +8,8 @@ from haptera.core.state.row import Row
 from haptera.kinds.node import HAS_AGENT_NEVER, JOBS_NONE, has_agent, jobs
 from haptera.model.parts import Context
 
-MEND: Final = "a gate at the parent that answers for it, or `jobs: none`"
+NEVER: Final = "nobody can permit it, for there is neither an agent nor a gate at the parent"
+MEND: Final = "a gate at the parent, or `jobs: none`"
 
 
 def gates_at_parent(catalog: Catalog, node: Row) -> list[str]:
@@ -30,8 +32,13 @@ def is_jobless(node: Row) -> bool:
     return node.attributes.get(jobs.name) == JOBS_NONE
 
 
+def is_mute(attributes: Mapping[str, str]) -> bool:
+    """Whether a node of these attributes says nothing of permits, neither now nor by an agent."""
+    silent = attributes.get(has_agent.name) == HAS_AGENT_NEVER
+    return silent and attributes.get(jobs.name) != JOBS_NONE
+
+
 def never_permits(catalog: Catalog, node: Row) -> str | None:
     """Why nobody can ever permit that this node is disturbed; None: somebody may."""
-    if not has_no_agent(node) or is_jobless(node) or gates_at_parent(catalog, node):
-        return None
-    return f"nobody can permit it: {node.id.name} has no agent, and no gate answers for it"
+    mute = is_mute(node.attributes) and not gates_at_parent(catalog, node)
+    return NEVER if mute else None

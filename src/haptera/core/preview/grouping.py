@@ -10,6 +10,7 @@ import msgspec
 from haptera.core.decide.backlog import PLANNED
 from haptera.core.desired.freezes import Freezes, Hold, held
 from haptera.core.modules.catalog import Catalog
+from haptera.core.modules.gates import NEVER, gates_at_parent, is_mute
 from haptera.core.preview.draft import NODE, Case, Draft, folded, on_nodes
 from haptera.core.state.limits import MS
 from haptera.core.state.row import Row
@@ -119,7 +120,9 @@ def _telling(
         waits = yield from _waits(grounds.table, nodes)
         rounds = yield from _rounds(some[0], entities, grounds.rounds)
         yield FOLDING * len(entities)
-        groups.append(_group(some[0], entities, grounds.usual, (hit, waits, frozen, rounds)))
+        never = _never(some[0], entities, draft, grounds.catalog)
+        laid = (hit, waits, frozen, rounds)
+        groups.append(_group(some[0], entities, grounds.usual, laid, never))
     disrupted |= dict.fromkeys(one.name for one in draft.leave if one.kind == NODE)
     rewrites = yield from _rewrites(draft)
     anyway = yield from _anyway(grounds.table, draft)
@@ -146,10 +149,16 @@ def _likeness(one: Answered) -> tuple[object, ...]:
     return one.case.row.id.title, state, goal, way, one.outcomes
 
 
-def _group(one: Answered, entities: Collection[EntityId], usual: Usual, laid: _Laid) -> PlanGroup:
+def _group(
+    one: Answered,
+    entities: Collection[EntityId],
+    usual: Usual,
+    laid: _Laid,
+    never: str | None,
+) -> PlanGroup:
     links = one.plan.links if isinstance(one.plan, Chain) else ()
     took = {link.part.path: usual.of(link.part.path) for link in links}
-    condition, why = _standing(one.plan)
+    condition, why = _standing(one.plan) if never is None else (Condition.WAITING, never)
     return PlanGroup(
         one.case.row.id.title,
         on_nodes(entities),
@@ -166,6 +175,19 @@ def _group(one: Answered, entities: Collection[EntityId], usual: Usual, laid: _L
         *laid,
         _at_least_ns(links, usual, laid[-1]) // MS,
     )
+
+
+def _never(
+    one: Answered, entities: Iterable[EntityId], draft: Draft, catalog: Catalog
+) -> str | None:
+    """On which nodes what disturbs of the chain never runs, for nobody can permit it."""
+    links = one.plan.links if isinstance(one.plan, Chain) else ()
+    step = next((link.part for link in links if _disturbs(link)), None)
+    node = one.case.node
+    if step is None or node is None or gates_at_parent(catalog, node):
+        return None
+    mute = [name for name in _nodes(entities) if is_mute(draft.attributes(name) or {})]
+    return f"{step.path} waits on {folded(mute)}: {NEVER}" if mute else None
 
 
 def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int:

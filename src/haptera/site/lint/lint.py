@@ -21,6 +21,7 @@ from haptera.modules import BUNDLED, load
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.witness import CHOICES_MAX, TooLargeError
 from haptera.selectors.nodeset import fold
+from haptera.site.lint.permits import lint_permits
 from haptera.site.lint.settings import lint_settings
 from haptera.site.model.site import Site, SiteEntity
 from haptera.site.syntax.tree import Place
@@ -86,7 +87,11 @@ def lint_site(site: Site, own: Sequence[Manifest] = ()) -> tuple[Placed, ...]:
         Placed(finding, entity.places.get(str(finding.variable)))
         for finding, entity in lint_settings(site, manifests)
     ]
-    return tuple(sorted([*of_parts, *found, *of_settings], key=_order))
+    of_permits = [
+        Placed(finding, entity.places.get(str(finding.variable)))
+        for finding, entity in lint_permits(site, Catalog(KINDS, manifests), rows)
+    ]
+    return tuple(sorted([*of_parts, *found, *of_permits, *of_settings], key=_order))
 
 
 def _with_one_more(
