@@ -38,6 +38,7 @@ from haptera.model.views import (
     Summary,
     detail_of,
 )
+from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.store import keyed
 from haptera.runtime.store.schema_sql import KEYED
@@ -220,6 +221,12 @@ class FakeBackend:
 
     def ask(self, entity):
         self.asked.append(entity)
+
+    async def replica(self, follower, log, place, files):
+        return ReplicaView(7, 3, 3, [], "0")
+
+    def durability(self):
+        return "local"
 
     def check_token(self, text):
         held = {text: row.bearer for text, row in self.minted.items()}

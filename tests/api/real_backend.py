@@ -9,12 +9,14 @@ from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import catalog_of, codec_of
+from haptera.daemon.replicas import Replicas
 from haptera.model.changes import Author
 from haptera.model.effects import Publish, Reply, Show, Write
 from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.identity.pki import open_authority
+from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.store import STATE_FILE, Store
 
 AUTHOR = Author("site")
@@ -52,6 +54,7 @@ async def real_backend(folder: Path, *changes):
         Logs(folder, ()),
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
+        Replicas(Feed(asyncio.get_running_loop()), store, folder),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
     running = asyncio.create_task(driver.run())

@@ -82,6 +82,7 @@ ROUTES = [
     ("GET", "/v1/events", Scope.READ),
     ("GET", "/v1/brake", Scope.READ),
     ("DELETE", "/v1/brake", Scope.WRITE),
+    ("GET", "/v1/replica?as=below", Scope.ADMIN),
     ("GET", "/v1/tokens", Scope.ADMIN),
     ("POST", "/v1/tokens", Scope.ADMIN),
     ("DELETE", "/v1/tokens/t1", Scope.ADMIN),

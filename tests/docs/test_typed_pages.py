@@ -55,6 +55,11 @@ NOT_TYPED: dict[str, str] = {
     "make setup": "the first step of `make demo`",
     "make setup-dev": "the first step of `make test`",
     "make clean": "it removes the environment that this runs in",
+    "haptera --client primary.json standby --dir /srv/standby --listen 10.0.0.2": (
+        "tests/daemon/test_standby.py runs one"
+    ),
+    "haptera promote --dir /srv/standby": "tests/daemon/test_standby.py runs one",
+    "haptera promote": "tests/daemon/test_standby.py runs one",
     "make lock": "asks an index of packages",
     "make lock ARGS=--upgrade": "asks an index of packages",
     "apt install make curl python3-venv iproute2": "asks an index of packages, as root",

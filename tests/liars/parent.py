@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
-from haptera.daemon.parent import serve
+from haptera.daemon.serve import serve
 from haptera.modules import BUNDLED
 from tests.liars.modules import WAYS
 

@@ -27,6 +27,7 @@ from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
 from haptera.api.planning import Planning
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.replica import ReplicaRoutes
 from haptera.api.sites import SiteRoutes, Sites
 from haptera.api.stream import StreamRoute
 from haptera.api.tokens import TokenRoutes
@@ -59,7 +60,7 @@ def make_app(
     ]
     app = Starlette(
         routes=[
-            ScopedRoute(keys.heeded(endpoint), callers, meters)
+            ScopedRoute(keys.heeded(endpoint), callers, meters, backend.durability)
             for endpoint in (*served, openapi_endpoint(served))
         ],
         middleware=[Middleware(Guard, hosts=entry.hosts)],
@@ -91,6 +92,7 @@ def endpoints(
     yield from BrakeRoutes(backend).endpoints()
     yield from HistoryRoutes(backend, planning, wall_s).endpoints()
     yield from TokenRoutes(backend).endpoints()
+    yield from ReplicaRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

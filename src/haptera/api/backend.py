@@ -15,7 +15,9 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
+from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.selectors.selector import Selector
 
@@ -129,6 +131,16 @@ class Backend(Protocol):
     @property
     def bus(self) -> Bus:
         """What changes, for whoever listens."""
+
+    async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
+        """What a follower of the store lacks that has all up to a place, and these files.
+
+        Raises:
+            HapteraError: it cannot be read now.
+        """
+
+    def durability(self) -> str:
+        """Where what is acknowledged now is durable: `local`, or `replicated`."""
 
     def check_token(self, text: str) -> Bearer | None:
         """Whose token this is and what it allows; None where it is none, or no longer."""

@@ -23,6 +23,8 @@ from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.selector import Selector, parse_selector
 
 KEY_HEADER: Final = "Idempotency-Key"
+# Of an answer to a change: where it is durable, `local` or `replicated`.
+DURABILITY_HEADER: Final = b"haptera-durability"
 NOT_FOUND: Final = HTTPStatus.NOT_FOUND
 # With what a change may be refused that is sound in itself.
 UNWRITTEN: Final = (
@@ -92,13 +94,20 @@ class Endpoint:
 class ScopedRoute(Route):
     """A route that is answered only to whom its endpoint's scope allows, and is measured."""
 
-    def __init__(self, endpoint: Endpoint, callers: Callers, meters: Meters) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        callers: Callers,
+        meters: Meters,
+        durability: Callable[[], str],
+    ) -> None:
         async def guarded(request: Request) -> Response:
             _check_query(request, endpoint.contract.queries)
             return await endpoint.answer(request, _admit(request, endpoint, callers))
 
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
         self._meters = meters
+        self._durability = durability
 
     async def handle(self, scope: Connection, receive: Receive, send: Send) -> None:
         began_at = now_ns()
@@ -106,6 +115,9 @@ class ScopedRoute(Route):
         async def measured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._meters.answered(scope["method"], self.path, message["status"], began_at)
+                if scope["method"] not in ("GET", "HEAD"):
+                    told = (DURABILITY_HEADER, self._durability().encode())
+                    message = {**message, "headers": [*message["headers"], told]}
             await send(message)
 
         await super().handle(scope, receive, measured)

@@ -29,13 +29,15 @@ class Tallies:
 
     Datagrams by why they were refused or not sent, enrolments by what came of them, requests of
     agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
-    why they were ended.
+    why they were ended. `lag` tells how many commits a standby lacks,
+    None where there is none.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
     enrolments: Mapping[str, int] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, int] = field(default_factory=dict)
+    lag: Callable[[], int | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,9 @@ def _work(figures: Figures) -> Iterator[Metric]:
 
 
 def _sockets(tallies: Tallies) -> Iterator[Metric]:
+    lag = tallies.lag()
+    text = "Commits of the store that a standby lacks; absent where none follows."
+    yield _gauge("standby_lag_commits", text, (), [] if lag is None else [((), lag)])
     for name, text, label, counts in (
         ("datagrams_refused", "Datagrams refused, or not sent.", "reason", tallies.datagrams),
         ("enrolments", "Enrolments asked for.", "outcome", tallies.enrolments),

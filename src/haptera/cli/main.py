@@ -58,6 +58,8 @@ _COMMANDS: Final = {
     "module": "haptera.cli.commands.module.group:module",
     "completion": "haptera.cli.commands.completion:completion",
     "lab": "haptera.cli.commands.serve:lab",
+    "standby": "haptera.cli.commands.standby:standby",
+    "promote": "haptera.cli.commands.standby:promote",
     "serve": "haptera.cli.commands.serve:serve",
     "agent": "haptera.cli.commands.serve:agent",
 }

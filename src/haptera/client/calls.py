@@ -32,6 +32,7 @@ from haptera.rest.schemas import (
     Health,
     LogView,
     Past,
+    ReplicaView,
     Retried,
     SiteBody,
     StatusView,
@@ -47,6 +48,12 @@ from haptera.rest.schemas import (
 def health() -> Call[Health]:
     """That the parent runs, and its version; needs no token."""
     return Call("GET", path("health"), Health)
+
+
+def replica(follower: str, log: int, place: int, files: str) -> Call[ReplicaView]:
+    """What was written after a place in the store's log; the whole store where it is not known."""
+    query = {"as": follower, "log": str(log), "place": str(place), "files": files}
+    return Call("GET", path("replica"), ReplicaView, query)
 
 
 def summary() -> Call[SummaryView]:

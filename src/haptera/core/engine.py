@@ -27,7 +27,7 @@ from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.intake import taking
-from haptera.core.state.limits import WOKEN_MAX
+from haptera.core.state.limits import MS, WOKEN_MAX
 from haptera.core.state.row import Row
 from haptera.core.state.side import PARENT, Side
 from haptera.core.state.table import Table
@@ -68,7 +68,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.parts import Context, Part
+from haptera.model.parts import Context, Part, Step
 
 
 class Engine:
@@ -146,6 +146,20 @@ class Engine:
         if (news := publish(self.table, turn.changed)) is not None:
             turn.effects.append(news)
         return turn.effects
+
+    def succeed_another(self, now: int) -> int:
+        """Another parent may have begun steps until now; returns until when they may take effect.
+
+        Until then nothing disruptive begins.
+        """
+        late_ms = [
+            one.within_ms + one.late_ms
+            for one in self.catalog.parts()
+            if isinstance(one, Step) and one.disruptive
+        ]
+        until = now + max(late_ms, default=0) * MS
+        self.safety.hold(until)
+        return until
 
     def deadline(self) -> int | None:
         """When to call next, if nothing happens before; None: not at all."""

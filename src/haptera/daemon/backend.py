@@ -20,6 +20,7 @@ from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
+from haptera.daemon.replicas import Replicas
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import Reply, Show
 from haptera.model.entity import EntityId
@@ -32,6 +33,7 @@ from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
+from haptera.rest.schemas import ReplicaView
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.pki import Authority, issue_client
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
@@ -45,6 +47,7 @@ from haptera.runtime.network.peer_messages import (
     Unable,
 )
 from haptera.runtime.store.event_log_reader import Chosen, Known, known_at, last_happenings
+from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.optimistic_write import WriteError, refused
 from haptera.runtime.store.sqlite_writer import Failure
@@ -75,6 +78,7 @@ class Around:
     logs: Logs
     history: Path
     authority: Authority
+    replicas: Replicas
 
 
 class EngineBackend:
@@ -98,6 +102,7 @@ class EngineBackend:
         self._deliver = around.deliver
         self._ask_agent = around.ask
         self._logs = around.logs
+        self._replicas = around.replicas
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | Show]] = {}
 
@@ -260,6 +265,12 @@ class EngineBackend:
 
     def ask(self, entity: EntityId) -> None:
         self._deliver([Asked(entity)])
+
+    async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
+        return await self._replicas.tell(follower, log, place, files)
+
+    def durability(self) -> str:
+        return self._replicas.feed.durability
 
     def check_token(self, text: str) -> Bearer | None:
         return self._store.check_token(text)

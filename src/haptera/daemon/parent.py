@@ -19,7 +19,7 @@ from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
 from haptera.core.desired.ownership import Claim
 from haptera.core.engine import Engine
-from haptera.core.state.limits import MS
+from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
@@ -30,7 +30,8 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
-from haptera.daemon.settings import WAYS, Settings, Ways, check_address
+from haptera.daemon.replicas import Replicas
+from haptera.daemon.settings import PROMOTED, Settings
 from haptera.model.changes import Author, Change, Stored
 from haptera.model.effects import (
     Call,
@@ -53,14 +54,12 @@ from haptera.model.effects import (
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
-from haptera.model.plan import RADIUS_PERCENT
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrolment.enrol_server import EnrolServer, Offer
 from haptera.runtime.garbage import old_objects_frozen
 from haptera.runtime.identity.pki import open_authority
-from haptera.runtime.identity.private import private_directory
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls_server import listen as listen_for_tls
@@ -72,13 +71,13 @@ from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from haptera.runtime.processes.secrets import Kept, Starter
 from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder
+from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.optimistic_write import write
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.sdk import Boot
 from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
-from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of, gather
 from haptera.wire.seal import Role, Session
 
@@ -86,52 +85,6 @@ HISTORY_FOLDER: Final = "history"
 BOOT_ID_BITS: Final = 63
 
 _log = logging.getLogger(__name__)
-
-
-def serve(
-    directory: Path,
-    site: Path | None,
-    address: str,
-    ways: Ways = WAYS,
-    radius_percent: int = RADIUS_PERCENT,
-) -> None:
-    """Run a parent with its state below `directory`, until interrupted or terminated.
-
-    Raises:
-        HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
-    """
-    check_address(address)
-    cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
-    root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
-    run(
-        Settings(
-            str(root / "parent"),
-            address,
-            str(root / "client.json"),
-            cluster.name,
-            modules=cluster.modules,
-            controllers=cluster.controllers,
-            own=cluster.own,
-            site=None if site is None else str(site),
-            ways=ways,
-            radius_percent=radius_percent,
-        )
-    )
-
-
-def _cluster(home: Path, site: Path | None) -> Cluster:
-    """The cluster of the site file, or else the one that was served here before."""
-    if site is not None:
-        wanted = load_site(site, constants_of(site))
-        return Cluster(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
-    known = read_cluster(home)
-    if known is None:
-        raise HapteraError(
-            "no cluster was served here yet",
-            where=str(home),
-            do="name a site file with --site, or another directory with --dir",
-        )
-    return known
 
 
 def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
@@ -204,10 +157,20 @@ class _Parent:
         cluster = None if settings.cluster is None else UUID(settings.cluster)
         self._authority = open_authority(self._home, clock.wall_s(), cluster)
 
-        def answered(done: Event) -> None:
-            loop.call_soon_threadsafe(self._deliver, [done])
+        def shipped(batch: bytes) -> None:
+            loop.call_soon_threadsafe(self._feed.add, batch)
 
-        self._store = Store.open(self._home / STATE_FILE, deliver=answered, wall_s=clock.wall_s)
+        def answered(done: Event) -> None:
+            # After the feed has what was written: it may hold the answer.
+            loop.call_soon_threadsafe(self._feed.answer, lambda: self._deliver([done]))
+
+        self._feed = Feed(loop)
+        self._store = Store.open(
+            self._home / STATE_FILE,
+            deliver=answered,
+            wall_s=clock.wall_s,
+            shipped=shipped,
+        )
         keep_cluster(
             self._home,
             Cluster(settings.name, settings.modules, settings.controllers, settings.own, self._own),
@@ -233,6 +196,7 @@ class _Parent:
             secrets.SystemRandom().random,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
+        self._succeed_another(engine)
         self._driver = Driver(engine, self._perform, self._meters.turned)
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = Record(engine.table, self._recorder)
@@ -253,9 +217,19 @@ class _Parent:
                 self._logs,
                 self._home / HISTORY_FOLDER,
                 self._authority,
+                Replicas(self._feed, self._store, self._home),
             ),
         )
         self._backend.radius_percent = self._settings.radius_percent
+
+    def _succeed_another(self, engine: Engine) -> None:
+        """Where this parent was promoted, leave its predecessor's steps the time to take effect."""
+        mark = self._home / PROMOTED
+        if mark.exists():
+            now = clock.now_ns()
+            until = engine.succeed_another(now)
+            loop = asyncio.get_running_loop()
+            loop.call_later((until - now) / S, lambda: mark.unlink(missing_ok=True))
 
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
@@ -270,7 +244,13 @@ class _Parent:
             self._backend,
             self._sites,
             cluster=settings.name,
-            tallies=Tallies(self._udp.counts, enrolment.counts, requests, self._doors.counts),
+            tallies=Tallies(
+                self._udp.counts,
+                enrolment.counts,
+                requests,
+                self._doors.counts,
+                lambda: self._feed.lag,
+            ),
             meters=self._meters,
             entry=self._doors.entry,
         )

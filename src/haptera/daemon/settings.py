@@ -11,6 +11,9 @@ from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 
 API_PORT: Final = 4270
+# A file beside the state of a parent that was promoted, while its predecessor's steps may take
+# effect.
+PROMOTED: Final = "promoted"
 HELLO_MS: Final = 5_000
 
 

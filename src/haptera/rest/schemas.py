@@ -294,6 +294,26 @@ class Bulk(msgspec.Struct, frozen=True):
     plans: list[Plan]
 
 
+class ReplicaView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a follower of the store lacks: `batches` lead to `place` of `log`, which is at `at`.
+
+    `whole` is the state file as it was at `place` without the batches; `files` is all that lies
+    beside it, by path, where that has another digest than the follower said.
+    """
+
+    log: int
+    place: int
+    at: int
+    batches: list[bytes]
+    digest: str
+    whole: bytes | None = None
+    files: dict[str, bytes] | None = None
+
+    def __repr__(self) -> str:
+        """Without what must be in no log."""
+        return f"ReplicaView({self.log}, {self.place})"
+
+
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is to be frozen and why; without `for_s`, until somebody thaws it.
 

@@ -25,6 +25,17 @@ _dir_option = click.option(
 )
 
 
+_hello_option = click.option(
+    "--hello",
+    "hello_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 60),
+    default=5,
+    show_default=True,
+    help="How often it and its nodes tell each other that they are there (H).",
+)
+
+
 def _radius_option(default: int) -> Callable[[Command], Command]:
     """The setting of how much may be disrupted unasked."""
     return click.option(
@@ -72,6 +83,7 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
     metavar="RULE",
     help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
 )
+@_hello_option
 @_radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
@@ -82,6 +94,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     hosts: tuple[str, ...],
     socket: str | None,
     let_in: tuple[str, ...],
+    hello_s: float,
     radius_percent: int,
 ) -> int:
     r"""Run a parent: the engine, its store and its API.
@@ -91,11 +104,11 @@ def serve(  # noqa: PLR0913 (an argument for each option)
       haptera serve --dir /srv/cluster --site site.yaml
       haptera serve --dir /srv/cluster --listen 127.0.0.2
     """
-    from haptera.daemon import parent
+    from haptera.daemon.serve import serve as run
     from haptera.daemon.settings import Ways
 
     ways = Ways(api, hosts, socket, let_in)
-    parent.serve(directory, site, listen, ways, radius_percent)
+    run(directory, site, listen, ways, radius_percent, hello_ms=round(hello_s * 1000))
     return 0
 
 

@@ -46,6 +46,8 @@ UNWATCHED: Final = {
     "module check": "it is done once",
     "completion": _FIXED,
     "lab": "it shows its cluster until it is stopped: leave it out",
+    "standby": _RUNS,
+    "promote": _ONCE,
     "serve": _RUNS,
     "agent": _RUNS,
 }

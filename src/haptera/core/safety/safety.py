@@ -62,6 +62,7 @@ class Safety:
         self._limits: tuple[int, tuple[Budget, ...]] = -1, ()
         self._brake = Brake(self._size)
         self._pace = Pace()
+        self._held_until = 0
         self._wants: EntityId | None = None
         self._braked_ones: set[EntityId] = set()
         self._sizes: tuple[int, Counter[str | None]] = -1, Counter()
@@ -148,6 +149,10 @@ class Safety:
         """Why nothing disruptive begins anywhere now."""
         return self._brake.on(now)
 
+    def hold(self, until: int) -> None:
+        """Nothing disruptive until then: what another parent began may still take effect."""
+        self._held_until = until
+
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
         return self._budgets.rounds((one, self._where(one)) for one in entities)
@@ -182,6 +187,10 @@ class Safety:
             self._permits.put(turn, entity, None)
 
     def _held_up(self, row: Row, now: int) -> str | None:
+        if now < self._held_until:
+            self._timers.soonest(("decide", row.id), self._held_until)
+            row.needs = "the time in which the former parent's steps may take effect to be over"
+            return "this parent was promoted: what the former one began may still take effect"
         text = self._brake.on(now)
         if text is not None:
             self._braked_ones.add(row.id)

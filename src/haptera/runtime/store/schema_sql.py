@@ -8,6 +8,7 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.private import sync
+from haptera.runtime.store.journaled import JournaledConnection
 
 VERSION: Final = 5
 # "hapt": tells our files from other SQLite files.
@@ -141,7 +142,7 @@ _MIGRATIONS: Final = {
 }
 
 
-def open_database(path: Path, *, pages_max: int | None = None) -> sqlite3.Connection:
+def open_database(path: Path, *, pages_max: int | None = None) -> JournaledConnection:
     """Open the file, made first where there is none.
 
     `pages_max` limits the file's size, as a full disk would.
@@ -186,9 +187,13 @@ def _make(path: Path) -> None:
     sync(path.parent)
 
 
-def _open(path: Path, pages_max: int | None) -> sqlite3.Connection:
+def _open(path: Path, pages_max: int | None) -> JournaledConnection:
     connection = sqlite3.connect(
-        path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        path,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=JournaledConnection,
     )
     try:
         _check(connection, path)

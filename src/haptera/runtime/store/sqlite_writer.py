@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from haptera.model.changes import Cause
 from haptera.model.errors import HapteraError
+from haptera.runtime.store.journaled import JournaledConnection, pack
 
 WRITES_QUEUED_MAX: Final = 10_000
 # How many share one commit, so that the first of them does not wait for ever.
@@ -36,6 +37,10 @@ class StaleError(RefusalError):
     """Raised by a job that was made for what is no longer so."""
 
 
+# Takes the statements of one commit, packed.
+Shipped = Callable[[bytes], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a job was not done; nothing of it holds."""
@@ -53,10 +58,17 @@ class Job:
 
 
 class Writer:
-    """Runs jobs in order, each in a savepoint of its own, many in one transaction."""
+    """Runs jobs in order, each in a savepoint of its own, many in one transaction.
 
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+    `shipped` gets what each commit wrote, in the thread, before anybody hears of the commit.
+    """
+
+    def __init__(
+        self, connection: JournaledConnection, name: str, shipped: Shipped | None = None
+    ) -> None:
         self._connection = connection
+        self._connection.journal = None if shipped is None else []
+        self._shipped = shipped
         self._name = name
         self._queue: queue.Queue[Job | None] = queue.Queue()
         self._closed = False
@@ -119,19 +131,33 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
             results = [self._each(job) for job in batch]
             self._connection.execute("COMMIT")
+            self._ship()
         except sqlite3.Error as error:
+            self._drop_since(0)
             if self._connection.in_transaction:
                 with contextlib.suppress(sqlite3.OperationalError):  # it rolled back by itself
                     self._connection.execute("ROLLBACK")
             return Failure(f"{self._name}: {_in_words(error)}; nothing was changed")
         return results
 
+    def _ship(self) -> None:
+        if self._shipped is not None and self._connection.journal:
+            self._shipped(pack(self._connection.journal))
+        self._drop_since(0)
+
+    def _drop_since(self, mark: int) -> None:
+        """Forget what was noted since, for it was rolled back or shipped."""
+        if self._connection.journal is not None:
+            del self._connection.journal[mark:]
+
     def _each(self, job: Job) -> Any:
+        mark = len(self._connection.journal or ())
         self._connection.execute("SAVEPOINT job")
         try:
             result = job.work(self._connection)
         except (RefusalError, HapteraError, OverflowError, UnicodeError) as refusal:
             self._connection.execute("ROLLBACK TO job")
+            self._drop_since(mark)
             stale = isinstance(refusal, StaleError)
             result = Failure(str(refusal), Cause.STALE if stale else Cause.INVALID)
         self._connection.execute("RELEASE job")

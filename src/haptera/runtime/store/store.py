@@ -25,11 +25,12 @@ from haptera.runtime.store.history_sql import (
     read_deeds,
     read_write,
 )
+from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sessions_sql import Claimed, Refused
-from haptera.runtime.store.sqlite_writer import Failure, Job, Writer
+from haptera.runtime.store.sqlite_writer import Failure, Job, Shipped, Writer
 
 STATE_FILE: Final = "state.db"
 # How long the few who wait for the writer (start-up, minting a token) do so.
@@ -43,7 +44,8 @@ class Store:
     """One process's hold on a state file; only `open`, `load`, `mint_token` and `close` wait.
 
     `deliver` gets the answer to each `submit`, from the writer's thread (hand in one that posts
-    to a loop). `wall_s` reads wall time: for people, and for when a token expires.
+    to a loop). `wall_s` reads wall time: for people, and for when a token expires. `shipped` gets
+    what each commit wrote before its answers are delivered, for files that follow.
     """
 
     @classmethod
@@ -54,6 +56,7 @@ class Store:
         deliver: Deliver,
         wall_s: Callable[[], float],
         pages_max: int | None = None,
+        shipped: Shipped | None = None,
     ) -> Self:
         """Open the file, made where there is none, and keep other processes out.
 
@@ -63,18 +66,20 @@ class Store:
         private_directory(path.parent)
         held = take(path)
         try:
-            return cls(open_database(path, pages_max=pages_max), path, held, deliver, wall_s)
+            connection = open_database(path, pages_max=pages_max)
+            return cls(connection, path, held, deliver, wall_s, shipped)
         except BaseException:
             held.release()
             raise
 
     def __init__(
         self,
-        connection: Connection,
+        connection: JournaledConnection,
         path: Path,
         held: Lock,
         deliver: Deliver,
         wall_s: Callable[[], float],
+        shipped: Shipped | None,
     ) -> None:
         self._path = path
         self._lock = held
@@ -82,7 +87,7 @@ class Store:
         self._wall_s = wall_s
         self._minted: dict[str, str] = {}
         self._tokens = {token.id: token for token in sessions_sql.load_tokens(connection)}
-        self._writer = Writer(connection, path.name)
+        self._writer = Writer(connection, path.name, shipped)
         self.sessions_unsaved = 0
 
     def close(self) -> None:
@@ -147,6 +152,18 @@ class Store:
                 wall_s=self._wall_s(),
             )
         )
+
+    def copy(self, done: Callable[[bytes | Failure], None]) -> None:
+        """Have `done` get the whole file, as it is after some commit, in the writer's thread."""
+
+        def work(connection: Connection) -> Connection:
+            return connection
+
+        def copied(result: Connection | Failure) -> None:
+            done(result if isinstance(result, Failure) else result.serialize())
+
+        if refusal := self._writer.put(Job(work, copied)):
+            done(refusal)
 
     def sessions(self) -> list[SavedSession]:
         return self._answer(sessions_sql.load_sessions)

@@ -1,0 +1,66 @@
+"""`haptera standby` and `promote`: a process that follows a parent, and making it the parent."""
+
+from pathlib import Path
+
+import click
+
+from haptera.cli.main import the_access
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--dir", "directory", type=_FOLDER, required=True, help="Where its own .haptera/ is.")
+@click.option(
+    "--listen", metavar="ADDRESS", required=True, help="As of `haptera serve`, once it is promoted."
+)
+@click.option(
+    "--hello",
+    "hello_s",
+    type=click.FloatRange(0.1, 60),
+    default=5,
+    show_default=True,
+    metavar="SECONDS",
+    help="As of `haptera serve`, once it is promoted.",
+)
+@click.pass_context
+def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) -> int:
+    r"""Follow a parent's store until promoted, then be the parent.
+
+    The client file names the parent, with a token of scope admin.
+
+    \b
+    Examples:
+      haptera --client primary.json standby --dir /srv/standby --listen 127.0.0.2
+      haptera standby --dir standby --listen 127.0.0.2 --hello 1
+    """
+    from haptera.daemon.serve import serve
+    from haptera.daemon.settings import check_address
+    from haptera.daemon.standby import Standby
+
+    check_address(listen)
+    Standby(directory, the_access(ctx)).follow()
+    serve(directory, None, listen, hello_ms=round(hello_s * 1000))
+    return 0
+
+
+@click.command()
+@click.option(
+    "--dir", "directory", type=_FOLDER, required=True, help="The directory of the standby."
+)
+@click.option("--anyway", is_flag=True, help="Even though the primary still answers.")
+def promote(directory: Path, anyway: bool) -> int:
+    r"""Make a standby the parent: the one that it followed must be gone for good.
+
+    \b
+    Examples:
+      haptera promote --dir /srv/standby
+      haptera promote --dir /srv/standby --anyway
+    """
+    from haptera.daemon.standby import Order
+    from haptera.daemon.standby import promote as order
+
+    done = order(directory, Order(anyway))
+    lag = "an unknown number of" if done.lag is None else str(done.lag)
+    click.echo(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
+    return 0

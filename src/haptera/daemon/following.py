@@ -1,0 +1,78 @@
+"""Keeping a copy of another parent's state file up to date, and the files that lie beside it."""
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from haptera.client import Access, Client, calls
+from haptera.daemon.replicas import digest_of, read_beside
+from haptera.model.errors import HapteraError
+from haptera.rest.schemas import ReplicaView
+from haptera.runtime.identity.private import private_directory, write_durable
+from haptera.runtime.store.feed import Follower
+from haptera.runtime.store.replica import Replica
+
+
+class Following:
+    """Copies the state of the parent that `access` leads to into `replica`, beside it its files.
+
+    `at` is how far the parent was when it last answered.
+    """
+
+    def __init__(self, follower: Follower, access: Access, replica: Replica, home: Path) -> None:
+        self._follower = follower
+        self._client = Client(access)
+        self._replica = replica
+        self._home = home
+        self.at: int | None = None
+
+    def ask(self) -> bool:
+        """Ask once for what comes next, which may take a second; tells whether there was any.
+
+        Raises:
+            HapteraError: the parent cannot be asked, or what it tells cannot be kept.
+        """
+        files = digest_of(read_beside(self._home))
+        replica = self._replica
+        told = self._client.ask(calls.replica(self._follower, replica.log, replica.place, files))
+        try:
+            self._take(told)
+        except sqlite3.Error as error:
+            raise HapteraError(
+                f"what the parent wrote cannot be kept: {error}",
+                where=str(self._home),
+                do="see to the disk; all is copied anew",
+            ) from error
+        self.at = told.at
+        return bool(told.batches) or told.whole is not None
+
+    @property
+    def lag(self) -> int | None:
+        """How many commits are missing, as far as is known; None before the first answer."""
+        return None if self.at is None else self.at - self._replica.place
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _take(self, told: ReplicaView) -> None:
+        if told.files is not None:
+            keep_beside(self._home, told.files)
+        if told.whole is not None:
+            self._replica.take_whole(told.whole, told.log, told.place - len(told.batches))
+        self._replica.take(told.batches)
+
+
+def keep_beside(home: Path, files: Mapping[str, bytes]) -> None:
+    """Have these files, and of their sort no others.
+
+    Raises:
+        HapteraError: one of them is to lie elsewhere.
+    """
+    for name in read_beside(home).keys() - files.keys():
+        (home / name).unlink()
+    for name, content in files.items():
+        place = home / name
+        if not place.resolve().is_relative_to(home.resolve()):
+            raise HapteraError(f"{name} is no file of a parent", do="see which parent this is")
+        private_directory(place.parent)
+        write_durable(place, content)

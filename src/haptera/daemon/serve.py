@@ -1,0 +1,60 @@
+"""`haptera serve`: a parent of this directory's cluster, from its site file or as it was before."""
+
+from pathlib import Path
+
+from haptera.daemon.cluster import Cluster, read_cluster
+from haptera.daemon.parent import run
+from haptera.daemon.settings import HELLO_MS, WAYS, Settings, Ways, check_address
+from haptera.model.errors import HapteraError
+from haptera.model.plan import RADIUS_PERCENT
+from haptera.runtime.identity.private import private_directory
+from haptera.site.model.site import load_site
+from haptera.site.syntax.sources import constants_of
+
+
+def serve(
+    directory: Path,
+    site: Path | None,
+    address: str,
+    ways: Ways = WAYS,
+    radius_percent: int = RADIUS_PERCENT,
+    hello_ms: int = HELLO_MS,
+) -> None:
+    """Run a parent with its state below `directory`, until interrupted or terminated.
+
+    Raises:
+        HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
+    """
+    check_address(address)
+    cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
+    root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
+    run(
+        Settings(
+            str(root / "parent"),
+            address,
+            str(root / "client.json"),
+            cluster.name,
+            modules=cluster.modules,
+            controllers=cluster.controllers,
+            own=cluster.own,
+            site=None if site is None else str(site),
+            ways=ways,
+            radius_percent=radius_percent,
+            hello_ms=hello_ms,
+        )
+    )
+
+
+def _cluster(home: Path, site: Path | None) -> Cluster:
+    """The cluster of the site file, or else the one that was served here before."""
+    if site is not None:
+        wanted = load_site(site, constants_of(site))
+        return Cluster(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
+    known = read_cluster(home)
+    if known is None:
+        raise HapteraError(
+            "no cluster was served here yet",
+            where=str(home),
+            do="name a site file with --site, or another directory with --dir",
+        )
+    return known

@@ -1,0 +1,122 @@
+"""A standby has every write that its primary acknowledged as replicated, and takes over."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.rig import client_of, command, environment, typed
+from tests.lab.rig import wait_for
+from tests.network import NETWORK
+
+WEB = """\
+cluster: small
+nodes: {n1: {rack: "1"}}
+services: {web: {command: web, port: 80}}
+desired: {web@n1: {run: running}}
+modules: [service]
+"""
+PRIMARY, STANDBY = f"{NETWORK}.47.1", f"{NETWORK}.47.2"
+
+
+@contextmanager
+def started(*arguments, log, client=None):
+    """A process that is killed in the end, if it is there still."""
+    with log.open("w") as out:
+        process = subprocess.Popen(command(*arguments), stderr=out, env=environment(client))
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def asked(client, method, path, body=None):
+    """The status, the headers and the body of an answer."""
+    access = json.loads(client.read_text())
+    request = urllib.request.Request(
+        access["url"] + path,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {access['token']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.headers, json.loads(answer.read())
+
+
+def write(client, number):
+    """Desire another value; where it is durable now."""
+    path = "/v1/entities/service:web@n1/desired?take=1"
+    headers, _ = asked(client, "PATCH", path, {"port": 1000 + number})
+    return headers["Haptera-Durability"]
+
+
+def lag(client):
+    access = json.loads(client.read_text())
+    request = urllib.request.Request(
+        access["url"] + "/metrics", headers={"Authorization": f"Bearer {access['token']}"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        lines = answer.read().decode().splitlines()
+    return [line.split()[1] for line in lines if line.startswith("haptera_standby_lag_commits ")]
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_a_promoted_standby_has_all_that_was_acknowledged_as_replicated(tmp_path):
+    primary, standby = tmp_path / "primary", tmp_path / "standby"
+    for folder in (primary, standby):
+        folder.mkdir()
+    site = tmp_path / "site.yaml"
+    site.write_text(WEB)
+    client = client_of(primary)
+    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
+    follow = ("standby", "--dir", standby, "--listen", STANDBY)
+    with started(*serve, log=tmp_path / "primary.log") as process:
+        wait_for(lambda: typed("status", folder=primary, client=client)[0] == 0)
+        assert write(client, 0) == "local"
+        with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
+            wait_for(lambda: lag(client) == ["0.0"])
+            code, _, told = typed("promote", "--dir", standby, folder=tmp_path)
+            assert (code, "still answers" in told) == (1, True)
+            kinds = [write(client, number) for number in range(1, 40)]
+            assert kinds == ["replicated"] * len(kinds)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            code, out, err = typed("promote", "--dir", standby, folder=tmp_path)
+            assert (code, out.startswith("promoted at revision"), err) == (0, True, "")
+            new = client_of(standby)
+            wait_for(lambda: new.exists() and typed("status", folder=standby, client=new)[0] == 0)
+            _, view = asked(new, "GET", "/v1/entities/service:web@n1")
+            assert view["desired"]["port"] == {"value": 1039, "owner": "user:cli"}
+            # Tokens of before hold, and it is a store of its own.
+            old = json.loads(client.read_text()) | {"url": json.loads(new.read_text())["url"]}
+            moved = tmp_path / "moved.json"
+            moved.write_text(json.dumps(old))
+            assert write(moved, 40) == "local"
+            assert follower.poll() is None
+
+
+@pytest.mark.net
+@pytest.mark.slow
+def test_a_standby_that_stops_answering_holds_nobody_up_for_long(tmp_path):
+    primary, standby = tmp_path / "primary", tmp_path / "standby"
+    for folder in (primary, standby):
+        folder.mkdir()
+    site = tmp_path / "site.yaml"
+    site.write_text(WEB)
+    client = client_of(primary)
+    serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
+    follow = ("standby", "--dir", standby, "--listen", STANDBY)
+    with started(*serve, log=tmp_path / "primary.log"):
+        wait_for(lambda: typed("status", folder=primary, client=client)[0] == 0)
+        with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
+            wait_for(lambda: lag(client) == ["0.0"])
+            follower.send_signal(signal.SIGSTOP)
+            wait_for(lambda: write(client, 1) == "local")
+            follower.send_signal(signal.SIGCONT)
+            wait_for(lambda: write(client, 2) == "replicated")
