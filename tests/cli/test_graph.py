@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from xml.etree import ElementTree
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from haptera.cli.main import OK, REFUSED, UNREACHABLE, USAGE, run
 from haptera.cli.output.drawing.dot import dot
-from haptera.cli.output.drawing.svg import svg
+from haptera.cli.output.drawing.mermaid import mermaid
 from haptera.kinds import KINDS, node
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
@@ -21,7 +22,8 @@ from tests.cli.test_commands import point_at
 from tests.planner.test_worked_examples import PROBLEM
 
 N1 = node_id("n1")
-WRITERS = {"dot": dot, "svg": svg}
+EMPTY = "no part of this class looks at anything or changes it"
+WRITERS = {"dot": dot, "mermaid": mermaid}
 
 
 def asked(capsys, *arguments):
@@ -90,13 +92,34 @@ def test_without_a_form_it_is_dot(capsys):
 
 def test_a_problem_comes_from_standard_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"variables": {}}')))
-    code, out, _ = asked(capsys, "--problem", "-", "-o", "svg")
+    code, out, _ = asked(capsys, "--problem", "-", "-o", "mermaid")
+    assert (code, out.splitlines()[:3]) == (
+        OK,
+        ["flowchart TD", "  %% problem", f"  %% {EMPTY}"],
+    )
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_a_picture_is_made_by_graphviz(problem, capsys):
+    code, out, errors = asked(capsys, "--problem", problem, "-o", "svg")
+    assert (code, errors) == (OK, "")
     texts = ElementTree.fromstring(out).iter("{http://www.w3.org/2000/svg}text")
-    assert code == OK
-    assert ["".join(text.itertext()) for text in texts] == [
-        "problem",
-        "no part of this class looks at anything or changes it",
-    ]
+    assert {"1. switch_on · 2", "unless agent=up?"} <= {"".join(one.itertext()) for one in texts}
+
+
+def test_without_graphviz_a_picture_is_refused_with_what_there_is_instead(
+    problem, capsys, monkeypatch
+):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert asked(capsys, "--problem", problem, "-o", "svg") == (
+        REFUSED,
+        "",
+        told(
+            "there is no Graphviz here to make a picture",
+            "the command dot",
+            "install it (apt install graphviz), or write the graph as text: -o mermaid, -o dot",
+        ),
+    )
 
 
 @pytest.mark.net

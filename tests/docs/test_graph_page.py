@@ -4,6 +4,8 @@ import io
 import json
 import re
 import shlex
+import shutil
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -28,15 +30,24 @@ def printed(command: str, capsys) -> str:
     return capsys.readouterr().out
 
 
+def texts(picture: str) -> list[str]:
+    """What is written in a picture, wherever: versions of Graphviz lay it out otherwise."""
+    found = ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
+    return sorted("".join(one.itertext()) for one in found)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize("command", blocks("sh picture"))
-def test_a_picture_is_what_its_command_prints(command, capsys, monkeypatch, tmp_path) -> None:
+def test_a_picture_says_what_its_command_prints(command, capsys, monkeypatch, tmp_path) -> None:
     command, _, file = command.strip().partition(" > ")
     assert f"]({file})" in PAGE
     (problem,) = blocks("json problem.json")
     (tmp_path / "problem.json").write_text(problem)
     monkeypatch.chdir(tmp_path)
     shown = (FOLDER / file).read_text(encoding="utf-8")
-    assert shown == printed(command, capsys), f"write it anew: {command} > docs/reference/{file}"
+    assert texts(shown) == texts(printed(command, capsys)), (
+        f"write it anew: {command} > docs/reference/{file}"
+    )
 
 
 def test_the_json_is_what_its_command_prints(capsys, monkeypatch) -> None:

@@ -16,6 +16,7 @@ from haptera.cli.input.naming import entity_named
 from haptera.cli.input.problem_line import draw_line
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.dot import dot
+from haptera.cli.output.drawing.mermaid import mermaid
 from haptera.cli.output.drawing.svg import svg
 from haptera.client import calls
 from haptera.daemon.parts import catalog_of
@@ -37,6 +38,7 @@ PLACE: Final = "--class"
 class Form(StrEnum):
     DOT = "dot"
     JSON = "json"
+    MERMAID = "mermaid"
     SVG = "svg"
 
 
@@ -62,7 +64,7 @@ class Form(StrEnum):
     type=click.Choice([one.value for one in Form]),
     default=Form.DOT.value,
     show_default=True,
-    help="As DOT (for Graphviz), as JSON, or as a picture.",
+    help="As DOT (for Graphviz), as JSON, as Mermaid, or as a picture, which Graphviz makes.",
 )
 @click.pass_context
 def graph(
@@ -81,7 +83,7 @@ def graph(
 
     \b
     Examples:
-      haptera graph service | dot -Tsvg > service.svg
+      haptera graph service -o mermaid > service.mmd
       haptera graph --entity node:rack1n1 -o svg > n1.svg
     """
     if entity is not None and problem is None and not classes:
@@ -96,6 +98,8 @@ def graph(
     match Form(output):
         case Form.DOT:
             click.echo(dot(told).encode(), nl=False)
+        case Form.MERMAID:
+            click.echo(mermaid(told).encode(), nl=False)
         case Form.SVG:
             click.echo(svg(told).encode(), nl=False)
         case Form.JSON:

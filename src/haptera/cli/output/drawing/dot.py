@@ -1,13 +1,13 @@
-"""Drawings in DOT, the language of Graphviz, for whoever wants to lay them out otherwise."""
+"""Drawings in DOT, the language of Graphviz."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from haptera.cli.output.drawing import words
-from haptera.cli.output.drawing.style import LIGHT
 from haptera.model.graph import CourseView, DrawingView, EdgeView, GraphView
 
 INDENT: Final = "  "
+COLOURS: Final = {"now": "#1d4ed8", "goal": "#15803d", "harm": "#c2410c"}
 
 
 def dot(drawing: DrawingView) -> str:
@@ -42,9 +42,9 @@ def _state(graph: GraphView, course: CourseView | None, place: int) -> Mapping[s
     lines = [*words.tags(graph, place), *known, *words.memories(graph, course, place)]
     style = {"label": _lines(lines)}
     if place in graph.path:
-        style |= {"color": LIGHT["now"], "penwidth": "2"}
+        style |= {"color": COLOURS["now"], "penwidth": "2"}
     if place in graph.goal:
-        style |= {"color": LIGHT["goal"], "peripheries": "2"}
+        style |= {"color": COLOURS["goal"], "peripheries": "2"}
     return style
 
 
@@ -54,9 +54,9 @@ def _edge(graph: GraphView, course: CourseView | None, edge: EdgeView) -> Mappin
     if edge.does == "look":
         style["style"] = "dotted" if words.hopes(edge, course) else "dashed"
     if edge.disruptive:
-        style |= {"color": LIGHT["harm"], "fontcolor": LIGHT["harm"]}
+        style |= {"color": COLOURS["harm"], "fontcolor": COLOURS["harm"]}
     if edge.links:
-        style |= {"color": LIGHT["now"], "penwidth": "2.5"}
+        style |= {"color": COLOURS["now"], "penwidth": "2.5"}
     return style
 
 

@@ -11,8 +11,6 @@ NAME_CHARS_MAX: Final = 48
 LINE_CHARS_MAX: Final = 96
 
 NOTHING: Final = "nothing known"
-# Before what changes nothing that is known.
-BACK: Final = "↺ "
 
 
 def cut(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
@@ -37,15 +35,6 @@ def heading(drawing: DrawingView) -> list[str]:
     if not drawing.graphs:
         lines.append("no part of this class looks at anything or changes it")
     return [*lines, *(chain(drawing.course) if drawing.course is not None else ())]
-
-
-def described(drawing: DrawingView) -> Iterator[str]:
-    """What can be seen, for those who cannot see it."""
-    for graph in drawing.graphs:
-        names = ", ".join(map(cut, graph.variables))
-        yield f"{names}: {len(graph.states)} states, {len(graph.edges)} edges."
-    for sentence in heading(drawing)[1:]:
-        yield f"{sentence}."
 
 
 def tags(graph: GraphView, place: int) -> list[str]:
