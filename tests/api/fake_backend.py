@@ -92,6 +92,7 @@ class Stood:
     id: EntityId
     condition: Condition
     why: str | None
+    frozen: str | None
 
 
 def everything(_entity):
@@ -177,7 +178,9 @@ class FakeBackend:
 
     def alike(self, selectors):
         views = self.entities(selectors)
-        return alike(Stood(parse_entity(one.entity), one.condition, one.why) for one in views)
+        return alike(
+            Stood(parse_entity(one.entity), one.condition, one.why, one.frozen) for one in views
+        )
 
     def summary(self, within=None):
         counts = {}

@@ -8,6 +8,7 @@ import pytest
 from haptera.cli.main import OK, REFUSED, USAGE, run
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
+from haptera.model.views import Condition
 from tests.api.serving import serving
 from tests.cli.test_commands import columns, point_at, typed
 
@@ -39,6 +40,26 @@ def test_what_is_frozen_is_told_with_its_end_and_shown_when_asked(cluster, capsy
     ((selector, until, *rest),) = columns(out)
     assert (selector, *rest) == ("rack1n[1-2]", "user:bob", "3", "board swap")
     assert re.fullmatch(UNTIL, f"until {until}")
+
+
+FROZEN = "frozen by user:eve: board swap"
+
+
+def test_what_is_as_desired_and_frozen_says_so(cluster, capsys):
+    """A green line hides that nobody would mend it."""
+    node, web = node_id("rack1n1"), EntityId("service", "web", "rack1n1")
+    for entity in (node, web):
+        cluster.do(cluster.backend.say, entity, frozen=FROZEN, condition=Condition.CONVERGED)
+
+    assert columns(typed(capsys, "status", "node:*")[1]) == [
+        ["node", "idle", "2", "rack1n[2-3]"],
+        ["node", "converged, frozen", "1", "rack1n1", FROZEN],
+    ]
+    assert columns(typed(capsys, "get", "node:rack1n1")[1])[0][1] == "converged, frozen"
+    sentence = f"node:rack1n1 is as desired; {FROZEN}\n"
+    for words in (["why", "node:rack1n1"], ["why", "node:*"], ["chain", "rack1n1"]):
+        assert typed(capsys, *words)[1].startswith(sentence)
+    assert json.loads(typed(capsys, "get", "node:rack1n1", "-o", "json")[1])["frozen"] == FROZEN
 
 
 def test_an_hour_is_what_nobody_chose_and_ever_has_no_end(cluster, capsys):

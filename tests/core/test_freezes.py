@@ -312,3 +312,13 @@ def test_the_modules_of_what_is_frozen_go_on_for_it_is_they_who_look() -> None:
 
     assert engine.freezes.why(NODE, S) is not None
     assert engine.freezes.why(EntityId("module", "bmc", None), S) is None
+
+
+def test_what_is_as_desired_says_that_it_is_frozen_for_as_long_as_it_is() -> None:
+    engine = engine_with(freeze())
+    engine.handle([CLOCKED, Ready("bmc")], 2 * S)
+    row = engine.table.get(NODE)
+    assert row is not None
+    assert row.frozen == WHY
+    engine.handle([Ticked()], 101 * S)
+    assert row.frozen is None

@@ -88,7 +88,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     the condition, `why` and `error` are where they are not its own: the node's, whose agent is
     at work. `unblock` says who or what would let it go on, `again_in_ms` when what failed is tried
     again by itself. `doing` is the part of it that is under way. `explained` is why this chain, or
-    what else there is, where somebody asked.
+    what else there is, where somebody asked. `frozen` says by whom and why no step begins on it.
     """
 
     entity: str
@@ -110,6 +110,7 @@ class EntityView(msgspec.Struct, frozen=True, gc=False):
     again_in_ms: int | None = None
     doing: DoingView | None = None
     explained: Explained | None = None
+    frozen: str | None = None
 
 
 class EntityDetail(EntityView, frozen=True, gc=False):
@@ -141,7 +142,7 @@ class AlikeView(msgspec.Struct, frozen=True, gc=False):
     """So many entities that stand alike: of one kind, one name unless they are nodes, one reason.
 
     `on` are their nodes as a node-set; of what is on no node, its name. `why` is told of `the
-    node`, where there are several.
+    node`, where there are several; `frozen` says by whom and why no step begins on them.
     """
 
     kind: str
@@ -150,6 +151,7 @@ class AlikeView(msgspec.Struct, frozen=True, gc=False):
     count: int
     on: str
     why: str | None = None
+    frozen: str | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.alike import Told, print_alike
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.redrawing import keep_showing, watch_option
-from haptera.cli.output.words import printable, values
+from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
 from haptera.model.desired_check import nearest
@@ -206,7 +206,10 @@ def _print_views(views: Sequence[EntityView], data: object, output: str) -> None
     told = _more if Format(output) is Format.WIDE else _values
     print_alike(
         (*_NOW, *(_MORE if Format(output) is Format.WIDE else ())),
-        (Told(one.entity, one.condition.value, one.since_ms, told(one)) for one in views),
+        (
+            Told(one.entity, standing(one.condition, one.frozen), one.since_ms, told(one))
+            for one in views
+        ),
         output,
     )
 
@@ -218,4 +221,4 @@ def _values(view: EntityView) -> tuple[str, ...]:
 def _more(view: EntityView) -> tuple[str, ...]:
     """As `-o wide` tells it."""
     attributes = " ".join(f"{name}={value}" for name, value in view.attributes.items())
-    return values(view), printable(attributes or "-"), printable(view.why or "-")
+    return values(view), printable(attributes or "-"), printable(view.why or view.frozen or "-")

@@ -86,7 +86,8 @@ async def _watch(access: Access, call: Call[Event], output: Format) -> None:
 def _line(view: EntityView) -> str:
     part = view.chain[0].part if view.chain else ""
     why = printable(view.why or "")
-    told = [values(view), "" if why.startswith(part) else part, why]
+    frozen = "" if view.frozen in (None, view.why) else printable(view.frozen or "")
+    told = [values(view), "" if why.startswith(part) else part, why, frozen]
     return "  ".join(text for text in told if text)
 
 

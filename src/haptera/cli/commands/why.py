@@ -65,7 +65,7 @@ class ChainForm(msgspec.Struct, frozen=True):
 @entities_option
 @click.pass_context
 def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, output: str) -> None:
-    r"""Say why something is not as desired.
+    r"""Say why something is not as desired, and what is frozen.
 
     Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
     What has one cause is told in one line, unless -v asks for each.
@@ -214,7 +214,7 @@ def _print_whole(view: EntityView, output: str) -> None:
 
 
 def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
-    """The entity asked for however it stands; of many, those that are not as desired.
+    """The entity asked for however it stands; of many, those not as desired, or frozen.
 
     Raises:
         HapteraError: nothing is meant by that.
@@ -222,7 +222,7 @@ def _asked_about(client: Client, selection: str | None) -> list[EntityView]:
     found = selected(client, selection).entities
     if [view.entity for view in found] == [selection]:
         return found
-    return [view for view in found if view.condition not in SETTLED]
+    return [view for view in found if view.condition not in SETTLED or view.frozen is not None]
 
 
 def _detail(client: Client, entity: str) -> EntityDetail:

@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from haptera.cli.output.tables import print_table
-from haptera.cli.output.words import COLOURS
+from haptera.cli.output.words import COLOURS, standing
 from haptera.model.entity import parse_entity
 from haptera.model.walltime import duration
 from haptera.selectors.selector import fold_entities
 
-_COLOURS = {condition.value: colour for condition, colour in COLOURS.items()}
+_COLOURS = {
+    standing(condition, frozen): colour
+    for condition, colour in COLOURS.items()
+    for frozen in (None, "frozen")
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from haptera.cli.output.words import printable, sentence
+from haptera.cli.output.words import held, printable, sentence
 from haptera.model.entity import EntityId
 from haptera.model.reason_text import cause
-from haptera.model.views import Condition, EntityView
+from haptera.model.views import SETTLED, Condition, EntityView
 from haptera.model.walltime import duration
 from haptera.selectors.nodeset import fold
 from haptera.selectors.selector import fold_entities
@@ -49,11 +49,12 @@ def grouped(views: Iterable[EntityView]) -> list[Group]:
             _entity(view).title,
             _ORDER.index(view.condition),
             cause(view.why, view.node),
+            view.frozen or "",
         ),
     )
     return [
         Group(name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some))
-        for (name, rank, why), some in sorted(by_key.items())
+        for (name, rank, why, _), some in sorted(by_key.items())
     ]
 
 
@@ -63,8 +64,10 @@ def together(group: Group) -> str:
         return sentence(group.views[0])
     lasted = [view.since_ms for view in group.views]
     since = list(dict.fromkeys(map(duration, (min(lasted), max(lasted)))))
-    reason = printable(group.why or "no reason is known")
     who = f"{group.selector} ({len(group.views)})"
+    if group.condition in SETTLED:
+        return f"{who} are {group.condition}{held(group.views[0])}"
+    reason = printable(group.why or "no reason is known") + held(group.views[0])
     return f"{who} are {group.condition} for {' to '.join(since)}: {reason}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from haptera.cli.output.tables import print_table
-from haptera.cli.output.words import COLOURS, printable
+from haptera.cli.output.words import COLOURS, printable, standing
 from haptera.model.views import AlikeView
 
 _HEADERS: Final = ("WHAT", "CONDITION", "COUNT", "ON", "REASON")
@@ -18,4 +18,5 @@ def print_standing(alike: Collection[AlikeView], output: str) -> None:
 
 def _row(one: AlikeView) -> tuple[str, ...]:
     title = one.kind if one.name is None else f"{one.kind} {one.name}"
-    return title, one.condition.value, str(one.count), one.on, printable(one.why or "")
+    condition = standing(one.condition, one.frozen)
+    return title, condition, str(one.count), one.on, printable(one.why or one.frozen or "")

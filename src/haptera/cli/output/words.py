@@ -52,17 +52,28 @@ def values(view: EntityView) -> str:
     return " ".join(_value(view, name) for name in names) or "-"
 
 
+def standing(condition: Condition, frozen: str | None) -> str:
+    """Where something stands in a word; and that it is frozen, if it is."""
+    return condition.value if frozen is None else f"{condition}, frozen"
+
+
+def held(view: EntityView) -> str:
+    """What holds it, behind a sentence that does not say so: a freeze."""
+    return "" if view.frozen in (None, view.why) else f"; {printable(view.frozen or '')}"
+
+
 def sentence(view: EntityView) -> str:
-    """One entity in one line: where it stands and on what."""
+    """One entity in one line: where it stands and on what, and what it is frozen by."""
     match view.condition:
         case Condition.CONVERGED:
-            return f"{view.entity} is as desired"
+            return f"{view.entity} is as desired{held(view)}"
         case Condition.IDLE:
-            return f"{view.entity}: nothing is desired of it"
+            return f"{view.entity}: nothing is desired of it{held(view)}"
         case condition:
             reason = printable(_contested(view) or view.why or "no reason is known")
             slow = "" if view.doing is None or not _is_slow(view.doing) else _lasting(view.doing)
-            return f"{view.entity} is {condition} for {duration(view.since_ms)}: {reason}{slow}"
+            more = f"{reason}{slow}{held(view)}"
+            return f"{view.entity} is {condition} for {duration(view.since_ms)}: {more}"
 
 
 def details(view: EntityView) -> Iterator[str]:

@@ -150,6 +150,9 @@ class Decisions:
         row.asking = row.needs = row.replan_at = None
         row.plan = self._plan(turn, place, barred) if place.goal else None
         frozen = self._freezes.why(row.id, turn.now)
+        if frozen != row.frozen:
+            row.frozen = frozen
+            turn.changed.add(row.id)
         if row.stepping is not None:
             return self._under_way(turn, place, frozen)
         if not place.goal:

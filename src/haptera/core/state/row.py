@@ -169,7 +169,7 @@ class Row:
     search for a plan is made once more that was given up; of a node, `booted_at` is
     when this side found that it had booted it, until the node enrols, `surely` where no single
     reading could have misled it; `unsettled` is a step that worked and never returned, and until
-    when it may still take effect.
+    when it may still take effect; `frozen` says which freeze holds it.
     """
 
     id: EntityId
@@ -198,6 +198,7 @@ class Row:
     barred: dict[tuple[int, str], int] = field(default_factory=dict)
     plan: Chain | NoChain | None = None
     condition: Condition = Condition.IDLE
+    frozen: str | None = None
     since: int | None = None
     why: str | None = None
     error: str | None = None

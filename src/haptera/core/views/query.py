@@ -63,6 +63,7 @@ def view(row: Row, now: int) -> EntityView:
         unblock=unblock(row),
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
         doing=_doing(row, now),
+        frozen=row.frozen,
     )
 
 
