@@ -22,6 +22,8 @@ CLOSED: Final = "closed"
 NEW: Final = "new"
 GATE: Final = "gate"
 PIDS_TOLD_MAX: Final = 8
+# Of the command of the first of them, in characters.
+COMMAND_TOLD_MAX: Final = 60
 # Where leases are unknown, a look at the gate locks it for microseconds: a job tries again.
 ENTER_TRIES_MAX: Final = 50
 ENTER_AGAIN_S: Final = 0.01
@@ -118,7 +120,20 @@ def _told(pids: list[int]) -> str:
         return "a job runs, or is about to"
     jobs = "1 job runs" if len(pids) == 1 else f"{len(pids)} jobs run"
     more = ", …" if len(pids) > PIDS_TOLD_MAX else ""
-    return f"{jobs} (locked by {', '.join(map(str, pids[:PIDS_TOLD_MAX]))}{more})"
+    command = _command(pids[0])
+    what = f": {command}" if command else ""
+    return f"{jobs} (locked by {', '.join(map(str, pids[:PIDS_TOLD_MAX]))}{more}){what}"
+
+
+def _command(pid: int) -> str:
+    """What a job was called with, without the flock that runs it; nothing of one that is gone."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return ""
+    own = next((at for at, word in enumerate(words) if word.endswith(f"/{OPEN}/{GATE}")), -1)
+    text = " ".join(words[own + 1 :]).strip()
+    return text if len(text) <= COMMAND_TOLD_MAX else f"{text[: COMMAND_TOLD_MAX - 1]}…"
 
 
 def _is_open_elsewhere(gate: Path) -> bool:
