@@ -43,6 +43,7 @@ WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 NOT_TYPED: dict[str, str] = {
     "make demo": "until Ctrl-C",
     "make demo ARGS=--once": "the last step of `make test`",
+    "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
     "make campaign": "takes an hour: `.ci/run` runs it",
