@@ -449,3 +449,16 @@ def test_a_controller_runs_from_the_start_on_for_nobody_will_call_it() -> None:
     assert told(engine, S) == [Start("keep-on", 1)]
     assert told(engine, S, Ready("keep-on", 1)) == []
     assert told(engine, 5 * S, Exited("keep-on", "status 0", 1)) == [Start("keep-on", 2)]
+
+
+def test_an_exclusive_module_ends_before_the_next_process_of_it_starts() -> None:
+    catalog = Catalog(KINDS, [replace(BMC, exclusive=True)])
+    engine = Engine(SIDE, catalog, desiring(), 0, S)
+    told(engine, S, Ready("bmc"))
+
+    # The look under way is cancelled, for nothing serves it; then its process may go.
+    assert desire(engine, S, 1, settings="{}") == [Cancel(1, "bmc"), Stop("bmc", 1)]
+    assert standing(engine) == (Condition.ACTING, "module bmc finishes its calls")
+    assert told(engine, 2 * S, Exited("bmc", "ended", 1)) == [Start("bmc", 2, "{}")]
+    told(engine, 2 * S, Ready("bmc", 2))
+    assert standing(engine)[0] is Condition.CONVERGED

@@ -89,7 +89,7 @@ class Engine:
             side, self.table, self.timers, here, stored.epoch, schema, self._spoken
         )
         self.links, near = self.neighbours.links, self.neighbours
-        self.supervisor = Supervisor(catalog.modules(side.context), side, self.table, self.timers)
+        self.supervisor = Supervisor(catalog, side, self.table, self.timers)
         self.calls = Calls(self.timers, catalog, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog, policies)

@@ -143,7 +143,8 @@ class Manifest:
     parts: it is not called but asks, so it runs from the start on. `settings` are those that it
     takes, None where it does not say which. `api` is the version of the frames that it needs.
     `at_once` is how many looks and steps it may have under way in all, `per_device` how many of
-    those for one value of the attribute `device`; the rest waits its turn.
+    those for one value of the attribute `device`; the rest waits its turn. Of an `exclusive` one
+    no two processes run beside each other: the old one ends before the next is started.
 
     Raises:
         HapteraError: a limit that cannot be.
@@ -161,6 +162,7 @@ class Manifest:
     at_once: int = AT_ONCE
     device: str | None = None
     per_device: int = 1
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
         for name in ("at_once", "per_device"):

@@ -11,7 +11,7 @@ from haptera.model.views import Condition, EntityView
 from haptera.sdk.controller import Changes, Cluster, Conflict, Controller
 from haptera.sdk.module import Module, Served
 from haptera.sdk.settings import Secret
-from haptera.sdk.target import Boot, Draining, Refused, Target
+from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.terms import Conditions
 from haptera.sdk.uplink import Uplink, uplink
 
@@ -48,6 +48,7 @@ __all__ = [
     "Served",
     "Setting",
     "SettingType",
+    "Setup",
     "Target",
     "Uplink",
     "Variable",

@@ -2,7 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
@@ -12,7 +16,8 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.module import Module
-from haptera.sdk.target import Boot, Draining, Refused, Target
+from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
+from haptera.sdk.threads import Threads
 from haptera.wire.ipc import encode_frame
 
 # Calls that were cancelled and do not end: the author's code holds them. No more are taken then.
@@ -20,6 +25,15 @@ HANGING_MAX = 256
 TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Where files may be kept, the settings, and whether only `ready` is asked for."""
+
+    run_dir: Path
+    settings: Mapping[str, Any]
+    describe: bool = False
 
 
 class _Boot(msgspec.Struct, frozen=True, gc=False):
@@ -63,8 +77,8 @@ async def serve(
         first = await anext(frames, None)
         if first is None:
             return
-        host = _Host(module, writer, now, *_begun(first))
-        async with asyncio.TaskGroup() as tasks:
+        host = _Host(module, writer, now, _begun(first))
+        async with host.alive(), asyncio.TaskGroup() as tasks:
             host.ready()
             try:
                 async for frame in frames:
@@ -87,26 +101,37 @@ class _Host:
         module: Module[Any],
         writer: asyncio.StreamWriter,
         now: Callable[[], int],
-        run_dir: Path,
-        settings: Mapping[str, Any],
+        begun: _Begun,
     ) -> None:
         self._module = module
         self._writer = writer
         self._now = now
-        self._run_dir = run_dir
+        self._begun = begun
+        self._threads = Threads(2 * module.manifest().at_once)
         self._settings: Any = None
+        self._session: Any = None
         self._unfit: HapteraError | None = None
         try:
-            self._settings = module.settings(settings)
+            self._settings = module.settings(begun.settings)
         except HapteraError as error:
             # Who gives no settings at all may only want to know what the module declares.
-            if settings:
+            if begun.settings:
                 raise
             self._unfit = error
         self._calls: dict[int, asyncio.Task[None]] = {}
         # Acts that have begun, with their deadlines.
         self._uncut: dict[int, int | None] = {}
         self._cancelled: set[int] = set()
+
+    @asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """The module's lifespan, unless it is only asked what it declares, or cannot serve."""
+        if self._begun.describe or self._unfit is not None:
+            yield
+            return
+        async with self._module.alive(Setup(self._settings, self._begun.run_dir)) as session:
+            self._session = session
+            yield
 
     def ready(self) -> None:
         name, version = self._module.name, self._module.version
@@ -176,7 +201,7 @@ class _Host:
     async def _run(self, call: _Call) -> None:
         """One call, whatever the author's code does."""
         try:
-            target = _target(call, self._run_dir, self._settings)
+            target = self._target(call)
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
         except Refused as refusal:
@@ -191,12 +216,12 @@ class _Host:
         at = self._time_to_act(call)
         match call.work:
             case "look":
-                reading = await self._module.lookers[call.part](made)
+                reading = await self._called(call, self._module.lookers[call.part], made)
                 self._tell("answered", call, target, reading, at)
             case "step":
-                await self._act(call, self._module.steppers[call.part](made))
+                await self._act(call, self._module.steppers[call.part], made)
             case "hold" | "release":
-                await self._act(call, self._module.gates[call.part](made))
+                await self._act(call, self._module.gates[call.part], made)
             case "watch":
                 async for reading in self._module.watchers[call.part](made):
                     self._tell("sighted", call, target, reading, self._now())
@@ -210,9 +235,30 @@ class _Host:
         noted = {} if note is None else {"note": _cut(note, NOTE_BYTES_MAX)}
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
-    async def _act(self, call: _Call, act: Coroutine[Any, Any, None]) -> None:
+    def _target(self, call: _Call) -> Target:
+        boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
+        return Target(
+            call.entity,
+            attributes=call.attributes,
+            values=call.values,
+            digest=call.digest,
+            intent=call.intent,
+            boot=boot,
+            run_dir=self._begun.run_dir,
+            settings=self._settings,
+            session=self._session,
+            deadline_ns=call.deadline_ns,
+        )
+
+    async def _called(self, call: _Call, function: Callable[[Any], Any], made: object) -> Any:
+        """What the function returns: a plain one's, in a thread, where it may block."""
+        if iscoroutinefunction(function):
+            return await function(made)
+        return await self._threads.run(call.entity, partial(function, made))
+
+    async def _act(self, call: _Call, function: Callable[[Any], Any], made: object) -> None:
         self._uncut[call.id] = call.deadline_ns
-        await act
+        await self._called(call, function, made)
         self._answer({"op": "ended", "id": call.id})
 
     def _time_to_act(self, call: _Call) -> int:
@@ -246,11 +292,10 @@ class _Host:
             self._writer.write(encode_frame(frame))
 
 
-def _begun(frame: Frame) -> tuple[Path, Mapping[str, Any]]:
-    """Where files may be kept, and the settings."""
+def _begun(frame: Frame) -> _Begun:
     match frame:
         case {"op": "begin", "run_dir": str(run_dir), "settings": dict(settings)}:
-            return Path(run_dir), settings
+            return _Begun(Path(run_dir), settings, frame.get("describe") is True)
         case _:
             raise HapteraError(f"the daemon begins with {frame.get('op')!r}")
 
@@ -260,20 +305,6 @@ def _parsed(frame: Frame) -> _Call:
         return msgspec.convert(frame, _Call)
     except msgspec.ValidationError as error:
         raise HapteraError(f"the daemon sent a call that is none: {error}") from error
-
-
-def _target(call: _Call, run_dir: Path, settings: Any) -> Target:
-    boot = None if call.boot is None else Boot(call.boot.token, call.boot.ca, call.boot.parent)
-    return Target(
-        call.entity,
-        attributes=call.attributes,
-        values=call.values,
-        digest=call.digest,
-        intent=call.intent,
-        boot=boot,
-        run_dir=run_dir,
-        settings=settings,
-    )
 
 
 def _words(error: Exception) -> str:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
+from inspect import isasyncgenfunction
 from typing import Any, Generic, Literal, Unpack, cast, overload
 
 from haptera.model.effects import Work
@@ -12,9 +13,10 @@ from haptera.model.parts import API, AT_ONCE, Change, Condition, Context, Look, 
 from haptera.model.policy import LOOKING, STEPPING
 from haptera.model.schema import Applied, Attribute, Variable
 from haptera.sdk.settings import declared, made
-from haptera.sdk.target import Target
+from haptera.sdk.target import Setup, Target
 from haptera.sdk.terms import (
     Conditions,
+    Declares,
     Going,
     Looker,
     LookTerms,
@@ -87,9 +89,7 @@ class Module(Generic[Made]):
         """
         return Served(self, variable, fails_to)
 
-    def step(
-        self, *goings: Going, **terms: Unpack[StepTerms]
-    ) -> Callable[[Stepper[Made]], Stepper[Made]]:
+    def step(self, *goings: Going, **terms: Unpack[StepTerms]) -> Declares[Made, None]:
         """Declare a step that changes all these variables: `power.goes(OFF, ON)`, ….
 
         The functions of steps return None: what came of them, a look will tell.
@@ -104,7 +104,7 @@ class Module(Generic[Made]):
             self.steppers[step.name] = function
             return function
 
-        return declare
+        return cast("Declares[Made, None]", declare)
 
     def hold(self, function: Stepper[Made]) -> Stepper[Made]:
         """Let nothing begin on the node that must not be disturbed, from now until `release`.
@@ -148,6 +148,7 @@ class Module(Generic[Made]):
             at_once=self._terms.get("at_once", AT_ONCE),
             device=self._device(),
             per_device=self._terms.get("per_device", 1),
+            exclusive=self._terms.get("exclusive", False),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:
@@ -161,6 +162,16 @@ class Module(Generic[Made]):
     def outcomes(self, look: str) -> tuple[str, ...] | None:
         """What a look of this name may find; None for a digest in force, which has no list."""
         return None if look in self._digests else self._looks[look].outcomes
+
+    @asynccontextmanager
+    async def alive(self, setup: Setup) -> AsyncIterator[Any]:
+        """What the lifespan makes, for as long as a process of the module serves."""
+        lifespan = self._terms.get("lifespan")
+        if lifespan is None:
+            yield None
+        else:
+            async with lifespan(setup) as session:
+                yield session
 
     @asynccontextmanager
     async def connected(self, target: Target) -> AsyncIterator[Made]:
@@ -202,6 +213,11 @@ class Module(Generic[Made]):
             for look in self._looks.values()
             if (look.kind, look.at) == (variable.kind, variable.name)
         ]
+        if not isasyncgenfunction(function):
+            raise HapteraError(
+                f"module {self.name}: what watches {variable.path} is no async generator",
+                do="write it as `async def`, with `yield`",
+            )
         if len(looks) != 1 or looks[0].name in self.watchers:
             raise HapteraError(
                 f"module {self.name}: what watches {variable.path} is not clear",
@@ -256,23 +272,21 @@ class Served(Generic[Values, Reading, Made]):
         self._variable = variable
         self._fails_to = None if fails_to is None else str(fails_to)
 
-    def look(
-        self, **terms: Unpack[LookTerms[Values]]
-    ) -> Callable[[Looker[Made, Reading]], Looker[Made, Reading]]:
+    def look(self, **terms: Unpack[LookTerms[Values]]) -> Declares[Made, Reading]:
         """Declare how the variable is learnt; the function returns one of `outcomes`."""
 
         def declare(function: Looker[Made, Reading]) -> Looker[Made, Reading]:
             self._module.add_look(self._variable, function, terms)
             return function
 
-        return declare
+        return cast("Declares[Made, Reading]", declare)
 
     def step(
         self,
         source: Values | tuple[Values, ...] | Literal["*"],
         target: Values,
         **terms: Unpack[StepTerms],
-    ) -> Callable[[Stepper[Made]], Stepper[Made]]:
+    ) -> Declares[Made, None]:
         """Declare how the variable is changed; the function returns None, a look will tell."""
         return self._module.step(self.goes(source, target), **terms)
 

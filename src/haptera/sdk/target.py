@@ -26,12 +26,22 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True)
+class Setup:
+    """What a module's process has from its beginning: its settings, and a folder for its files."""
+
+    settings: Any = field(repr=False)
+    run_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """One entity: its attributes and its node's, its plain desired data and their digest.
 
     `settings` are those of the module, of the type that it declares, or else a mapping.
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
-    process is kept in `run_dir`. A look may `note` what it sees besides the value.
+    process is kept in `run_dir`; `session` is what its lifespan made, None where it has none.
+    `deadline_ns` is when its time is over, in ns of CLOCK_BOOTTIME, None for a watch. A look may
+    `note` what it sees besides the value.
     """
 
     entity: EntityId
@@ -42,6 +52,8 @@ class Target:
     boot: Boot | None = None
     run_dir: Path = Path()
     settings: Any = field(default_factory=dict)
+    session: Any = None
+    deadline_ns: int | None = None
     _notes: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property

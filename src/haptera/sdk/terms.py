@@ -1,23 +1,39 @@
 """The terms on which a module and its looks and steps are declared, as keyword arguments."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Required, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
 from haptera.model.parts import Change, Context
 from haptera.model.policy import Policy
 from haptera.model.schema import Attribute, Variable
+from haptera.sdk.target import Setup
 
 Values = TypeVar("Values", bound=StrEnum)
 Reading = TypeVar("Reading", bound=str)
 Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 # Which values each of these variables and attributes may have (or, excluded, may not).
 Conditions = Mapping[Variable[Any] | Attribute, str | tuple[str, ...]]
-Looker = Callable[[Made], Coroutine[Any, Any, Reading]]
-Stepper = Callable[[Made], Coroutine[Any, Any, None]]
+# Async functions, or plain ones, which are run in threads.
+Looker = Callable[[Made], Coroutine[Any, Any, Reading] | Reading]
+Stepper = Callable[[Made], Coroutine[Any, Any, None] | None]
 Watcher = Callable[[Made], AsyncIterator[Reading]]
+Lifespan = Callable[[Setup], AbstractAsyncContextManager[Any]]
+
+
+class Declares(Protocol[Made, Result]):
+    """Declares a function as a part, and leaves it as it is: async, or plain."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[Made], Coroutine[Any, Any, Result]], /
+    ) -> Callable[[Made], Coroutine[Any, Any, Result]]: ...
+    @overload
+    def __call__(self, function: Callable[[Made], Result], /) -> Callable[[Made], Result]: ...
 
 
 class ModuleTerms(TypedDict, total=False):
@@ -25,6 +41,8 @@ class ModuleTerms(TypedDict, total=False):
 
     At most `at_once` looks and steps of it are under way, and at most `per_device` of them for
     one value of the attribute `device`; the rest waits its turn, outside of its time limit.
+    `lifespan` is entered when a process of it starts and left when that ends: what it makes is
+    `target.session`. Of an `exclusive` module the old process ends before the next one starts.
     """
 
     where: Conditions | None
@@ -35,6 +53,8 @@ class ModuleTerms(TypedDict, total=False):
     at_once: int
     device: Attribute | None
     per_device: int
+    lifespan: Lifespan | None
+    exclusive: bool
 
 
 class LookTerms(TypedDict, Generic[Values], total=False):

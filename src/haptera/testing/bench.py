@@ -1,6 +1,7 @@
 """One module under the real engine, on a clock of its own: nothing waits, and all is seen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import isawaitable
 from typing import Any, Generic, TypeVar, assert_never
 
 from haptera.core.engine import Engine
@@ -135,15 +136,21 @@ class Bench(Generic[Made]):
     async def _run(self, call: Call, at: int) -> Event:
         match call.work:
             case Work.LOOK:
-                reading: Any = await self._module.lookers[call.part](self._on)
+                reading = await _called(self._module.lookers[call.part], self._on)
                 return Answered(call.id, str(reading), at)
             case Work.STEP:
-                await self._module.steppers[call.part](self._on)
+                await _called(self._module.steppers[call.part], self._on)
                 return Ended(call.id)
             case Work.HOLD | Work.RELEASE:
-                await self._module.gates[call.part](self._on)
+                await _called(self._module.gates[call.part], self._on)
                 return Ended(call.id)
             case Work.WATCH:
                 raise AssertionError(call)
             case _:
                 assert_never(call.work)
+
+
+async def _called(function: Callable[[Any], Any], on: object) -> Any:
+    """What a function returns, be it async or plain."""
+    returned = function(on)
+    return await returned if isawaitable(returned) else returned

@@ -109,6 +109,10 @@ class Catalog:
                     yield
                 self._fit[name] = parts
 
+    def exclusive(self, module: str) -> bool:
+        """Whether no two processes of this module run beside each other."""
+        return module in self.manifests and self.manifests[module].exclusive
+
     def parts(self) -> list[Part]:
         """All declared parts."""
         return [part for manifest in self.manifests.values() for part in manifest.parts]

@@ -4,11 +4,11 @@ A module is an entity too. On its own side it is not planned for: what is desire
 compared here with its processes, and what they are is known at first hand.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.modules.calls import Calls
+from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.module_parts import BY, START
 from haptera.core.state.limits import MS, S
 from haptera.core.state.row import Row, Tried
@@ -47,7 +47,8 @@ class Supervised:
     """One module of this side.
 
     New calls go to the `serving` process; a `coming` one takes over once it is ready; those that
-    are `leaving` finish their calls. `needed` is set once a part of it was to be taken.
+    are `leaving` finish their calls, those that are `ending` were told to end. `needed` is set
+    once a part of it was to be taken.
     """
 
     entity: EntityId
@@ -56,18 +57,21 @@ class Supervised:
     serving: Process | None = None
     coming: Process | None = None
     leaving: set[int] = field(default_factory=set)
+    ending: set[int] = field(default_factory=set)
     deaths: list[int] = field(default_factory=list)
 
 
 class Supervisor:
     """The modules of this side, by name; their rows say what is desired of them."""
 
-    def __init__(self, modules: Iterable[str], side: Side, table: Table, timers: Timers) -> None:
+    def __init__(self, catalog: Catalog, side: Side, table: Table, timers: Timers) -> None:
         self._side = side
+        self._exclusive = catalog.exclusive
         self._table = table
         self._timers = timers
         self._modules = {
-            name: Supervised(EntityId(module.kind.name, name, side.node)) for name in modules
+            name: Supervised(EntityId(module.kind.name, name, side.node))
+            for name in catalog.modules(side.context)
         }
 
     def runs(self, entity: EntityId) -> bool:
@@ -173,6 +177,7 @@ class Supervisor:
         """A process is gone; unless it was to go, there will be another."""
         one = self._modules[event.module]
         one.leaving.discard(event.process)
+        one.ending.discard(event.process)
         for process in (one.serving, one.coming):
             if process is not None and process.number == event.process:
                 served_ns = 0 if process.ready_at is None else turn.now - process.ready_at
@@ -189,6 +194,7 @@ class Supervisor:
             for number in sorted(one.leaving):
                 if not calls.of_process(name, number):
                     one.leaving.discard(number)
+                    one.ending.add(number)
                     turn.effects.append(Stop(name, number))
                     turn.dirty.add(one.entity)
 
@@ -210,6 +216,11 @@ class Supervisor:
         if one.serving is not None and not stale:
             row.error = row.failing = None
         if one.coming is not None or not (stale or (wanted and one.serving is None)):
+            return
+        if self._exclusive(row.id.name) and (one.serving or one.leaving or one.ending):
+            # The next one is started once this one is gone.
+            self._leave(turn, one, one.serving)
+            one.serving = None
             return
         again_at = row.barred.get(_BAR, 0)
         if again_at > turn.now:
@@ -277,7 +288,7 @@ class Supervisor:
         if one.coming is not None:
             doing = "starting" if one.serving is None else "being replaced"
             return Condition.ACTING, f"module {name} is {doing}"
-        if one.serving is None and one.leaving:
+        if one.serving is None and (one.leaving or (one.ending and asked)):
             return Condition.ACTING, f"module {name} finishes its calls"
         return (Condition.CONVERGED if asked else Condition.IDLE), None
 

@@ -89,7 +89,7 @@ class _Telling:
 
     async def ask(self, place: ModulePlace) -> Manifest | str:
         """What it declares, or why it does not say."""
-        self._processes.start(Start(place.name, 1, ""))
+        self._processes.describe(Start(place.name, 1, ""))
         try:
             async with asyncio.timeout(DESCRIBED_WITHIN_S):
                 return await self._said[place.name]

@@ -86,6 +86,13 @@ class ModuleProcesses:
 
     def start(self, start: Start) -> None:
         """Start a process of a module; `Ready` or `Exited` is delivered later."""
+        self._start(start, {})
+
+    def describe(self, start: Start) -> None:
+        """As `start`, but it is only asked what it declares, and serves nothing."""
+        self._start(start, {"describe": True})
+
+    def _start(self, start: Start, beside: Frame) -> None:
         module = start.module
         assert (module, start.process) not in self._running, start
         try:
@@ -99,7 +106,7 @@ class ModuleProcesses:
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
-        process.begin(None if process.served else begin_frame(start, self._run_dir))
+        process.begin(None if process.served else begin_frame(start, self._run_dir) | beside)
         with theirs:
             self._fork(process, theirs.fileno(), output.writing)
         output.close_writing()

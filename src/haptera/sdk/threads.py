@@ -1,0 +1,67 @@
+"""Plain functions of a module, each in a thread of its own, so that one that blocks harms none."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+from haptera.sdk.target import Refused
+
+# What a thread's stack may take of the address space that a module is allowed.
+STACK_BYTES: Final = 1 << 20
+
+
+class Threads:
+    """Runs functions beside the event loop; `threads_max` of them at once, hung ones among them.
+
+    A thread cannot be ended. Where nobody waits for its function any more, it hangs; until it
+    ends, nothing else is run under its key.
+    """
+
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
+        self._running: set[Hashable] = set()
+        threading.stack_size(STACK_BYTES)
+
+    async def run(self, key: Hashable, function: Callable[[], Any]) -> Any:
+        """What the function returns or raises.
+
+        Raises:
+            Refused: it was not begun.
+        """
+        if key in self._running:
+            raise Refused("an earlier call hangs past its time, and cannot be ended")
+        if len(self._running) >= self._threads_max:
+            raise Refused(f"{self._threads_max} calls hang past their time in threads")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        self._running.add(key)
+
+        def end(result: Any, error: BaseException | None) -> None:
+            self._running.discard(key)
+            if not done.done() and error is not None:
+                done.set_exception(error)
+            elif not done.done():
+                done.set_result(result)
+
+        threading.Thread(target=_thread, args=(loop, function, end), daemon=True).start()
+        return await done
+
+
+def _thread(
+    loop: asyncio.AbstractEventLoop,
+    function: Callable[[], Any],
+    end: Callable[[Any, BaseException | None], None],
+) -> None:
+    result: Any = None
+    error: BaseException | None = None
+    try:
+        result = function()
+    except StopIteration:
+        error = RuntimeError("it raised StopIteration")
+    except Exception as raised:  # noqa: BLE001  the author's code may raise anything
+        error = raised
+    # The loop may be closed by now: then nobody asks.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(end, result, error)

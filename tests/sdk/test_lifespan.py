@@ -1,0 +1,150 @@
+"""A module's own sessions, its plain functions in threads, and what one that hangs harms."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import HapteraError, Module, Refused, Setup, Target
+from haptera.sdk.host import serve
+from tests.sdk.test_host import Daemon, Device, a_call, failed
+
+NOW = 1_000_000_000
+
+
+class Library:
+    """One that blocks whoever calls it, until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.log: list[str] = []
+
+
+def module_on(library: Library, **terms: Any) -> Module[Target]:
+    @asynccontextmanager
+    async def lifespan(setup: Setup) -> AsyncIterator[str]:
+        library.log.append(f"open {setup.settings['pause_s']} {setup.run_dir}")
+        try:
+            yield "session"
+        finally:
+            library.log.append("close")
+
+    module = Module("trial", connect=lambda target: target, lifespan=lifespan, **terms)
+    power = module.serves(node.power)
+
+    @power.look(outcomes=(Power.OFF, Power.ON))
+    def look(target: Target) -> Power:
+        library.log.append(f"look {target.name} {target.session}")
+        if target.attributes.get("hung"):
+            library.go.wait()
+        main = threading.current_thread() is threading.main_thread()
+        target.note("loop" if main else "thread")
+        return Power.ON
+
+    @power.step(Power.ON, Power.OFF, within_s=1)
+    def switch_off(target: Target) -> None:
+        raise Refused("the key is turned")
+
+    return module
+
+
+def converse(
+    scenario: Callable[[Daemon], Awaitable[None]], begin: dict[str, Any], **terms: Any
+) -> Library:
+    library = Library()
+
+    async def both() -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(serve(module_on(library, **terms), theirs, now=lambda: NOW))
+            daemon = Daemon(ours, Device())
+            await daemon.send({"op": "begin", "module": "trial", "run_dir": "/run/x", **begin})
+            assert (await daemon.next())["op"] == "ready"
+            try:
+                await scenario(daemon)
+            finally:
+                ours.close()
+                library.go.set()
+
+    asyncio.run(both())
+    return library
+
+
+async def hang(daemon: Daemon, call: dict[str, Any]) -> None:
+    """Make a call that has begun for sure, and give it up."""
+    await daemon.send(call)
+    for _ in range(2):
+        await daemon.send({"op": "ping"})
+        assert await daemon.next() == {"op": "pong"}
+    await daemon.send({"op": "cancel", "id": call["id"]})
+
+
+def test_a_lifespan_is_open_from_before_the_first_call_until_the_end() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look"))
+        assert (await daemon.next())["note"] == "thread"
+
+    library = converse(scenario, {"settings": {"pause_s": 2}})
+    assert library.log == ["open 2 /run/x", "look n01 session", "close"]
+
+
+def test_who_is_only_asked_what_it_declares_opens_nothing() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send({"op": "ping"})
+        assert await daemon.next() == {"op": "pong"}
+
+    assert converse(scenario, {"settings": {}, "describe": True}).log == []
+
+
+def test_what_a_plain_function_raises_is_told_as_of_any_other() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "step", "switch_off"))
+        assert await daemon.next() == failed(1, "the key is turned", refused=True)
+
+    converse(scenario, {"settings": {"pause_s": 2}})
+
+
+def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:
+    hung = {"kind": "node", "name": "n66", "node": "n66"}
+
+    async def scenario(daemon: Daemon) -> None:
+        await hang(daemon, a_call(1, "look", "look", entity=hung, attributes={"hung": "1"}))
+        await daemon.send(a_call(2, "look", "look"))
+        assert ((await daemon.next())["id"], "others are served") == (2, "others are served")
+        await daemon.send(a_call(3, "look", "look", entity=hung))
+        text = "an earlier call hangs past its time, and cannot be ended"
+        assert await daemon.next() == failed(3, text, refused=True)
+
+    converse(scenario, {"settings": {"pause_s": 2}})
+
+
+def test_no_more_threads_hang_than_twice_what_the_module_takes_at_once() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        for number in range(4):
+            entity = {"kind": "node", "name": f"n{number}", "node": f"n{number}"}
+            attributes = {"hung": "1"}
+            await hang(daemon, a_call(number, "look", "look", entity=entity, attributes=attributes))
+        await daemon.send(a_call(9, "look", "look"))
+        text = "4 calls hang past their time in threads"
+        assert await daemon.next() == failed(9, text, refused=True)
+
+    converse(scenario, {"settings": {"pause_s": 2}}, at_once=2)
+
+
+def test_a_watch_must_be_an_async_generator() -> None:
+    module = Module("trial", connect=lambda target: target)
+    power = module.serves(node.power)
+
+    @power.look(outcomes=(Power.OFF, Power.ON))
+    def look(target: Target) -> Power:
+        return Power.ON
+
+    with pytest.raises(HapteraError, match="is no async generator"):
+        power.watch(lambda target: look(target))  # type: ignore[arg-type,return-value]
