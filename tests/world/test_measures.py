@@ -1,12 +1,12 @@
 """What parts take on nodes is known to their parent, whatever the network loses."""
 
-from haptera.core.state.limits import MS
+from haptera.core.state.limits import MS, S
 from haptera.model.changes import SetDesired
 from haptera.model.effects import Show
 from haptera.model.events import Considered
 from haptera.model.plan import PlanGroup
 from haptera.testing.world import World
-from tests.world.history import NODES, ROUGH, cluster, web
+from tests.world.history import CALM, NODES, ROUGH, cluster, web
 
 
 def planned(world: World) -> PlanGroup:
@@ -36,3 +36,17 @@ def test_a_plan_tells_how_long_what_runs_on_nodes_usually_takes() -> None:
     assert took_ns is not None
     assert planned(world).unmeasured == []
     assert planned(world).usual_ms >= took_ns // MS
+
+
+def test_a_boot_late_in_the_life_of_a_parent_takes_as_long_as_one_at_its_beginning() -> None:
+    world = cluster(1, CALM)
+    assert world.settle(60)
+    world.run(600)
+    for machine in world.machines.values():
+        machine.cut()
+    world.run(10)
+    assert world.settle(120)
+    assert world.parent.engine is not None
+    boot_ns = world.parent.engine.neighbours.usual.of("sync.hear")
+    assert boot_ns is not None
+    assert boot_ns < 60 * S

@@ -280,7 +280,8 @@ class Acts:
         if turn.now < stepping.settled_at:
             again_at = min(again_at, stepping.settled_at)
         for look in domain.looks:
-            if look.at not in changed or not self._side.runs(look):
+            # To hear from an agent is to wait, from when nothing else is left to do.
+            if look.at not in changed or not self._side.runs(look) or look.module == SYNC:
                 continue
             fact = row.known.get(look.at)
             never_read = fact is None or fact.at <= stepping.intent.began_at
