@@ -13,7 +13,10 @@ from tests.api.fake_backend import FakeBackend
 N1 = node_id("n1")
 MODULE = EntityId("module", "service", "n1")
 NAMED = '{"key": {"secret": "mine"}}'
-WIDE = ("platform", "rack", "address", "bmc", "groups", "fault_group", "if_lost", "jobs")
+WIDE = (
+    *("platform", "rack", "address", "bmc", "groups", "fault_group", "if_lost", "jobs"),
+    *("has_agent", "boot_from", "mac"),
+)
 
 
 @pytest.fixture(name="cluster")

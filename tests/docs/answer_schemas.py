@@ -64,6 +64,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "logs": (LogView,),
     "get": (EntityView, list[EntityView], list[PastView]),
     "set": (EntityView, Bulk),
+    "power": (EntityView, Bulk),
     "unset": (EntityView, Bulk),
     "retry": (list[str],),
     "history": (Page, tuple[Page, list[Happened]], Audit),

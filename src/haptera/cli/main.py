@@ -44,6 +44,7 @@ _COMMANDS: Final = {
     "get": "haptera.cli.commands.get:get",
     "set": "haptera.cli.commands.set:set_values",
     "unset": "haptera.cli.commands.set:unset_values",
+    "power": "haptera.cli.commands.power:switch",
     "retry": "haptera.cli.commands.get:retry",
     "history": "haptera.cli.commands.history:history",
     "revert": "haptera.cli.commands.history:revert",

@@ -35,6 +35,7 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what w
     required=True,
     shell_complete=completing.values,
 )
+@click.option("--unset", "drops", metavar="NAME", multiple=True, help="Desire this no more.")
 @_dry_run_option
 @terms_options
 @entities_option
@@ -43,6 +44,7 @@ def set_values(
     ctx: click.Context,
     entity: str,
     values: tuple[str, ...],
+    drops: tuple[str, ...],
     dry_run: bool,
     terms: Terms,
     output: str,
@@ -50,15 +52,17 @@ def set_values(
     r"""Desire values of ENTITY; they belong to you, and no site file changes them.
 
     Or of all that SELECTOR means, in one write: all or none. A value that belongs to another owner
-    (the site, a controller) is left as it is, unless you --take it.
+    (the site, a controller) is left as it is, unless you --take it. Values that can never be
+    together with others that are desired are refused, with the form that does both.
 
     \b
     Examples:
-      haptera set node:n1 power=off -m "new fans"
+      haptera set node:n1 power=off --unset agent -m "new fans"
       haptera set service:web@n1 port=8081 run=running --take
-      haptera set node:rack1n[1-4] power=off --take --dry-run
+      haptera set node:rack1n[1-4] power=off --unset agent --take --dry-run
     """
-    _write(ctx, entity, dict(map(_pair, values)), terms, dry_run=dry_run, output=output)
+    meant = {**dict.fromkeys(drops), **dict(map(_pair, values))}
+    write(ctx, entity, meant, terms, dry_run=dry_run, output=output)
 
 
 @click.command("unset")
@@ -89,10 +93,10 @@ def unset_values(
       haptera unset service:web@n1 port run -m "as all others"
       haptera unset 'node:rack1* and power=off' power
     """
-    _write(ctx, entity, dict.fromkeys(names), terms, dry_run=dry_run, output=output)
+    write(ctx, entity, dict.fromkeys(names), terms, dry_run=dry_run, output=output)
 
 
-def _write(
+def write(
     ctx: click.Context,
     meant: str,
     values: Mapping[str, str | None],
@@ -101,6 +105,7 @@ def _write(
     dry_run: bool,
     output: str,
 ) -> None:
+    """Write these values of what is meant, and tell what that starts."""
     meant = entity_named(meant)
     client, one = the_client(ctx), _is_one(meant)
     if one and not dry_run and terms.digest is None:

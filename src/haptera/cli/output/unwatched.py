@@ -24,6 +24,7 @@ UNWATCHED: Final = {
     "graph": "a drawing is of one moment; `haptera chain --watch ENTITY` shows what is still to do",
     "wait": "it ends as soon as what it waits for is so",
     "set": _ONCE,
+    "power": _ONCE,
     "unset": _ONCE,
     "retry": _ONCE,
     "revert": _ONCE,

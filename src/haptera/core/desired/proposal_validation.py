@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from haptera.core.desired.contradictions import Contradictions
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.table import Table
@@ -76,6 +77,7 @@ class Checks:
         self._catalog = catalog
         self._policies = policies
         self._settling = settling
+        self._contradictions = Contradictions(table, catalog)
         self._waiting: deque[Check] = deque()
         self._work_left = CHECKED_WORK_MAX
 
@@ -141,6 +143,8 @@ class Checks:
             return Refusal(problem, Cause.INVALID)
         if secret is not None:
             return Refusal(secret, Cause.OPEN_SECRET)
+        if (problem := (yield from self._contradictions.checking(changes))) is not None:
+            return Refusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
 
     def _completed(self, changes: Sequence[Change], declared: set[EntityId]) -> Pieces[Checked]:

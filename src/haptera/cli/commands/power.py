@@ -1,0 +1,60 @@
+"""`haptera power`: machines switched off, on, or off and on again, as people mean it."""
+
+from collections.abc import Mapping
+
+import click
+
+from haptera.cli.commands.set import write
+from haptera.cli.commands.wait import wait_for, within_option
+from haptera.cli.input import completing
+from haptera.cli.input.naming import entity_named
+from haptera.cli.input.terms import Terms, terms_options
+from haptera.cli.main import OK, the_client
+from haptera.cli.output.printing import entities_option
+from haptera.kinds.node import Power, agent, power
+
+# An agent runs on what is on: off, nobody desires it any more; on again, it comes by itself.
+_OFF: Mapping[str, str | None] = {power.name: Power.OFF.value, agent.name: None}
+_ON: Mapping[str, str | None] = {power.name: Power.ON.value}
+
+
+@click.command("power")
+@click.argument("what", metavar="on|off|cycle", type=click.Choice(["on", "off", "cycle"]))
+@click.argument("selector", metavar="NODE|SELECTOR", shell_complete=completing.selectors)
+@click.option("--dry-run", is_flag=True, help="Only show what would run.")
+@within_option
+@terms_options
+@entities_option
+@click.pass_context
+def switch(
+    ctx: click.Context,
+    what: str,
+    selector: str,
+    dry_run: bool,
+    within: str,
+    terms: Terms,
+    output: str,
+) -> int:
+    r"""Switch nodes on or off, or off and on again, whoever desires what of them now.
+
+    What the site says of them is yours then; `haptera unset SELECTOR power` and an apply give it
+    back. Permits and budgets hold: a busy node is switched off once it is free. cycle is two
+    writes: it waits for all to be off before it switches them on.
+
+    \b
+    Examples:
+      haptera power off rack1n1 -m "new fans"
+      haptera power on rack1n[1-4]
+      haptera power cycle rack1n1 --timeout 5m
+    """
+    mine = Terms(take=True, digest=terms.digest, why=terms.why)
+    then = Terms(take=True, digest=None, why=terms.why)
+    values = _ON if what == "on" else _OFF
+    write(ctx, selector, values, mine, dry_run=dry_run, output=output)
+    if what != "cycle" or dry_run:
+        return OK
+    nodes = entity_named(selector)
+    if (code := wait_for(the_client(ctx), nodes, f"{power.name}={Power.OFF}", within)) != OK:
+        return code
+    write(ctx, nodes, _ON, then, dry_run=False, output=output)
+    return OK
