@@ -113,6 +113,7 @@ class FakeBackend:
         self.pasts = {}  # views by time
         self.asked = []
         self.braked = BrakeView(None, 0)
+        self.incarnations = {"n1": 3}
         self.agents = {}  # what agents say of entities
         self.unasked = "the agent does not answer"
         self.reasons = {}  # what is explained of entities
@@ -215,6 +216,9 @@ class FakeBackend:
             keyed.forget(self._keyed, key)
         else:
             keyed.finish(self._keyed, key, answer)
+
+    async def evict(self, node):
+        return self.incarnations.pop(node, None)
 
     def brake(self):
         return self.braked

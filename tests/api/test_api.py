@@ -87,6 +87,7 @@ ROUTES = [
     ("POST", "/v1/tokens", Scope.ADMIN),
     ("DELETE", "/v1/tokens/t1", Scope.ADMIN),
     ("POST", "/v1/certificates", Scope.ADMIN),
+    ("DELETE", "/v1/nodes/n9/session", Scope.ADMIN),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
     ("GET", "/v1/happenings", Scope.READ),
@@ -105,6 +106,7 @@ ADMITTED = {
     ("POST", "/v1/tokens"): 201,
     ("POST", "/v1/certificates"): 201,
     ("DELETE", "/v1/tokens/t1"): 404,
+    ("DELETE", "/v1/nodes/n9/session"): 404,
 }
 REQUEST = make_request(new_key()).decode()
 BEARERS = [None, "wrong-token", *TOKENS]
@@ -186,7 +188,7 @@ def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
-        (one.method, one.path.format(entity="node:n1", revision=1, token="t1"))
+        (one.method, one.path.format(entity="node:n1", revision=1, token="t1", node="n9"))
         for one in endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}

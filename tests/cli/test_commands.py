@@ -317,6 +317,14 @@ def test_the_brake_is_shown_and_released(cluster, capsys):
     assert typed(capsys, "brake") == (OK, "the brake is off\n", "")
 
 
+def test_a_node_is_put_out_once(cluster, capsys, monkeypatch, tmp_path):
+    point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
+    told = "n1 is put out; boot it anew to have it back\n"
+    assert typed(capsys, "evict", "n1") == (OK, told, "")
+    code, out, errors = typed(capsys, "evict", "n1")
+    assert (code, out, errors.splitlines()[0]) == (REFUSED, "", "error: n1 has no session")
+
+
 def test_retry_asks_for_one_entity_at_once(cluster, capsys):
     assert typed(capsys, "retry", "node:rack1n3") == (OK, "node:rack1n3 is tried again\n", "")
     assert cluster.backend.asked == [N3]

@@ -183,6 +183,7 @@ ANSWERED = [
     "token make eve; token list",
     "token make eve",
     "token make eve; token revoke t1",
+    "evict n1",
     "brake",
     "freeze rack1n1 --reason fans; freeze",
     "freeze rack1n1 --reason fans",

@@ -72,6 +72,7 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/python benchmarks/hello_path.py": "measures for minutes, by hand",
     ".venv/bin/python -m benchmarks.planner": "measures for minutes, by hand",
     "python -m benchmarks.plans": "measures for minutes, by hand",
+    "haptera evict NODE": "it ends a session for good: tests/cli/test_evicting.py",
     "haptera agent": "a BMC starts it, with a token: all labs do",
     "haptera status --watch": WATCHED,
     "haptera diff --watch FILE": WATCHED,

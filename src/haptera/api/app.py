@@ -23,6 +23,7 @@ from haptera.api.history import HistoryRoutes
 from haptera.api.idempotency import Idempotency
 from haptera.api.meters import Meters
 from haptera.api.metrics import Counted, MetricsRoute, Tallies
+from haptera.api.nodes import NodeRoutes
 from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
 from haptera.api.planning import Planning
@@ -93,6 +94,7 @@ def endpoints(
     yield from HistoryRoutes(backend, planning, wall_s).endpoints()
     yield from TokenRoutes(backend).endpoints()
     yield from ReplicaRoutes(backend).endpoints()
+    yield from NodeRoutes(backend).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

@@ -106,6 +106,13 @@ class Backend(Protocol):
     def note(self, who: str, what: str) -> None:
         """Write down that somebody asked for something that changes nothing desired."""
 
+    async def evict(self, node: str) -> int | None:
+        """End a node's session, whose incarnation that was; None where it has none.
+
+        Raises:
+            HapteraError: it cannot be written down.
+        """
+
     async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
         """Keep an idempotency key durably, and None; or what is known of it already.
 

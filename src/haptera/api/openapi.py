@@ -21,6 +21,7 @@ _PROBLEM: Final = "application/problem+json"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 # What stands for a name in a path, for people and programs.
 _NAMES: Final = {
+    "node": "The name of a node.",
     "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
     "token": "The id of a token, which is no secret.",
     "revision": "The revision of a write, as the history tells it.",

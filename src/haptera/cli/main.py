@@ -50,6 +50,7 @@ _COMMANDS: Final = {
     "revert": "haptera.cli.commands.history:revert",
     "secret": "haptera.cli.commands.secret:secret",
     "token": "haptera.cli.commands.token:token",
+    "evict": "haptera.cli.commands.token:evict",
     "brake": "haptera.cli.commands.brake:brake",
     "freeze": "haptera.cli.commands.freeze:freeze",
     "thaw": "haptera.cli.commands.freeze:thaw",

@@ -24,6 +24,7 @@ from haptera.rest.schemas import (
     Entities,
     EntityPatch,
     Event,
+    Evicted,
     Exported,
     FreezeBody,
     FreezeView,
@@ -241,6 +242,11 @@ def certify(body: CertificateBody) -> Call[CertificateMade]:
 def revoke_token(key: str) -> Call[TokenView]:
     """Take a token back, by its id."""
     return Call("DELETE", path("tokens", key), TokenView)
+
+
+def evict(node: str) -> Call[Evicted]:
+    """End a node's session: it has to be booted anew."""
+    return Call("DELETE", path("nodes", node, "session"), Evicted)
 
 
 def events(

@@ -75,6 +75,7 @@ class Around:
 
     deliver: Callable[[Iterable[Event]], None]
     ask: AskAgent
+    evict: Callable[[str], Awaitable[int | None]]
     logs: Logs
     history: Path
     authority: Authority
@@ -101,6 +102,7 @@ class EngineBackend:
         self.bus = Bus(f"{epoch}-{tag}", lambda: (row.id for row in engine.table))
         self._deliver = around.deliver
         self._ask_agent = around.ask
+        self._evict = around.evict
         self._logs = around.logs
         self._replicas = around.replicas
         self._tickets = count(1)
@@ -298,6 +300,9 @@ class EngineBackend:
         row, written = revoked
         kept(await asyncio.wrap_future(written))
         return row
+
+    async def evict(self, node: str) -> int | None:
+        return await self._evict(node)
 
     async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
         found = await asyncio.wrap_future(self._store.begin_keyed(key, sha256))

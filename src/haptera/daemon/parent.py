@@ -7,7 +7,6 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -31,6 +30,7 @@ from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
 from haptera.daemon.replicas import Replicas
+from haptera.daemon.sessions import Sessions
 from haptera.daemon.settings import PROMOTED, Settings
 from haptera.model.changes import Author, Change, Stored
 from haptera.model.effects import (
@@ -79,7 +79,6 @@ from haptera.sdk import Boot
 from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
 from haptera.site.syntax.sources import constants_of, gather
-from haptera.wire.seal import Role, Session
 
 HISTORY_FOLDER: Final = "history"
 BOOT_ID_BITS: Final = 63
@@ -204,6 +203,9 @@ class _Parent:
         self._channel = ParentChannel(
             self._authority, engine, self._codec, self._deliver, clock.wall_s, self._secrets
         )
+        self._sessions = Sessions(
+            self._store, self._udp, self._channel, self._boot, self._channel.declares
+        )
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)
@@ -214,6 +216,7 @@ class _Parent:
             Around(
                 self._deliver,
                 self._channel.ask,
+                self._sessions.evict,
                 self._logs,
                 self._home / HISTORY_FOLDER,
                 self._authority,
@@ -234,10 +237,8 @@ class _Parent:
     async def _serve(self, stopped: asyncio.Event) -> None:
         settings = self._settings
         self._make_starter()
-        self._udp.start(self._codec, self._deliver, self._moved, self._driver.waiting)
-        self._sessions = {saved.peer: saved for saved in self._store.sessions()}
-        for saved in self._sessions.values():
-            self._listen_to(saved)
+        self._udp.start(self._codec, self._deliver, self._sessions.moved, self._driver.waiting)
+        self._sessions.open()
         requests = Counter[str]()
         enrolment = self._enrolment(requests)
         app = make_app(
@@ -325,23 +326,10 @@ class _Parent:
         self._store.close()
         self._recorder.close()
 
-    def _listen_to(self, saved: SavedSession) -> None:
-        session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
-        self._udp.add(saved.peer, session, saved.address)
-        self._channel.join(saved)
-
     def _enrolled(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
-        self._sessions[saved.peer] = saved
-        self._listen_to(saved)
+        self._sessions.join(saved)
         self._deliver([Enrolled(saved.peer, saved.agreement.incarnation)])
-
-    def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
-        """A child's process or address on record changed: our next process must know."""
-        saved = replace(self._sessions[peer], address=address, peer_boot=boot)
-        self._sessions[peer] = saved
-        self._channel.join(saved)
-        self._store.save_session(saved)
 
     def _perform(self, effects: list[Effect]) -> None:  # noqa: C901  one branch an effect
         for effect in effects:
@@ -365,6 +353,7 @@ class _Parent:
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
                     self._record.changed(entities)
+                    self._sessions.heed(entities)
                 case FetchList() | FetchSchema() | Recall() | Urge():
                     self._channel.exchange.send(effect)
                 case Keep():

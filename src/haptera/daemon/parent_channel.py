@@ -10,6 +10,7 @@ import msgspec
 from haptera.core.engine import Engine
 from haptera.daemon.exchange import Exchange
 from haptera.kinds import module, system
+from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.secrets import Keeper, Reference, references
@@ -61,13 +62,24 @@ class ParentChannel:
         self._sessions[saved.peer] = saved
         self._names[saved.agreement.node] = saved.peer
 
+    def leave(self, saved: SavedSession) -> None:
+        """A child has no session any more."""
+        del self._sessions[saved.peer]
+        del self._names[saved.agreement.node]
+
+    def declares(self, node: str) -> bool:
+        """Whether a node of this name is declared now."""
+        row = self._engine.table.get(node_id(node))
+        return row is not None and row.declared and not row.leaving
+
     def admit(self, certificate: Certificate) -> str | None:
         """The child that may ask with this certificate."""
         told = node_of(certificate, self._authority.cluster)
         name = None if told is None else self._names.get(told[0])
         if told is None or name is None:
             return None
-        return name if self._sessions[name].agreement.incarnation == told[1] else None
+        present = self._sessions[name].agreement.incarnation == told[1]
+        return name if present and self.declares(name) else None
 
     async def answer(self, caller: str, request: Request) -> Answer:
         """What a child is told."""

@@ -241,6 +241,13 @@ class CertificateMade(msgspec.Struct, frozen=True):
     authority: str
 
 
+class Evicted(msgspec.Struct, frozen=True):
+    """A node whose session was ended, and which of its boots that was of."""
+
+    node: str
+    incarnation: int
+
+
 class Tokens(msgspec.Struct, frozen=True):
     """All tokens that hold, the oldest first."""
 

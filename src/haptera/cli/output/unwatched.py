@@ -36,6 +36,7 @@ UNWATCHED: Final = {
     "token list": "no event tells of tokens: type it again",
     "token make": _TOKEN,
     "token revoke": _TOKEN,
+    "evict": "it happens once",
     "brake": "no event tells of the brake; `haptera status --watch` shows what waits for it",
     "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
     "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",

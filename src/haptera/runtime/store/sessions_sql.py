@@ -137,6 +137,11 @@ def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
     )
 
 
+def drop_session(connection: sqlite3.Connection, peer: str) -> None:
+    connection.execute("DELETE FROM sessions WHERE peer = ?", (peer,))
+    connection.execute("DELETE FROM enrolments WHERE node = ?", (peer,))
+
+
 def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
     """All sessions, by the name of the peer."""
     return [_session(row) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]

@@ -174,6 +174,10 @@ class Store:
         if refusal := self._writer.put(job):
             self._session_saved(refusal)
 
+    def drop_session(self, peer: str) -> Future[Failure | None]:
+        """Have a node's session forgotten, and the tokens by which it could have another."""
+        return self._ask(partial(sessions_sql.drop_session, peer=peer))
+
     def mint_token(self, bearer: Bearer, ttl_s: float) -> MintedToken:
         """Make a token of the API; its text is kept nowhere else. Waits for the disk.
 

@@ -1,0 +1,38 @@
+"""Routes of what a node has beyond its entity: the session of its agent."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend
+from haptera.api.body import as_json
+from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
+from haptera.api.problems import ProblemError
+from haptera.api.query import WHY
+from haptera.rest.schemas import Evicted
+from haptera.runtime.identity.tokens import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoutes:
+    backend: Backend
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        contract = Contract(gives=Evicted, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
+        yield Endpoint("DELETE", "/v1/nodes/{node}/session", Scope.ADMIN, self.evict, contract)
+
+    async def evict(self, request: Request, caller: Caller) -> Response:
+        """End a node's session: it is neither heard nor answered until it is booted anew."""
+        node = request.path_params["node"]
+        self.backend.note(author(request, caller).who, f"evict {node}")
+        incarnation = await self.backend.evict(node)
+        if incarnation is None:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND,
+                f"{node} has no session",
+                do="see which nodes there are: haptera get node",
+            )
+        return as_json(Evicted(node, incarnation))

@@ -1,0 +1,101 @@
+"""Which nodes have a session with this parent: made, moved, and ended."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from haptera.daemon.parent_channel import ParentChannel
+from haptera.model.entity import EntityId
+from haptera.runtime.network.udp import Udp
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.store import Store, kept
+from haptera.wire.seal import Role, Session
+
+# How long a node that is no longer declared is told so, and what is to stop on it. What it asks
+# over TLS is not answered even then.
+GOODBYE_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """The sessions of one parent process, `boot`; `declared` says of a name whether it is a node's.
+
+    Needs a running loop.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        udp: Udp,
+        channel: ParentChannel,
+        boot: int,
+        declared: Callable[[str], bool],
+        *,
+        goodbye_s: float = GOODBYE_S,
+    ) -> None:
+        self._store = store
+        self._udp = udp
+        self._channel = channel
+        self._boot = boot
+        self._declared = declared
+        self._goodbye_s = goodbye_s
+        self._sessions: dict[str, SavedSession] = {}
+
+    def open(self) -> None:
+        """Go on with all that an earlier process had."""
+        for saved in self._store.sessions():
+            self.join(saved)
+            self._look(saved.peer)
+
+    def join(self, saved: SavedSession) -> None:
+        """A child has a session: hear it from now on."""
+        self._sessions[saved.peer] = saved
+        session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
+        self._udp.add(saved.peer, session, saved.address)
+        self._channel.join(saved)
+
+    def moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
+        """A child's process or address on record changed: our next process must know."""
+        saved = replace(self._sessions[peer], address=address, peer_boot=boot)
+        self._sessions[peer] = saved
+        self._channel.join(saved)
+        self._store.save_session(saved)
+
+    def heed(self, changed: Iterable[EntityId]) -> None:
+        """Of these entities some may not be declared any more."""
+        for entity in changed:
+            if entity.kind == "node" and entity.name in self._sessions:
+                self._look(entity.name)
+
+    async def evict(self, peer: str) -> int | None:
+        """End a node's session, whose incarnation that was; None where it has none.
+
+        Neither its datagrams count from now on, nor its certificate, nor a token that was made for
+        it: it has to be booted anew.
+
+        Raises:
+            HapteraError: that cannot be written, so it is undone by a restart.
+        """
+        saved = self._sessions.pop(peer, None)
+        if saved is None:
+            return None
+        self._udp.remove(peer)
+        self._channel.leave(saved)
+        _log.warning("node %s put out: incarnation %d", peer, saved.agreement.incarnation)
+        kept(await asyncio.wrap_future(self._store.drop_session(peer)))
+        return saved.agreement.incarnation
+
+    def _look(self, peer: str) -> None:
+        if not self._declared(peer):
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._goodbye_s, self._part, self._sessions[peer].agreement)
+
+    def _part(self, agreement: object) -> None:
+        """End the session, unless the node was declared again, or has booted, since."""
+        for peer, saved in self._sessions.items():
+            if saved.agreement is agreement and not self._declared(peer):
+                self._parting = asyncio.ensure_future(self.evict(peer))
+                return

@@ -1,0 +1,33 @@
+"""A node that is put out of a real cluster, and one that is taken out of the site file."""
+
+import pytest
+
+from tests.cli.rig import lab, typed
+from tests.lab.rig import wait_for
+
+pytestmark = [pytest.mark.net, pytest.mark.slow]
+
+SITE = """\
+cluster: small
+nodes:
+  n[1-2]: {platform: labnode, address: "127.{x}.1.{n}", bmc: "127.{x}.2.{n}:4280"}
+services:
+  idle: {command: '"{python}" -c "import time; time.sleep(1000)"'}
+desired:
+  n[1-2]: {power: on, agent: up}
+  idle@n[1-2]: {run: running}
+lab: {delay_ms: 10}
+"""
+
+
+def test_a_node_that_is_put_out_is_heard_no_more_and_the_others_are(tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    with lab(tmp_path):
+        wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
+        told = "n1 is put out; boot it anew to have it back\n"
+        assert typed("evict", "n1", folder=tmp_path) == (0, told, "")
+        code, _, errors = typed("logs", "service:idle@n1", folder=tmp_path)
+        assert (code, "n1 has not enrolled yet" in errors) == (1, True)
+        wait_for(lambda: typed("status", "--check", "n1", folder=tmp_path)[0] != 0)
+        assert typed("status", "--check", "n2", folder=tmp_path)[0] == 0
+        assert "evict n1" in typed("history", "--audit", folder=tmp_path)[1]

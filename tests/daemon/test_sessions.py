@@ -1,0 +1,106 @@
+"""The end of a node's session: by a person, or as it is no longer declared."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from haptera.daemon.parent_channel import ParentChannel
+from haptera.daemon.sessions import Sessions
+from haptera.kinds import KINDS
+from haptera.model.entity import node_id
+from haptera.model.errors import HapteraError
+from haptera.runtime.enrolment.enrol import Enrolment
+from haptera.runtime.identity.pki import new_key
+from haptera.runtime.network.peer_messages import ListAsked, Unable
+from haptera.runtime.network.udp import Udp
+from haptera.wire.updates import Codec
+from tests.daemon.channel_rig import HOST, Wall, engine_of, rig
+from tests.runtime.test_enrol import Parent, call, parent
+
+pytestmark = pytest.mark.net
+
+# The same claim again, with the same key.
+Again = Callable[[], Awaitable[Enrolment]]
+HUNG_UP = Unable("the parent hung up without an answer")
+
+
+@contextlib.asynccontextmanager
+async def enrolled(
+    place: Path, declared: set[str]
+) -> AsyncIterator[tuple[Parent, Sessions, Again]]:
+    """A parent and its sessions, of which n01 has one."""
+    async with parent(place) as one:
+        invitation, key = one.invite(), new_key()
+        await call(invitation, key)
+        codec, engine = Codec(KINDS.values(), schema=77), engine_of(None, 1)
+        channel = ParentChannel(one.authority, engine, codec, lambda _: None, Wall(), None)
+        with contextlib.closing(Udp.bind(HOST, 0)) as udp:
+            sessions = Sessions(
+                one.store, udp, channel, 0xB1, declared.__contains__, goodbye_s=0.01
+            )
+            udp.start(codec, lambda _: None, sessions.moved)
+            sessions.open()
+            yield one, sessions, lambda: call(invitation, key)
+
+
+async def gone(one: Parent) -> None:
+    while one.store.sessions():  # noqa: ASYNC110  # the disk is waited for
+        await asyncio.sleep(0.01)
+
+
+def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with enrolled(tmp_path / "p", {"n01"}) as (one, sessions, again):
+            assert await sessions.evict("n01") == 1
+            assert await sessions.evict("n01") is None
+            assert one.store.sessions() == []
+            with pytest.raises(HapteraError, match="the parent refused the token"):
+                await again()
+
+    asyncio.run(story())
+
+
+def test_who_is_not_declared_any_more_is_put_out(tmp_path: Path) -> None:
+    async def story() -> None:
+        declared = {"n01"}
+        async with enrolled(tmp_path / "p", declared) as (one, sessions, _):
+            sessions.heed([node_id("n01"), node_id("n02")])
+            assert len(one.store.sessions()) == 1
+            declared.clear()
+            sessions.heed([node_id("n01")])
+            await gone(one)
+
+    asyncio.run(story())
+
+
+def test_who_was_undeclared_while_nobody_served_is_put_out(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with enrolled(tmp_path / "p", set()) as (one, _, _):
+            await gone(one)
+
+    asyncio.run(story())
+
+
+def test_an_undeclared_node_is_answered_nothing_from_then_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path) as one:
+            assert one.parent.declares("n01")
+            one.parent_engine.table.remove(node_id("n01"))
+            assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
+            assert one.parent_counts == {"not admitted": 1}
+
+    asyncio.run(story())
+
+
+def test_a_node_that_was_put_out_is_answered_nothing_and_asked_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig(tmp_path) as one:
+            one.parent.leave(one.session)
+            assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
+            asked = await one.parent.ask("n01", ListAsked())
+            assert asked == Unable("the agent of n01 has not enrolled yet")
+
+    asyncio.run(story())
