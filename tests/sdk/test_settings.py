@@ -12,10 +12,12 @@ from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.effects import Start
 from haptera.model.errors import HapteraError
+from haptera.model.secrets import open_secrets
 from haptera.runtime.processes.ipc import Frame
 from haptera.runtime.processes.module_frames import begin_frame, event_of
 from haptera.sdk import API, Module, Secret, Setting, SettingType, Target
 from haptera.sdk.host import serve
+from haptera.sdk.settings import declared
 from haptera.wire.ipc import Frames, encode_frame
 
 WAIT_S = 20
@@ -151,3 +153,44 @@ async def conversation(
         ours.close()
         await hosting
     return said
+
+
+@dataclass(frozen=True)
+class Strip:
+    address: str
+    password: Secret | None = None
+
+
+@dataclass(frozen=True)
+class Nested:
+    passwords: dict[str, Secret]
+    strips: list[Strip]
+    spare: Strip | None = None
+    plain: dict[str, str] | None = None
+
+
+def test_secrets_are_known_wherever_they_are_declared() -> None:
+    told = {one.name: one.secrets for one in declared(Nested)}
+    assert told == {
+        "passwords": ("*",),
+        "strips": ("*.password",),
+        "spare": ("password",),
+        "plain": (),
+    }
+    given = {
+        "passwords": {"n1": {"secret": "n1"}, "n2": WORD},
+        "strips": [{"address": "a", "password": WORD}, {"address": "b"}],
+        "spare": {"address": "c", "password": {"secret": "spare"}},
+        "plain": {"n1": "p"},
+    }
+    assert open_secrets(declared(Nested), given) == ["passwords.n2", "strips.0.password"]
+
+
+@dataclass(frozen=True)
+class Endless:
+    more: "list[Endless]"
+
+
+def test_settings_without_an_end_are_refused() -> None:
+    with pytest.raises(HapteraError, match="levels deep"):
+        declared(Endless)

@@ -122,15 +122,20 @@ class SettingType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting that a module takes; a secret one is given by reference only."""
+    """One setting that a module takes; a secret one is given by reference only.
+
+    `secrets` are the paths of those below it: `*` is each item, `strips.*.password` one of each.
+    """
 
     name: str
     type: SettingType = SettingType.ANY
     required: bool = False
     secret: bool = False
+    secrets: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         marks = [word for word in ("secret", "required") if getattr(self, word)]
+        marks += [f"secret in {path}" for path in self.secrets]
         return f"{self.name}: {', '.join([self.type, *marks])}"
 
 

@@ -1,6 +1,6 @@
 """References to secrets in settings: `{secret: NAME}`, resolved only where a module is started."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from haptera.model.parts import Setting
 SECRET: Final = "secret"
 SECRET_DO: Final = f"keep it by `haptera secret set NAME`, and write {{{SECRET}: NAME}}"
 _PATH_BYTES_MAX: Final = 256
+_EACH: Final = "*"
 
 
 class Keeper(StrEnum):
@@ -51,19 +52,41 @@ def parse_reference(text: str) -> Reference:
 
 
 def open_secrets(declared: Iterable[Setting], given: Mapping[str, object]) -> list[str]:
-    """The settings that are secrets, and are given as they are.
+    """The settings that are secrets, and are given as they are, each with the way to it.
 
     >>> from haptera.model.parts import Setting
     >>> open_secrets([Setting("key", secret=True)], {"key": "hunter2", "port": 1})
     ['key']
     >>> open_secrets([Setting("key", secret=True)], {"key": {"secret": "bmc"}})
     []
+    >>> open_secrets([Setting("keys", secrets=("*",))], {"keys": {"n1": "hunter2"}})
+    ['keys.n1']
     """
-    return [
-        one.name
-        for one in declared
-        if one.secret and given.get(one.name) is not None and not is_reference(given[one.name])
-    ]
+    found: list[str] = []
+    for one in declared:
+        for path in ("",) * one.secret + one.secrets:
+            found += _open(given.get(one.name), path.split(".") if path else [], one.name)
+    return found
+
+
+def _open(value: object, path: Sequence[str], at: str) -> Iterator[str]:
+    """Where a secret stands open, by this path below a value."""
+    if value is None or is_reference(value):
+        return
+    if not path:
+        yield at
+        return
+    first, *rest = path
+    match value:
+        case dict():
+            items = list(value.items())
+        case list() | tuple():
+            items = list(enumerate(value))
+        case _:
+            return  # no value of its type: told where it is made
+    for name, one in items:
+        if first in (_EACH, str(name)):
+            yield from _open(one, rest, f"{at}.{name}")
 
 
 def is_reference(value: object) -> bool:

@@ -14,6 +14,9 @@ from haptera.model.parts import Setting, SettingType
 # A setting that nobody may see: a site file gives it by reference, `{secret: NAME}`.
 Secret = NewType("Secret", str)
 
+# How deep settings may be, in dataclasses, lists and mappings.
+DEPTH_MAX: Final = 8
+
 _TYPES: Final[Mapping[Any, SettingType]] = {
     str: SettingType.TEXT,
     Secret: SettingType.TEXT,
@@ -51,7 +54,29 @@ def _settings(shape: type) -> Iterator[Setting]:
             _TYPES.get(hint, SettingType.ANY),
             required=not given,
             secret=hint is Secret,
+            secrets=() if hint is Secret else tuple(dict.fromkeys(_below(hint, DEPTH_MAX))),
         )
+
+
+def _below(hint: Any, depth: int) -> Iterator[str]:
+    """The paths of the secrets within a value of this type; `*` is each of its items."""
+    if depth == 0:
+        do = "declare them flatter, or without recursion"
+        raise HapteraError(f"settings over {DEPTH_MAX} levels deep", do=do)
+    if hint is Secret:
+        yield ""
+        return
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = get_type_hints(hint)
+        within = [(one.name, hints[one.name]) for one in dataclasses.fields(hint)]
+    elif get_origin(hint) in (Union, types.UnionType):
+        for one in get_args(hint):
+            yield from _below(one, depth)
+        return
+    else:
+        within = [("*", one) for one in get_args(hint)]
+    for name, inner in within:
+        yield from (f"{name}.{path}".rstrip(".") for path in _below(inner, depth - 1))
 
 
 def _without_none(hint: Any) -> Any:

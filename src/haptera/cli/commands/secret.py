@@ -2,15 +2,22 @@
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 
 from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.cli.output.tables import print_table
-from haptera.model.entity import check_name
+from haptera.client import Client, calls, find
+from haptera.kinds import module
+from haptera.model.entity import check_name, parse_entity
 from haptera.model.errors import HapteraError
+from haptera.model.secrets import Keeper, Reference, references
+from haptera.model.views import EntityView
+from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept
+from haptera.selectors.selector import fold_entities
 
 
 class SecretView(msgspec.Struct, frozen=True):
@@ -20,6 +27,7 @@ class SecretView(msgspec.Struct, frozen=True):
     users: list[str] | None
 
 
+_HELD_UP: Final = "module:* and condition in (acting,waiting,stuck)"
 _dir_option = click.option(
     "--dir",
     "directory",
@@ -41,7 +49,8 @@ def secret() -> None:
 def put(name: str, directory: Path) -> None:
     r"""Keep what stands on standard input as NAME; settings name it as {secret: NAME}.
 
-    A module is handed the new value when it is started the next time.
+    A module is handed the new value when it is started the next time; one that waits for a secret
+    of this name is tried again at once. It may be set before the parent was ever started.
 
     \b
     Examples:
@@ -53,7 +62,37 @@ def put(name: str, directory: Path) -> None:
         value = click.prompt(name, hide_input=True, confirmation_prompt=True, err=True).encode()
     else:
         value = sys.stdin.buffer.read(SECRET_BYTES_MAX + 2)
-    _kept(directory).put(name, value)
+    if not directory.is_dir():
+        raise HapteraError("there is no such folder", where=str(directory), do="make it first")
+    root = private_directory(directory.resolve() / ".haptera")
+    Kept(private_directory(root / "parent")).put(name, value)
+    _wake(directory, name)
+
+
+def _wake(directory: Path, name: str) -> None:
+    """Try the modules again that are held up and name this secret, if their parent runs."""
+    client_file = directory.resolve() / ".haptera" / "client.json"
+    if client_file.exists() and (woken := _woken(client_file, name)):
+        click.echo(f"tried again: {fold_entities(map(parse_entity, woken))}", err=True)
+
+
+def _woken(client_file: Path, name: str) -> list[str]:
+    try:
+        with Client(find(client_file).access) as client:
+            views = client.ask(calls.entities(_HELD_UP)).entities
+            woken = [view.entity for view in views if _names(view, name)]
+            for entity in woken:
+                client.ask(calls.retry(entity, why=f"secret {name} was set"))
+    except HapteraError:
+        return []  # it does not run, or does not let in who may write here: it will see by itself
+    return woken
+
+
+def _names(view: EntityView, name: str) -> bool:
+    """Whether the settings of a module name a secret."""
+    given = view.desired.get(module.settings.name)
+    settings = {} if given is None else msgspec.json.decode(str(given.value))
+    return Reference(Keeper.PARENT, name) in references(settings)
 
 
 @secret.command("list")
@@ -95,6 +134,7 @@ def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
     if check_name(name) not in kept.names():
         raise HapteraError(f"there is no secret {name!r}", do="haptera secret list")
     kept.allow(name, modules)
+    _wake(directory, name)
 
 
 @secret.command("remove")

@@ -34,5 +34,5 @@ def check_secrets(site: Site, declared: Mapping[str, Iterable[Setting]]) -> None
     for entity, given in settings_of(site):
         for name in open_secrets(declared.get(entity.entity.name, ()), given):
             what = f"the setting {name!r} of {entity.entity.name} is a secret, and stands here"
-            errors.add(what, site.place_of(entity, name), SECRET_DO)
+            errors.add(what, site.place_of(entity, name.partition(".")[0]), SECRET_DO)
     errors.check()
