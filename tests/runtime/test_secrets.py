@@ -5,10 +5,10 @@ import stat
 
 import pytest
 
-from haptera.model.effects import Start, Stop
+from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Exited
+from haptera.model.events import Exited, Failed
 from haptera.model.secrets import Keeper, parse_reference
 from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept, Starter
 
@@ -27,6 +27,7 @@ class Processes:
 
 
 BMC = EntityId("module", "bmc", None)
+N01 = EntityId("node", "n01", "n01")
 
 
 def found(kept, text, user=BMC):
@@ -50,7 +51,7 @@ def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_
 
 def test_what_cannot_be_kept_is_told(tmp_path):
     kept = Kept(tmp_path)
-    for name, value in (("a/b", b"x"), ("a", b""), ("a", b"\n"), ("a", b"\xff"),
+    for name, value in (("a/b/c", b"x"), ("a/..", b"x"), ("a", b""), ("a", b"\n"), ("a", b"\xff"),
                         ("a", b"x" * (SECRET_BYTES_MAX + 1))):  # fmt: skip
         with pytest.raises(HapteraError):
             kept.put(name, value)
@@ -180,3 +181,53 @@ def test_a_process_that_is_stopped_before_its_secrets_are_found_never_starts():
     done, told = starting(never, Start("bmc", 2, NAMED), Stop("bmc", 2), Stop("bmc", 1))
 
     assert (done, told) == ([Stop("bmc", 1)], [Exited("bmc", "it was not started", 2)])
+
+
+def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
+    kept, processes, delivered = Kept(tmp_path), Calls(), []
+    kept.put("bmc/n01", b"hunter2")
+    kept.put("all", b"hunter3")
+    settings = '{"password":{"secret":"bmc/{name}"},"key":{"secret":"all"},"port":1}'
+
+    async def story():
+        starter = Starter(processes, kept.find_at_parent, delivered.extend, kept.read_at_parent)
+        starter.start(Start("bmc", 1, settings))
+        await processes.ready.wait()
+        for number, name in enumerate(("n01", "n02", "a:b")):
+            entity = EntityId("node", name, name)
+            starter.call(
+                Call(number, Work.LOOK, "bmc", "look", entity, {}, {}, "", deadline_at=None)
+            )
+        kept.put("bmc/n01", b"hunter4")
+        starter.call(Call(9, Work.LOOK, "bmc", "look", N01, {}, {}, "", deadline_at=None))
+
+    asyncio.run(story())
+    assert processes.started == ['{"password":"","key":"hunter3","port":1}']
+    own = {"key": "hunter3", "port": 1}
+    assert processes.calls == [
+        (0, {**own, "password": "hunter2"}),
+        (9, {**own, "password": "hunter4"}),
+    ]
+    assert delivered == [
+        Failed(1, "secret bmc/n02: No such file or directory", refused=True),
+        Failed(
+            2,
+            "secret bmc/{name}: name of the entity is no name"
+            " (give it one: letters, digits, dots, dashes)",
+            refused=True,
+        ),
+    ]
+
+
+class Calls:
+    """What a `Starter` starts and calls."""
+
+    def __init__(self):
+        self.started, self.calls, self.ready = [], [], asyncio.Event()
+
+    def start(self, start):
+        self.started.append(start.settings)
+        self.ready.set()
+
+    def call(self, call, boot, settings):
+        self.calls.append((call.id, settings))

@@ -239,7 +239,7 @@ class _Agent:
     def _do(self, effect: Effect) -> None:  # noqa: C901  one branch an effect
         match effect:
             case Call():
-                self._processes.call(effect)
+                self._starter.call(effect)
             case Cancel():
                 self._processes.cancel(effect)
             case Write():

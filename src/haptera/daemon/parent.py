@@ -283,7 +283,10 @@ class _Parent:
             log_dir=self._logs.log_dir,
             controllers=Controllers(self._settings.controllers, self._backend),
         )
-        self._starter = Starter(self._processes, self._secrets.find_at_parent, self._deliver)
+        kept = self._secrets
+        self._starter = Starter(
+            self._processes, kept.find_at_parent, self._deliver, kept.read_at_parent
+        )
 
     def _enrolment(self, requests: Counter[str]) -> EnrolServer:
         """What takes claims, and the requests of those who are enrolled."""
@@ -335,7 +338,7 @@ class _Parent:
         for effect in effects:
             match effect:
                 case Call():
-                    self._processes.call(effect, self._boot_of(effect))
+                    self._starter.call(effect, self._boot_of(effect))
                 case Cancel():
                     self._processes.cancel(effect)
                 case Write():

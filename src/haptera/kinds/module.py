@@ -41,6 +41,6 @@ def _object(text: str) -> None:
 
 
 version = Plain("module", "version", str, size_bytes_max=32)
-settings = Plain("module", "settings", str, size_bytes_max=512, check=_object)
+settings = Plain("module", "settings", str, size_bytes_max=800, check=_object)
 
 kind = Kind("module", (run, applied), plain=(version, settings), borrows=(node.agent,))

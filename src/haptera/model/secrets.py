@@ -1,5 +1,6 @@
 """References to secrets in settings: `{secret: NAME}`, resolved only where a module is started."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
@@ -12,8 +13,10 @@ from haptera.model.parts import Setting
 
 SECRET: Final = "secret"
 SECRET_DO: Final = f"keep it by `haptera secret set NAME`, and write {{{SECRET}: NAME}}"
+PIECES_MAX: Final = 2
 _PATH_BYTES_MAX: Final = 256
 _EACH: Final = "*"
+_HOLE: Final = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 
 
 class Keeper(StrEnum):
@@ -25,10 +28,17 @@ class Keeper(StrEnum):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """One secret by name: `NAME`, `file:PATH` or `env:NAME`."""
+    """One secret by name: `NAME`, `file:PATH` or `env:NAME`.
+
+    One with holes, `bmc/{name}`, names a secret for each entity.
+    """
 
     keeper: Keeper
     name: str
+
+    @property
+    def has_holes(self) -> bool:
+        return "{" in self.name
 
     def __str__(self) -> str:
         return self.name if self.keeper is Keeper.PARENT else f"{self.keeper}:{self.name}"
@@ -41,14 +51,46 @@ def parse_reference(text: str) -> Reference:
         HapteraError: it names none.
     """
     keeper, colon, rest = text.partition(":")
-    if not colon and is_name(text):
+    whole = not {"{", "}"} & {*_HOLE.sub("x", rest)}
+    if not colon and is_secret_name(_HOLE.sub("x", text)):
         return Reference(Keeper.PARENT, text)
-    if keeper == Keeper.FILE and rest.startswith("/") and len(rest.encode()) <= _PATH_BYTES_MAX:
+    fits = rest.startswith("/") and len(rest.encode()) <= _PATH_BYTES_MAX
+    if keeper == Keeper.FILE and fits and whole:
         return Reference(Keeper.FILE, rest)
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
         return Reference(Keeper.ENVIRONMENT, rest)
     # It is not quoted: it may be the secret itself.
     raise HapteraError("this names no secret", do="write NAME, file:/PATH or env:VARIABLE")
+
+
+def is_secret_name(text: str) -> bool:
+    """Whether a parent keeps secrets under such a name: `NAME`, or `GROUP/NAME`.
+
+    >>> [is_secret_name(text) for text in ("bmc", "bmc/n01", "bmc/../ca", "a/b/c", "")]
+    [True, True, False, False, False]
+    """
+    pieces = text.split("/")
+    return len(pieces) <= PIECES_MAX and all(is_name(piece) for piece in pieces)
+
+
+def filled(reference: Reference, values: Mapping[str, str]) -> Reference:
+    """The secret of one entity, whose name, node and attributes these values are.
+
+    >>> str(filled(parse_reference("bmc/{name}"), {"name": "n01"}))
+    'bmc/n01'
+
+    Raises:
+        HapteraError: the entity lacks what a hole names, or that makes no name of a secret.
+    """
+
+    def fill(hole: re.Match[str]) -> str:
+        value = values.get(hole[1])
+        if value is None or not is_name(value):
+            what = f"secret {reference}: {hole[1]} of the entity is no name"
+            raise HapteraError(what, do="give it one: letters, digits, dots, dashes")
+        return value
+
+    return Reference(reference.keeper, _HOLE.sub(fill, reference.name))
 
 
 def open_secrets(declared: Iterable[Setting], given: Mapping[str, object]) -> list[str]:
@@ -120,7 +162,7 @@ def references(settings: Any) -> Iterator[Reference]:
             pass
 
 
-def resolved(settings: Any, values: Mapping[Reference, str]) -> Any:
+def resolved(settings: Any, values: Mapping[Reference, Any]) -> Any:
     """The settings with each reference replaced by its value."""
     match settings:
         case {"secret": str(text)}:

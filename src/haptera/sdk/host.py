@@ -55,6 +55,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     deadline_ns: int | None
     intent: str | None
     boot: _Boot | None
+    settings: dict[str, Any] | None = None
 
 
 async def serve(
@@ -245,10 +246,14 @@ class _Host:
             intent=call.intent,
             boot=boot,
             run_dir=self._begun.run_dir,
-            settings=self._settings,
+            settings=self._own(call),
             session=self._session,
             deadline_ns=call.deadline_ns,
         )
+
+    def _own(self, call: _Call) -> Any:
+        """The settings of the module, or those for this entity where it has secrets of its own."""
+        return self._settings if call.settings is None else self._module.settings(call.settings)
 
     async def _called(self, call: _Call, function: Callable[[Any], Any], made: object) -> Any:
         """What the function returns: a plain one's, in a thread, where it may block."""

@@ -11,7 +11,7 @@ from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
 from haptera.kinds import module
-from haptera.model.entity import check_name, parse_entity
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.secrets import Keeper, Reference, references
 from haptera.model.views import EntityView
@@ -57,7 +57,6 @@ def put(name: str, directory: Path) -> None:
       haptera secret set bmc < password.txt
       pass show bmc | haptera secret set bmc
     """
-    check_name(name)
     if sys.stdin.isatty():
         value = click.prompt(name, hide_input=True, confirmation_prompt=True, err=True).encode()
     else:
@@ -131,7 +130,7 @@ def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
       haptera secret allow bmc '*'
     """
     kept = _kept(directory)
-    if check_name(name) not in kept.names():
+    if name not in kept.names():
         raise HapteraError(f"there is no secret {name!r}", do="haptera secret list")
     kept.allow(name, modules)
     _wake(directory, name)

@@ -116,14 +116,17 @@ class ModuleProcesses:
         if (process := self._running.get((stop.module, stop.process))) is not None:
             process.hang_up()
 
-    def call(self, call: Call, boot: Boot | None = None) -> None:
-        """Send a call; where the module does not run it fails at once, without effect."""
+    def call(self, call: Call, boot: Boot | None = None, settings: Any = None) -> None:
+        """Send a call; where the module does not run it fails at once, without effect.
+
+        `settings` are those for its entity, where these are its own.
+        """
         process = self._running.get((call.module, call.process))
         if process is None:
             text = f"module {call.module} does not run"
             self._deliver([Failed(call.id, text, refused=True)])
         else:
-            process.call(call, boot)
+            process.call(call, boot, settings)
 
     def cancel(self, cancel: Cancel) -> None:
         if (process := self._running.get((cancel.module, cancel.process))) is not None:
@@ -234,11 +237,14 @@ class _Process:
         said = self._output.how_it_ended(status)
         return said if self._breach is None else f"was ended: {self._breach}"
 
-    def call(self, call: Call, boot: Boot | None) -> None:
+    def call(self, call: Call, boot: Boot | None, settings: Any) -> None:
         self._due.add(call.id)
         if call.work is Work.WATCH:
             self._watches.add(call.id)
-        self.link.send(call_frame(call, boot))
+        frame = call_frame(call, boot)
+        if settings is not None:
+            frame["settings"] = settings
+        self.link.send(frame)
 
     def cancel(self, call: int) -> None:
         self._due.discard(call)

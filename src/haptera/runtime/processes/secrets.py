@@ -10,13 +10,22 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from haptera.kinds import module
-from haptera.model.effects import Start, Stop
-from haptera.model.entity import EntityId, check_name
+from haptera.model.effects import Call, Start, Stop
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.events import Event, Exited
-from haptera.model.secrets import Keeper, Reference, references, resolved
+from haptera.model.events import Event, Exited, Failed
+from haptera.model.secrets import (
+    SECRET,
+    Keeper,
+    Reference,
+    filled,
+    is_secret_name,
+    references,
+    resolved,
+)
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.processes.process import ModuleProcesses
+from haptera.sdk.target import Boot
 from haptera.selectors.selector import Selector, parse_selector
 
 SECRET_BYTES_MAX: Final = 4_096
@@ -27,6 +36,9 @@ FILES_VARIABLE: Final = "HAPTERA_SECRET_FILES"
 USERS_MAX: Final = 64
 # How long a module's start waits for what its settings name.
 FOUND_WITHIN_S: Final = 30.0
+
+# What stands for the slash of a name in that of its file.
+_SLASH: Final = ":"
 
 # The value of a secret, for a module of this name.
 Find = Callable[[str, Reference], Awaitable[str]]
@@ -45,7 +57,8 @@ class Kept:
     def names(self) -> list[str]:
         if not self._folder.is_dir():
             return []
-        return sorted(one.name for one in self._folder.iterdir() if one.suffix != ".new")
+        found = (one.name for one in self._folder.iterdir() if one.suffix != ".new")
+        return sorted(name.replace(_SLASH, "/") for name in found)
 
     def put(self, name: str, value: bytes) -> None:
         """Keep one, in place of what it was.
@@ -55,7 +68,7 @@ class Kept:
         """
         _text(value, f"secret {name}")
         private_directory(self._folder)
-        write_durable(self._folder / check_name(name), value)
+        write_durable(self._folder / _file_of(name), value)
 
     def allow(self, name: str, users: Sequence[str]) -> None:
         """Have only the modules that these selectors mean name a secret: `labnode`, `*@rack1n*`.
@@ -67,7 +80,7 @@ class Kept:
             raise HapteraError(f"at most {USERS_MAX} selectors", do="use node-sets")
         texts = [_user(text).text for text in users]
         private_directory(self._users)
-        write_durable(self._users / check_name(name), msgspec.json.encode(texts))
+        write_durable(self._users / _file_of(name), msgspec.json.encode(texts))
 
     def users(self, name: str) -> list[str] | None:
         """Who may name a secret; None: all modules.
@@ -76,7 +89,7 @@ class Kept:
             HapteraError: what says so cannot be read.
         """
         try:
-            return msgspec.json.decode((self._users / name).read_bytes(), type=list[str])
+            return msgspec.json.decode((self._users / _file_of(name)).read_bytes(), type=list[str])
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
@@ -103,10 +116,10 @@ class Kept:
             HapteraError: there is none of this name.
         """
         try:
-            (self._folder / check_name(name)).unlink()
+            (self._folder / _file_of(name)).unlink()
         except FileNotFoundError:
             raise HapteraError(f"there is no secret {name!r}", do="haptera secret list") from None
-        (self._users / name).unlink(missing_ok=True)
+        (self._users / _file_of(name)).unlink(missing_ok=True)
 
     async def find_at_parent(self, name: str, reference: Reference) -> str:
         """As `find`, for a module of this name that runs at the parent."""
@@ -118,13 +131,26 @@ class Kept:
         Raises:
             HapteraError: it cannot be had.
         """
+        return self.read(user, reference)
+
+    def read(self, user: EntityId, reference: Reference) -> str:
+        """As `find`, at once."""
         if reference.keeper is Keeper.PARENT:
             self.check_user(reference.name, user)
-            return _read(self._folder / reference.name, f"secret {reference}")
-        return await find_here(reference)
+            return _read(self._folder / _file_of(reference.name), f"secret {reference}")
+        return read_here(reference)
+
+    def read_at_parent(self, name: str, reference: Reference) -> str:
+        """As `read`, for a module of this name that runs at the parent."""
+        return self.read(EntityId(module.kind.name, name, None), reference)
 
 
 async def find_here(reference: Reference) -> str:
+    """As `read_here`, awaited."""
+    return read_here(reference)
+
+
+def read_here(reference: Reference) -> str:
     """The value of a secret that this machine keeps.
 
     Raises:
@@ -147,6 +173,7 @@ async def find_here(reference: Reference) -> str:
 class Starter:
     """Starts modules whose settings name secrets once these are found; all others at once.
 
+    A secret of each entity is put into the settings of each call, by `read`, where there is one.
     Needs a running loop.
     """
 
@@ -155,7 +182,11 @@ class Starter:
         processes: ModuleProcesses,
         find: Find,
         deliver: Callable[[list[Event]], None],
+        read: Callable[[str, Reference], str] | None = None,
     ) -> None:
+        self._read = read
+        # Settings that name secrets of each entity, all others in their places.
+        self._holed: dict[tuple[str, int], Any] = {}
         self._processes = processes
         self._find = find
         self._deliver = deliver
@@ -163,15 +194,40 @@ class Starter:
 
     def start(self, start: Start) -> None:
         settings = msgspec.json.decode(start.settings) if start.settings else {}
-        named = list(dict.fromkeys(references(settings)))
-        if not named:
+        named = [one for one in dict.fromkeys(references(settings)) if not one.has_holes]
+        if not any(references(settings)):
             self._processes.start(start)
             return
         task = asyncio.get_running_loop().create_task(self._start(start, settings, named))
         self._waiting[start.module, start.process] = task
 
+    def call(self, call: Call, boot: Boot | None = None) -> None:
+        """Call a module, with the secrets of the entity if its settings name any."""
+        settings = self._holed.get((call.module, call.process))
+        try:
+            own = None if settings is None else self._own(call, settings)
+        except HapteraError as error:
+            self._deliver([Failed(call.id, str(error), refused=True)])
+        else:
+            self._processes.call(call, boot, own)
+
+    def _own(self, call: Call, settings: Any) -> Any:
+        """The settings with the secrets of one entity.
+
+        Raises:
+            HapteraError: one cannot be had.
+        """
+        if self._read is None:
+            raise HapteraError("secrets of each entity are for modules that run at the parent")
+        entity = call.entity
+        about = {**call.attributes, "name": entity.name, "node": entity.node or ""}
+        named = dict.fromkeys(references(settings))
+        values = {one: self._read(call.module, filled(one, about)) for one in named}
+        return resolved(settings, values)
+
     def stop(self, stop: Stop) -> None:
         """End a process; one that is still to be started never is."""
+        self._holed.pop((stop.module, stop.process), None)
         waiting = self._waiting.pop((stop.module, stop.process), None)
         if waiting is None:
             self._processes.stop(stop)
@@ -199,12 +255,28 @@ class Starter:
             self._fail(start, str(error))
         else:
             self._waiting.pop((start.module, start.process), None)
-            text = msgspec.json.encode(resolved(settings, values)).decode()
-            self._processes.start(msgspec.structs.replace(start, settings=text))
+            holed = [one for one in references(settings) if one.has_holes]
+            if holed:
+                stay = {one: {SECRET: str(one)} for one in holed}
+                self._holed[start.module, start.process] = resolved(settings, values | stay)
+            # Each call brings what is the entity's own.
+            text = msgspec.json.encode(resolved(settings, values | dict.fromkeys(holed, "")))
+            self._processes.start(msgspec.structs.replace(start, settings=text.decode()))
 
     def _fail(self, start: Start, text: str) -> None:
         self._waiting.pop((start.module, start.process), None)
         self._deliver([Exited(start.module, f"was not started: {text}", start.process)])
+
+
+def _file_of(name: str) -> str:
+    """The name of a secret's file.
+
+    Raises:
+        HapteraError: no secret could be called so.
+    """
+    if not is_secret_name(name):
+        raise HapteraError(f"{name!r} is no name of a secret", do="write NAME or GROUP/NAME")
+    return name.replace("/", _SLASH)
 
 
 def _user(text: str) -> Selector:
