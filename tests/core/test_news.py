@@ -1,11 +1,13 @@
 """What is published of a change says in what the entity changed, whoever changed it."""
 
+from dataclasses import replace
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.state.row import Stands
 from haptera.core.state.table import Table
+from haptera.core.state.verdict import Stands, Verdict
 from haptera.core.views.news import publish
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -55,11 +57,11 @@ def test_each_change_is_of_its_type() -> None:
     table.apply(Declare(N1, {"rack": "r1"}, "site"), 4)
     assert publish(table, {N1}) == only(News.DESIRED)
     row.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
-    row.condition = Condition.CONVERGED
+    row.verdict = Verdict(Condition.CONVERGED)
     assert publish(table, {N1}) == only(News.OBSERVED, News.CONDITION)
     row.forget("power", 20)
     assert publish(table, {N1}) == only(News.OBSERVED)
-    row.why = "it waits"
+    row.verdict = Verdict(Condition.CONVERGED, "it waits")
     assert publish(table, {N1}) == only(News.CONDITION)
 
 
@@ -123,11 +125,12 @@ def test_whatever_is_shown_otherwise_is_news(changes: list[object]) -> None:
             case Fact():
                 row.learn("power", change)
             case Condition():
-                row.condition = change
+                row.verdict = replace(row.verdict, condition=change)
             case Stands():
-                row.quotes = change
+                row.verdict = replace(row.verdict, quotes=change)
             case _:
                 row.forget("power", 0)
-                row.why = row.error = str(change)
+                row.error = str(change)
+                row.verdict = replace(row.verdict, why=row.error)
         news = publish(table, {N1})
         assert news is not None or shown(table) == before

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from haptera.core.decide.backlog import PLANNED
-from haptera.core.decide.plan_queue import QUESTIONS_MAX, Searches, Verdict
+from haptera.core.decide.plan_queue import QUESTIONS_MAX, Searches, Sought
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import (
@@ -258,7 +258,7 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
     refused = searches.ask(turn, OTHER, new)
     text = "256 other questions wait for the planner already"
     reason = Reason(ReasonKind.BUDGET, None, text)
-    assert refused == Verdict(NoChain(reason, 0), S + SEARCH_QUEUE_AGAIN_NS)
+    assert refused == Sought(NoChain(reason, 0), S + SEARCH_QUEUE_AGAIN_NS)
     searches.release(node_id("n9"))
     assert searches.ask(turn, OTHER, new) is None
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from haptera.core.state.limits import MS
 from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant
 from haptera.core.state.table import Table
+from haptera.core.state.verdict import Verdict
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
@@ -41,7 +42,7 @@ def cluster():
     on.known |= {"power": fact("on", 500), "agent": fact("up", 500)}
     off.known |= {"power": fact("off", 70_000)}
     lost.remembered |= {"power": fact("on", 70_000), "agent": fact("up", 70_000)}
-    off.condition, off.since = Condition.STUCK, NOW - 10 * MINUTE
+    off.verdict, off.since = Verdict(Condition.STUCK), NOW - 10 * MINUTE
     table.make(EntityId("service", "web", "r1n1")).known["run"] = fact("running")
     table.make(EntityId("service", "web", "r1n2")).remembered["run"] = fact("running")
     table.make(EntityId("module", "labnode", None)).known["run"] = fact("failed")
@@ -169,7 +170,7 @@ def table_of(state):
         attributes |= {"rack": one["rack"]} if one["rack"] else {}
         table.apply(Declare(node_id(name), attributes, "site"), 1)
         row = table.make(node_id(name))
-        row.condition, row.since = Condition(one["condition"]), NOW - MINUTE
+        row.verdict, row.since = Verdict(Condition(one["condition"])), NOW - MINUTE
         if one["desired"]:
             table.apply(SetDesired(row.id, "power", one["desired"], "site"), 1)
         for variable in VALUES:

@@ -9,7 +9,7 @@ from haptera.core.act.contradiction import Contests
 from haptera.core.act.look import Looks
 from haptera.core.decide.agents import Agents
 from haptera.core.decide.call_results import Answers
-from haptera.core.decide.decide import Decisions, Hands, Lacking
+from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.decide.decision_loop import Rounds
 from haptera.core.decide.plan_queue import Searches
 from haptera.core.desired.freezes import Freezes
@@ -33,6 +33,7 @@ from haptera.core.state.side import PARENT, Side
 from haptera.core.state.table import Table
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Lacking
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
@@ -355,10 +356,10 @@ class Engine:
     def _blocked(self, entity: EntityId, part: Part) -> Lacking | None:
         """Why this part is not taken now, by whichever side, though nothing else is in its way."""
         if (differs := self.neighbours.differs_over(entity, self.catalog.sums)) is not None:
-            return differs, "the same modules on both sides"
+            return Lacking(differs, "the same modules on both sides")
         if self.side.runs(part) and part is not HEAR:
             text = self.supervisor.blocked(part.module)
-            return None if text is None else (text, f"module {part.module}, to serve")
+            return None if text is None else Lacking(text, f"module {part.module}, to serve")
         return None
 
     def _made_gates(self) -> tuple[Gate, Gate | ParentGates]:

@@ -56,15 +56,15 @@ class Agents:
             self._know_self(turn, node)
             return
         peer = self._neighbours.peer(node.id.name)
-        place = self._decisions.place(turn, node)
-        knowable = place.domain.knowable(place.state, agent.name, Agent.UP)
+        situation = self._decisions.assess(turn, node)
+        knowable = situation.domain.knowable(situation.state, agent.name, Agent.UP)
         if not knowable:
             stop_waiting(node)
         if peer is None:
             return
         peer.disbelieved = not knowable
         if not knowable:
-            self._contests.heard(turn, node, place.domain, peer)
+            self._contests.heard(turn, node, situation.domain, peer)
         elif peer.tier is not Tier.LOST:
             hear(turn, node, peer, self._neighbours.usual)
         elif lose(turn, node):
@@ -72,6 +72,6 @@ class Agents:
 
     def _know_self(self, turn: Turn, node: Row) -> None:
         for name, value in own_values():
-            place = self._decisions.place(turn, node)
-            if place.domain.knowable(place.state, name, value):
+            situation = self._decisions.assess(turn, node)
+            if situation.domain.knowable(situation.state, name, value):
                 hear_self(turn, node, name, value, self._neighbours.incarnation(node.id))

@@ -7,6 +7,7 @@ from typing import Final
 
 from haptera.core.state.row import Row
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Verdict
 from haptera.model.entity import EntityId
 from haptera.model.views import SETTLED, Condition
 
@@ -45,7 +46,7 @@ class Backlog:
         self._overdue[row.id] = row.id in turn.changed or self._overdue.get(row.id, False)
         turn.changed.discard(row.id)
         if row.id in turn.wanted and row.condition in SETTLED:
-            row.arrive(Condition.ACTING, PLANNED, turn.now)
+            row.arrive(Verdict(Condition.ACTING, PLANNED), turn.now)
 
     def take(self, turn: Turn, entity: EntityId) -> None:
         """It is decided on now."""

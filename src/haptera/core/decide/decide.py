@@ -1,7 +1,7 @@
 """Where an entity stands on its way, and what its side does about the next part of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from haptera.core.act.act import Acts, first_step
@@ -22,6 +22,7 @@ from haptera.core.state.start import start
 from haptera.core.state.table import Table
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Lacking, Verdict
 from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -34,7 +35,7 @@ from haptera.planner.plan_query import query_of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Situation:
     """One entity as it is decided on: its class, its stripped state, its goal."""
 
     row: Row
@@ -44,9 +45,6 @@ class Place:
     goal: Mapping[str, str]
 
 
-Standing = tuple[Condition, str | None]
-# Why a part is not taken now, and what it needs.
-Lacking = tuple[str, str]
 # What an agent says of an entity that is not as desired.
 _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 
@@ -88,7 +86,7 @@ class Decisions:
         self._blocked = blocked
         self._hurried = False
 
-    def place(self, turn: Turn, row: Row) -> Place:
+    def assess(self, turn: Turn, row: Row) -> Situation:
         """Strip the entity's state, its node's having been stripped before."""
         node = self._table.node_of(row)
         domain = self._catalog.domain(row, node)
@@ -108,31 +106,28 @@ class Decisions:
                 turn.changed.add(row.id)
                 if row.resident:
                     turn.dirty.add(row.id)
-        return Place(row, node, domain, state, goal)
+        return Situation(row, node, domain, state, goal)
 
     def decide(self, turn: Turn, row: Row) -> None:
         """Bring one entity a part further, as far as this side can."""
         self._hurried = False
         self._acts.take_up(row, turn.now)
-        place = self.place(turn, row)
-        self._contests.review(turn, row, place.domain, place.state)
-        self._acts.review(turn, row, place.domain, place.state)
-        row.quotes = None
-        condition, why = self._stand(turn, place)
-        if row.plan is not None or not place.goal:
+        situation = self.assess(turn, row)
+        self._contests.review(turn, row, situation.domain, situation.state)
+        self._acts.review(turn, row, situation.domain, situation.state)
+        verdict = self._stand(turn, situation)
+        if row.plan is not None or not situation.goal:
             self._searches.release(row.id)
         self._safety.settle(turn, row)
-        if condition is Condition.CONVERGED:
+        if verdict.condition is Condition.CONVERGED:
             row.error = row.failing = None
             row.failures.clear()
-            if row.condition is condition:
+            if row.condition is verdict.condition:
                 rest(row, turn.now)
-        if row.arrive(condition, why, turn.now):
+        if row.arrive(verdict, turn.now):
             turn.changed.add(row.id)
-        if row.quotes is not None:
-            row.since = row.quotes.since
-        self._looks.tend(turn, row, place.node, place.domain, place.state)
-        if row is place.node:
+        self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
+        if row is situation.node:
             self._lend(turn, row)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
@@ -144,169 +139,178 @@ class Decisions:
             node.lent = lent
             turn.dirty.update(row.id for row in self._table.on(node.id.node) if row is not node)
 
-    def _stand(self, turn: Turn, place: Place) -> Standing:
-        row = place.row
-        barred = row.bars(place.state, turn.now)
-        row.asking = row.needs = row.replan_at = None
-        row.plan = self._plan(turn, place, barred) if place.goal else None
+    def _stand(self, turn: Turn, situation: Situation) -> Verdict:
+        row = situation.row
+        barred = row.bars(situation.state, turn.now)
+        row.asking, again_at = None, None
+        row.plan = None
+        if situation.goal:
+            row.plan, again_at = self._plan(turn, situation, barred)
         frozen = self._freezes.why(row.id, turn.now)
         if frozen != row.frozen:
             row.frozen = frozen
             turn.changed.add(row.id)
         if row.stepping is not None:
-            return self._under_way(turn, place, frozen)
-        if not place.goal:
-            return Condition.IDLE, None
+            return self._under_way(turn, situation, frozen)
+        if not situation.goal:
+            return Verdict(Condition.IDLE)
         if (text := contested(row)) is not None:
-            row.needs = "readings that agree"
-            return (Condition.ACTING if being_settled(row) else Condition.STUCK), text
+            condition = Condition.ACTING if being_settled(row) else Condition.STUCK
+            return Verdict(condition, text, "readings that agree")
         if row.plan is None:
             return _at_work(row, self._searches.doing(row.id))
         if isinstance(row.plan, NoChain):
-            return self._no_chain(turn, place, row.plan, barred)
+            return self._no_chain(turn, situation, row.plan, barred, again_at)
         if not row.plan.links:
-            return Condition.CONVERGED, None
+            return Verdict(Condition.CONVERGED)
         if frozen is not None and isinstance(row.plan.links[0], Do):
-            row.needs = "the end of the freeze, or haptera thaw"
-            return Condition.WAITING, frozen
-        return self._take(turn, place, row.plan.links[0])
+            return Verdict(Condition.WAITING, frozen, "the end of the freeze, or haptera thaw")
+        return self._take(turn, situation, row.plan.links[0])
 
-    def _under_way(self, turn: Turn, place: Place, frozen: str | None) -> Standing:
-        row = place.row
+    def _under_way(self, turn: Turn, situation: Situation, frozen: str | None) -> Verdict:
+        row = situation.row
         withheld = frozen is not None and self._acts.withhold(turn, row, "not begun: frozen")
-        if not withheld and (hindered := self._hindered(turn, place)):
-            return _at_work(row, hindered)
-        if withheld or not self._go(turn, place):
-            return row.condition, row.why  # until it is decided on again, still in this turn
+        if not withheld and (hindered := self._hindered(turn, situation)):
+            return _at_work(row, *hindered)
+        if withheld or not self._go(turn, situation):
+            # Until it is decided on again, still in this turn.
+            return replace(row.verdict, needs=None, quotes=None, again_at=None)
         assert row.stepping is not None
         reading = row.stepping.phase is Phase.READING
         if reading and (blocked := self._blocked(row.id, row.stepping.step)):
-            return _lacks(row, blocked)
+            return Verdict(Condition.WAITING, *blocked)
         return _at_work(row, _doing(row))
 
-    def _hindered(self, turn: Turn, place: Place) -> str | None:
+    def _hindered(self, turn: Turn, situation: Situation) -> Lacking | None:
         """What has come in the way of a disruptive step since it was decided on."""
-        stepping = place.row.stepping
+        stepping = situation.row.stepping
         if stepping is None or not stepping.step.disruptive or not stepping.may_go(turn.now):
             return None
-        if first_step(place.row) is not stepping.step:
+        if first_step(situation.row) is not stepping.step:
             return None
-        lacking = self._safety.check(turn, place.row, place.domain, stepping.step)
+        lacking = self._safety.check(turn, situation.row, situation.domain, stepping.step)
         if lacking is None:
             return None
-        self._timers.soonest(("decide", place.row.id), stepping.deadline_at)
-        return f"{stepping.step.path} waits: {lacking}"
+        self._timers.soonest(("decide", situation.row.id), stepping.deadline_at)
+        return lacking._replace(why=f"{stepping.step.path} waits: {lacking.why}")
 
-    def _go(self, turn: Turn, place: Place) -> bool:
+    def _go(self, turn: Turn, situation: Situation) -> bool:
         """Go on with a step whose intent is durable; False where it is over before it began."""
-        stepping = place.row.stepping
+        stepping = situation.row.stepping
         meant = stepping is not None and stepping.phase is Phase.WRITTEN
-        going = self._acts.go(turn, place.row, place.node)
+        going = self._acts.go(turn, situation.row, situation.node)
         if meant and stepping is not None and stepping.begun and stepping.step.disruptive:
-            self._safety.begins(place.row, stepping.intent)
+            self._safety.begins(situation.row, stepping.intent)
         return going
 
-    def _plan(self, turn: Turn, place: Place, barred: frozenset[str]) -> Chain | NoChain | None:
-        """The plan; None while it is put off, or a worker searches for it."""
-        row = place.row
-        answer = self._catalog.plan(row, place.node, place.state, place.goal, barred)
+    def _plan(
+        self, turn: Turn, situation: Situation, barred: frozenset[str]
+    ) -> tuple[Chain | NoChain | None, int | None]:
+        """The plan, None while it is put off or a worker searches for it; when to search again."""
+        row = situation.row
+        answer = self._catalog.plan(row, situation.node, situation.state, situation.goal, barred)
         if answer is None:
             self._hurried = True
-            return None
+            return None, None
         if not gives_up(answer):
-            return answer
+            return answer, None
         if row.stepping is not None and row.stepping.begun:
-            return None  # What comes next depends on what will be read.
-        question = query_of(place.domain, place.state, place.goal, barred)
-        verdict = self._searches.ask(turn, row.id, question)
-        if verdict is None:
-            return None
-        if verdict.again_at is not None:
-            row.replan_at = verdict.again_at
-            self._timers.soonest(("decide", row.id), verdict.again_at)
-        return verdict.answer
+            return None, None  # What comes next depends on what will be read.
+        question = query_of(situation.domain, situation.state, situation.goal, barred)
+        found = self._searches.ask(turn, row.id, question)
+        if found is None:
+            return None, None
+        if found.again_at is not None:
+            self._timers.soonest(("decide", row.id), found.again_at)
+        return found.answer, found.again_at
 
     def _no_chain(
-        self, turn: Turn, place: Place, answer: NoChain, barred: frozenset[str]
-    ) -> Standing:
-        row = place.row
+        self,
+        turn: Turn,
+        situation: Situation,
+        answer: NoChain,
+        barred: frozenset[str],
+        again_at: int | None,
+    ) -> Verdict:
+        row = situation.row
         if answer.reason.kind is ReasonKind.WAITS:
-            return Condition.WAITING, answer.reason.text
+            return Verdict(Condition.WAITING, answer.reason.text, again_at=again_at)
         if barred:
-            again_at = row.try_again_at(turn.now)
-            assert again_at is not None
-            self._timers.soonest(("decide", row.id), again_at)
-            row.plan = self._plan(turn, place, frozenset())
+            try_again_at = row.try_again_at(turn.now)
+            assert try_again_at is not None
+            self._timers.soonest(("decide", row.id), try_again_at)
+            row.plan, again_at = self._plan(turn, situation, frozenset())
             if row.plan is None:
                 return _at_work(row, self._searches.doing(row.id))
             if isinstance(row.plan, Chain):
-                return Condition.STUCK, row.error or _last_words(row)
-        return Condition.STUCK, answer.reason.text
+                return Verdict(Condition.STUCK, row.error or _last_words(row), again_at=again_at)
+        return Verdict(Condition.STUCK, answer.reason.text, again_at=again_at)
 
-    def _take(self, turn: Turn, place: Place, link: Link) -> Standing:
+    def _take(self, turn: Turn, situation: Situation, link: Link) -> Verdict:
         """Take the first link where it is this side's; otherwise say whose it is."""
         part = link.part
         self._looks.need(turn, part)
-        if blocked := self._blocked(place.row.id, part):
-            return _lacks(place.row, blocked)
+        if blocked := self._blocked(situation.row.id, part):
+            return Verdict(Condition.WAITING, *blocked)
         if not self._side.runs(part):
-            return _elsewhere(place, part)
+            return _elsewhere(situation, part)
         if part is HEAR:
-            return self._hear(turn, place.row)
+            return self._hear(turn, situation.row)
         if isinstance(part, Step):
-            return self._step(turn, place, part)
-        self._looks.want(place.row, part, turn.now)
+            return self._step(turn, situation, part)
+        self._looks.want(situation.row, part, turn.now)
         assert isinstance(link, Find)
-        return _at_work(place.row, f"{part.path}: looks whether {part.at} is {link.expect}")
+        return _at_work(situation.row, f"{part.path}: looks whether {part.at} is {link.expect}")
 
-    def _step(self, turn: Turn, place: Place, step: Step) -> Standing:
-        row = place.row
+    def _step(self, turn: Turn, situation: Situation, step: Step) -> Verdict:
+        row = situation.row
         policy = self._policies.terms(row.id, step).policy
-        if (circle := oscillates(self._scene(place), step, policy, turn.now)) is not None:
+        if (circle := oscillates(self._scene(situation), step, policy, turn.now)) is not None:
             self._timers.soonest(("decide", row.id), circle.again_at(turn.now))
-            row.needs = "one of the modules mended, or something else being desired"
-            return Condition.STUCK, circle.text
+            needs = "one of the modules mended, or something else being desired"
+            return Verdict(Condition.STUCK, circle.text, needs)
         again_at = row.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
-            row.needs = "an end to what undoes it"
-            text = "had to be done again and again: it does not last"
-            return Condition.STUCK, f"{step.path} {text}{row.notes(step)}"
+            text = f"{step.path} had to be done again and again: it does not last"
+            return Verdict(Condition.STUCK, f"{text}{row.notes(step)}", "an end to what undoes it")
         if row.unsettled is not None and turn.now < row.unsettled[1]:
             path, until = row.unsettled
             self._timers.soonest(("decide", row.id), until)
-            row.needs = "the time in which it may take effect to be over"
-            return Condition.WAITING, f"{path} never returned, and may still take effect"
+            text = f"{path} never returned, and may still take effect"
+            needs = "the time in which it may take effect to be over"
+            return Verdict(Condition.WAITING, text, needs)
         if step.enrols and self._safety.boots_later(row, turn.now):
-            row.needs = "its turn to boot"
-            return Condition.WAITING, f"{step.path} waits for its turn: others boot first"
+            text = f"{step.path} waits for its turn: others boot first"
+            return Verdict(Condition.WAITING, text, "its turn to boot")
         if step.disruptive:
-            lacking = self._safety.check(turn, row, place.domain, step)
+            lacking = self._safety.check(turn, row, situation.domain, step)
             if lacking is not None:
                 self._acts.stays(row, step)
-                instead = self._instead(place, turn.now)
-                return Condition.WAITING, f"{instead}{step.path} waits: {lacking}"
-        if (queue := self._acts.queues(turn, row, place.node, step)) is not None:
+                instead = self._instead(situation, turn.now)
+                text = f"{instead}{step.path} waits: {lacking.why}"
+                return Verdict(Condition.WAITING, text, lacking.needs)
+        if (queue := self._acts.queues(turn, row, situation.node, step)) is not None:
             return _at_work(row, f"{step.path} waits for its turn: {queue}")
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
-        self._acts.begin(turn, row, step, place.state, intent_id)
+        self._acts.begin(turn, row, step, situation.state, intent_id)
         return _at_work(row, _doing(row))
 
-    def _instead(self, place: Place, now: int) -> str:
+    def _instead(self, situation: Situation, now: int) -> str:
         """What keeps a cheaper chain from being taken, to be put before words on this one."""
-        row, barred = place.row, place.row.bars(place.state, now)
-        text = self._catalog.aside(row, place.node, place.state, place.goal, barred)
+        row, barred = situation.row, situation.row.bars(situation.state, now)
+        text = self._catalog.aside(row, situation.node, situation.state, situation.goal, barred)
         if text is None:
             self._hurried = True
         return f"{text}; instead " if text else ""
 
-    def _scene(self, place: Place) -> Scene:
-        node = place.node
-        if node is None or node is place.row:
-            return Scene(place.row, place.domain)
-        return Scene(place.row, place.domain, (node, self._catalog.domain(node, node)))
+    def _scene(self, situation: Situation) -> Scene:
+        node = situation.node
+        if node is None or node is situation.row:
+            return Scene(situation.row, situation.domain)
+        return Scene(situation.row, situation.domain, (node, self._catalog.domain(node, node)))
 
-    def _hear(self, turn: Turn, row: Row) -> Standing:
+    def _hear(self, turn: Turn, row: Row) -> Verdict:
         """Wait for the agent's hello; past the time that a boot may take, say that none came.
 
         Much later the look has failed, and is barred for its cool-down, so that another part may
@@ -327,7 +331,7 @@ class Decisions:
             if not given_up and not overdue:
                 self._timers.soonest(("decide", row.id), overdue_at)
             if overdue:
-                return Condition.STUCK, _unheard(terms.within_ms)
+                return Verdict(Condition.STUCK, _unheard(terms.within_ms))
             return _at_work(row, "waits to hear from the agent")
         if given_up:
             row.failures.pop(HEAR.path)
@@ -336,33 +340,29 @@ class Decisions:
         if not policy.gives_up(failures):
             looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
-        return Condition.STUCK, row.error
+        return Verdict(Condition.STUCK, row.error)
 
 
 def _unheard(ms: int) -> str:
     return f"nothing heard from the agent for {span(ms)}"
 
 
-def _at_work(row: Row, doing: str) -> Standing:
+def _at_work(row: Row, doing: str, needs: str | None = None) -> Verdict:
     """Under way; but what has failed before is stuck until it has succeeded."""
-    return (Condition.ACTING, doing) if row.error is None else (Condition.STUCK, row.error)
+    if row.error is None:
+        return Verdict(Condition.ACTING, doing, needs)
+    return Verdict(Condition.STUCK, row.error, needs)
 
 
-def _lacks(row: Row, lacking: Lacking) -> Standing:
-    text, row.needs = lacking
-    return Condition.WAITING, text
-
-
-def _elsewhere(place: Place, part: Part) -> Standing:
+def _elsewhere(situation: Situation, part: Part) -> Verdict:
     """The other side's turn: in an agent's own words where it is there and has said what it does.
 
     An agent that takes all to be well, or that is silent, has nothing to say of this part.
     """
-    row, stands = place.row, place.row.stands
-    if stands is None or stands.condition not in _AT_IT or not is_heard(place.node):
-        return Condition.WAITING, f"{part.path} is up to {_other_side(row, part)}"
-    row.quotes = stands
-    return stands.condition, stands.why
+    row, stands = situation.row, situation.row.stands
+    if stands is None or stands.condition not in _AT_IT or not is_heard(situation.node):
+        return Verdict(Condition.WAITING, f"{part.path} is up to {_other_side(row, part)}")
+    return Verdict(stands.condition, stands.why, quotes=stands)
 
 
 def _other_side(row: Row, part: Part) -> str:

@@ -40,7 +40,7 @@ Asker = EntityId | int
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Sought:
     """What came of a question; one that was given up is sought anew from `again_at` on."""
 
     answer: Chain | NoChain
@@ -62,7 +62,7 @@ class Searches:
     def __init__(self, side: Side, timers: Timers) -> None:
         self._side = side
         self._timers = timers
-        self._verdicts: dict[PlanQuery, Verdict] = {}
+        self._verdicts: dict[PlanQuery, Sought] = {}
         self._questions: dict[PlanQuery, Question] = {}
         self._asked: dict[Asker, dict[PlanQuery, None]] = {}
         self._under_way: tuple[int, PlanQuery] | None = None
@@ -70,7 +70,7 @@ class Searches:
         self._deaths = 0
         self._rests_until = 0
 
-    def ask(self, turn: Turn, asker: Asker, sought: PlanQuery) -> Verdict | None:
+    def ask(self, turn: Turn, asker: Asker, sought: PlanQuery) -> Sought | None:
         """What came of this; None where it is being sought, and the asker waits for it."""
         verdict = self._verdicts.get(sought)
         if verdict is not None and (verdict.again_at is None or turn.now < verdict.again_at):
@@ -139,7 +139,7 @@ class Searches:
         else:
             self._deaths = 0
             again_at = turn.now + SEARCH_AGAIN_NS if gives_up(answer) else None
-            self._settle(turn, sought, self._questions.pop(sought), Verdict(answer, again_at))
+            self._settle(turn, sought, self._questions.pop(sought), Sought(answer, again_at))
 
     def wake(self, turn: Turn) -> None:
         """A search is long overdue, and whoever should have said so has not; or a rest is over."""
@@ -174,13 +174,13 @@ class Searches:
             self._questions[sought] = question
             turn.dirty.update(_entities(question))
 
-    def _settle(self, turn: Turn, sought: PlanQuery, question: Question, verdict: Verdict) -> None:
+    def _settle(self, turn: Turn, sought: PlanQuery, question: Question, found: Sought) -> None:
         """Keep the answer, and have all decided on again who asked."""
         self._under_way = None
         self._timers.drop(("search",))
         while len(self._verdicts) >= ANSWERS_MAX:
             del self._verdicts[next(iter(self._verdicts))]
-        self._verdicts[sought] = verdict
+        self._verdicts[sought] = found
         for asker in question.askers:
             del self._asked[asker][sought]
             if not self._asked[asker]:
@@ -193,5 +193,5 @@ def _entities(question: Question) -> Iterator[EntityId]:
     return (asker for asker in question.askers if isinstance(asker, EntityId))
 
 
-def _given_up(text: str, again_at: int) -> Verdict:
-    return Verdict(NoChain(Reason(ReasonKind.BUDGET, None, text), 0), again_at)
+def _given_up(text: str, again_at: int) -> Sought:
+    return Sought(NoChain(Reason(ReasonKind.BUDGET, None, text), 0), again_at)

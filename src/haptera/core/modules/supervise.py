@@ -16,6 +16,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import Table
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Verdict
 from haptera.kinds import module
 from haptera.kinds.module import Run
 from haptera.model.effects import Start, Stop
@@ -136,7 +137,7 @@ class Supervisor:
         else:
             self._bring(turn, row, one)
         self._know(turn, row, one)
-        if row.arrive(*self._standing(row, one), turn.now):
+        if row.arrive(Verdict(*self._standing(row, one)), turn.now):
             turn.changed.add(row.id)
 
     def awaits(self, event: Ready) -> bool:

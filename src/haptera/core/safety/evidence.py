@@ -10,6 +10,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.row import Row
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Lacking
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.model.facts import Method
 from haptera.model.parts import Condition, Context, Look, Step
@@ -27,15 +28,15 @@ class Evidence:
         self._looks = looks
         self._catalog = catalog
 
-    def never_permitted(self, row: Row, node: Row, asked: Collection[Context]) -> str | None:
+    def never_permitted(self, node: Row, asked: Collection[Context]) -> Lacking | None:
         """Why no permit can ever come, where only gates of this side are asked for one."""
         alone = set(asked) == {Context.PARENT}
         text = never_permits(self._catalog, node) if alone else None
-        if text is not None:
-            row.needs = MEND
-        return text
+        return None if text is None else Lacking(text, MEND)
 
-    def unknown(self, row: Row, node: Row, step: Step, contexts: Collection[Context]) -> str | None:
+    def unknown(
+        self, row: Row, node: Row, step: Step, contexts: Collection[Context]
+    ) -> Lacking | None:
         """What the step excludes and nobody knows not to be so now, though looks could find out.
 
         Only looks that run in these contexts count: on a node that nothing can harm any more, its
@@ -50,11 +51,10 @@ class Evidence:
             ]
             fact = holder.known.get(name)
             if looks and (fact is None or fact.method is not Method.READ):
-                row.needs = f"a reading of {one.name}"
-                return _unread(holder, name, looks)
+                return Lacking(_unread(holder, name, looks), f"a reading of {one.name}")
         return None
 
-    def unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
+    def unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> Lacking | None:
         """Each variable that the step names and this side looks at must have been read lately."""
         named = {one.variable for one in step.changes}
         named |= {one.name for one in (*step.requires, *step.excludes)}
@@ -65,7 +65,7 @@ class Evidence:
             old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
             if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
                 self._looks.want(row, look, turn.now)
-                return f"{look.path} looks at {look.at} first"
+                return Lacking(f"{look.path} looks at {look.at} first")
         return None
 
     def _telling(

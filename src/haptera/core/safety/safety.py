@@ -18,6 +18,7 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import Table
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Lacking
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds import budget
 from haptera.kinds.budget import Budget, Per
@@ -26,7 +27,7 @@ from haptera.model.changes import Disruption
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.intent import Intent
-from haptera.model.messages import Ask
+from haptera.model.messages import Ask, Permit
 from haptera.model.parts import Context, Step
 from haptera.model.views import BrakeView
 from haptera.planner.domain.domain import Domain
@@ -75,23 +76,23 @@ class Safety:
         # Whose place and permit were used: the next step on them needs its own.
         self._spent: set[EntityId] = set()
 
-    def check(self, turn: Turn, row: Row, domain: Domain, step: Step) -> str | None:
+    def check(self, turn: Turn, row: Row, domain: Domain, step: Step) -> Lacking | None:
         """What stands in the way of this step now; None: it may begin, as `row.asking` says.
 
         What can be done about it is done: a look, an ask, a place in the queue.
         """
         node = self._table.node_of(row)
         if node is None:
-            return "no node answers for it: no-permit"
+            return Lacking("no node answers for it: no-permit")
         if row.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
         asked = self._asked_for(node, turn.now)
         absent = (
             self._held_up(row, turn.now)
             or self._refused_lately(row, node, turn.now)
-            or contested(row)
-            or contested(node)
-            or self._evidence.never_permitted(row, node, asked)
+            or _contested(row)
+            or _contested(node)
+            or self._evidence.never_permitted(node, asked)
             or self._evidence.unknown(row, node, step, {*asked, self._side.context})
             or (self._silent(row, node, turn.now) if Context.SELF in asked else None)
         )
@@ -186,20 +187,22 @@ class Safety:
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
-    def _held_up(self, row: Row, now: int) -> str | None:
+    def _held_up(self, row: Row, now: int) -> Lacking | None:
         if now < self._held_until:
             self._timers.soonest(("decide", row.id), self._held_until)
-            row.needs = "the time in which the former parent's steps may take effect to be over"
-            return "this parent was promoted: what the former one began may still take effect"
+            return Lacking(
+                "this parent was promoted: what the former one began may still take effect",
+                "the time in which the former parent's steps may take effect to be over",
+            )
         text = self._brake.on(now)
         if text is not None:
             self._braked_ones.add(row.id)
             self._timers.soonest(("decide", row.id), self._brake.until())
-            row.needs = "the end of the brake, or haptera brake --release"
-            return f"the brake is on: {text}"
+            needs = "the end of the brake, or haptera brake --release"
+            return Lacking(f"the brake is on: {text}", needs)
         return None
 
-    def _refused_lately(self, row: Row, node: Row, now: int) -> str | None:
+    def _refused_lately(self, row: Row, node: Row, now: int) -> Lacking | None:
         """A node that refused is left alone for a while, unless it has become free since."""
         again_at, text = self._refused.get(row.id, (0, ""))
         fact = node.known.get(busy.name)
@@ -210,20 +213,18 @@ class Safety:
             self._refused.pop(row.id, None)
             return None
         self._timers.soonest(("decide", row.id), again_at)
-        row.needs = _permit_of(row)
-        return text
+        return Lacking(text, _permit_of(row))
 
-    def _full(self, row: Row, now: int) -> str | None:
+    def _full(self, row: Row, now: int) -> Lacking | None:
         where = self._where(row.id)
         text = self._budgets.hold(row.id, where, now)
         if text is None:
             return None
-        row.needs = "room in the budget"
         if (at := self._budgets.room_at(row.id, where, now)) is not None:
             self._timers.soonest(("decide", row.id), at)
-        return text
+        return Lacking(text, "room in the budget")
 
-    def _silent(self, row: Row, node: Row, now: int) -> str | None:
+    def _silent(self, row: Row, node: Row, now: int) -> Lacking | None:
         """A node that is not there cannot be asked, and takes nobody's place meanwhile."""
         if self._side.node is not None:
             return None
@@ -234,19 +235,22 @@ class Safety:
         if peer is not None and node.attributes.get(if_lost.name) == RECOVER:
             down_at = peer.silent_since + DOWN_AFTER * self._side.hello_ns
             self._timers.soonest(("decide", row.id), max(down_at, now + MS))
-        row.needs = f"the agent of {node.id.name}, to be heard"
-        return f"the agent of {node.id.name} is silent: no-permit"
+        agent = f"the agent of {node.id.name}"
+        return Lacking(f"{agent} is silent: no-permit", f"{agent}, to be heard")
 
-    def _unpermitted(self, row: Row, asked: Collection[Context], now: int) -> str | None:
+    def _unpermitted(self, row: Row, asked: Collection[Context], now: int) -> Lacking | None:
         """What those who are asked have to say against it, or that they have said nothing yet."""
-        name = row.id.node
         said = [self._permits.said_here(row.id)] if self._side.context in asked else []
         if self._side.context is Context.PARENT and Context.SELF in asked:
             said.append(self._permits.said(row.id, now))
         refused = next((one for one in said if one is not None and not one.granted), None)
         if all(said) and refused is None:
             return None
-        row.needs = _permit_of(row)
+        return Lacking(self._unsaid(row, refused, now), _permit_of(row))
+
+    def _unsaid(self, row: Row, refused: Permit | None, now: int) -> str:
+        """How far asking has come, in words."""
+        name = row.id.node
         if refused is not None:
             return self._put_off(row, f"{name} does not permit it: {refused.text}", now)
         if (draining := self._permits.draining(row.id)) is not None:
@@ -333,6 +337,11 @@ class Safety:
     def _where(self, entity: EntityId) -> Where:
         node = None if entity.node is None else self._table.get(node_id(entity.node))
         return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
+
+
+def _contested(row: Row) -> Lacking | None:
+    text = contested(row)
+    return None if text is None else Lacking(text, "readings that agree")
 
 
 def _permit_of(row: Row) -> str:

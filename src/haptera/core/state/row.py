@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Final
 
 from haptera.core.state.limits import DONE_AGAIN_MAX, LASTS_NS, MS
+from haptera.core.state.verdict import Stands, Verdict
 from haptera.model.chain import Chain, NoChain
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
@@ -21,6 +22,8 @@ from haptera.model.walltime import span
 
 # What stands for what was last published of an entity: desired, observed, and the rest.
 Published = tuple[int, int, int]
+
+IDLE: Final = Verdict(Condition.IDLE)
 
 # Steps remembered of each entity, to see what does not last; a restart forgets them.
 TRIED_MAX: Final = 64
@@ -99,16 +102,6 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
-    """Where an entity stands in the words of its node's agent, and since when."""
-
-    condition: Condition
-    since: int
-    why: str | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Oscillation:
     """Two modules undo each other: nothing is done from `at` until `until`.
 
@@ -155,7 +148,7 @@ class Row:
 
     A `resident` row is there whether or not anybody declared it: that of a module.
     `reported` is the node's last word, good for as long as the node is known to be there, and so
-    is `stands`, on where the entity stands; `quotes` is that where this side says the same;
+    is `stands`, on where the entity stands; `verdict` is what was last decided, and `since` when;
     `lent` is what those on it were last decided with, of its own, `told` what the parent was,
     `published` what listeners were;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
@@ -164,12 +157,10 @@ class Row:
     to `forgiven_at` are no part of an `oscillation`, and those up to `relented_at` were done for
     another wish, and are no sign that anything does not last;
     `error` is the last one, in the words of the part whose path `failing` is; `failures` counts
-    those in a row, by part; `asking` is what its plan needs its node's permit for; `needs` is who
-    or what stands in the way of a part that would otherwise come next; `replan_at` is when the
-    search for a plan is made once more that was given up; of a node, `booted_at` is
-    when this side found that it had booted it, until the node enrols, `surely` where no single
-    reading could have misled it; `unsettled` is a step that worked and never returned, and until
-    when it may still take effect; `frozen` says which freeze holds it.
+    those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
+    `booted_at` is when this side found that it had booted it, until the node enrols, `surely`
+    where no single reading could have misled it; `unsettled` is a step that worked and never
+    returned, and until when it may still take effect; `frozen` says which freeze holds it.
     """
 
     id: EntityId
@@ -184,7 +175,6 @@ class Row:
     remembered: dict[str, Fact] = field(default_factory=dict)
     reported: dict[str, Fact] = field(default_factory=dict)
     stands: Stands | None = None
-    quotes: Stands | None = None
     forgotten_at: dict[str, int] = field(default_factory=dict)
     found_at: dict[str, int] = field(default_factory=dict)
     second: dict[str, Fact] = field(default_factory=dict)
@@ -197,17 +187,14 @@ class Row:
     stepping: Stepping | None = None
     barred: dict[tuple[int, str], int] = field(default_factory=dict)
     plan: Chain | NoChain | None = None
-    condition: Condition = Condition.IDLE
     frozen: str | None = None
+    verdict: Verdict = IDLE
     since: int | None = None
-    why: str | None = None
     error: str | None = None
     failing: str | None = None
     failures: dict[str, int] = field(default_factory=dict)
     tried: deque[Tried] = field(default_factory=lambda: deque(maxlen=TRIED_MAX))
     asking: Ask | None = None
-    needs: str | None = None
-    replan_at: int | None = None
     booted_at: int | None = None
     booted_surely: bool = False
     unsettled: tuple[str, int] | None = None
@@ -225,16 +212,22 @@ class Row:
         self.owner, self.desired, self.attributes, self.revision = "", {}, {}, 0
         self.relent()
 
-    def arrive(self, condition: Condition, why: str | None, now: int) -> bool:
+    @property
+    def condition(self) -> Condition:
+        return self.verdict.condition
+
+    @property
+    def why(self) -> str | None:
+        return self.verdict.why
+
+    def arrive(self, verdict: Verdict, now: int) -> bool:
         """Take this to be where the entity stands; tell whether that is news."""
-        if self.since is None:
+        before, self.verdict = self.verdict, verdict
+        if self.since is None or verdict.condition is not before.condition:
             self.since = now
-        if (condition, why) == (self.condition, self.why):
-            return False
-        if condition is not self.condition:
-            self.since = now
-        self.condition, self.why = condition, why
-        return True
+        if verdict.quotes is not None:
+            self.since = verdict.quotes.since
+        return (verdict.condition, verdict.why) != (before.condition, before.why)
 
     def lasted(self, now: int) -> int:
         """For how long it has stood so."""

@@ -3,10 +3,10 @@
 from typing import Final, Protocol
 
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Stands
 from haptera.core.state.side import PARENT
 from haptera.core.state.table import Table
 from haptera.core.state.turn import Turn
+from haptera.core.state.verdict import Stands
 from haptera.core.sync.delta import mark_digest
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId

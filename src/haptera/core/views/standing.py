@@ -19,9 +19,13 @@ class Stood(Protocol):
     """What stands somewhere: a row."""
 
     id: EntityId
-    condition: Condition
-    why: str | None
     frozen: str | None
+
+    @property
+    def condition(self) -> Condition: ...
+
+    @property
+    def why(self) -> str | None: ...
 
 
 def alike(rows: Iterable[Stood]) -> list[AlikeView]:

@@ -21,8 +21,8 @@ def unblock(row: Row) -> str | None:
     """None where nothing is in the way."""
     if row.condition not in (Condition.WAITING, Condition.STUCK):
         return None
-    if row.needs is not None:
-        return row.needs
+    if row.verdict.needs is not None:
+        return row.verdict.needs
     if isinstance(row.plan, NoChain):
         return _reason(row, row.plan.reason)
     if isinstance(row.plan, Chain) and row.plan.links:
@@ -36,7 +36,7 @@ def again_at(row: Row, now: int) -> int | None:
     """When what failed is tried again by itself; None where this side did not put it off."""
     if row.condition is not Condition.STUCK:
         return None
-    times = (row.try_again_at(now), row.replan_at)
+    times = (row.try_again_at(now), row.verdict.again_at)
     return min((at for at in times if at is not None), default=None)
 
 

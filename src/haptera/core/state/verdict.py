@@ -1,0 +1,39 @@
+"""What deciding on an entity comes to: where it stands and why, as one value."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from haptera.model.views import Condition
+
+
+class Lacking(NamedTuple):
+    """Why a part is not taken now, and who or what would have to change for it."""
+
+    why: str
+    needs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """Where an entity stands in the words of its node's agent, and since when."""
+
+    condition: Condition
+    since: int
+    why: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where an entity stands, and why.
+
+    `needs` is who or what stands in the way of a part that would otherwise come next; `quotes`
+    what the node's agent says of it, where this side says the same; `again_at` when a plan is
+    searched for once more.
+    """
+
+    condition: Condition
+    why: str | None = None
+    needs: str | None = None
+    quotes: Stands | None = None
+    again_at: int | None = None
