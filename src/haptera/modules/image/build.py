@@ -20,7 +20,10 @@ TOOLS: Final = {"buildah": "buildah", "mksquashfs": "squashfs-tools"}
 # Of what a command wrote that failed: so much fits the words that `why` tells.
 LAST_BYTES: Final = 360
 # To be packed soon counts for more than the last few percent of size.
-COMPRESSION: Final = ("-comp", "zstd", "-Xcompression-level", "3")
+PACKING: Final = (
+    *("-quiet", "-no-progress", "-mkfs-time", "0"),
+    *("-comp", "zstd", "-Xcompression-level", "3"),
+)
 
 
 class _Config(msgspec.Struct, frozen=True, rename={"folder": "WorkingDir"}):
@@ -61,21 +64,19 @@ class Build:
         shutil.rmtree(self.work, ignore_errors=True)  # what an earlier build left that was killed
         self.work.mkdir(parents=True)
         self.log.write_bytes(b"")
-        root, artefact = self.work / "root.tar", self.work / "root.squashfs"
+        begun_s = self.log.stat().st_mtime
+        root, artefact = self.work / "root", self.work / "root.squashfs"
         tag = f"localhost/{self.name.lower()}"
         await self._do(
             *self._buildah("build", "--isolation", "chroot", "--timestamp", "0"),
-            *("--format", "docker", "--output", f"type=tar,dest={root}", "--tag", tag),
+            *("--format", "docker", "--output", f"type=local,dest={root}", "--tag", tag),
             str(self.recipe),
         )
         told = msgspec.json.decode(
             await self._do(*self._buildah("inspect", "--type", "image", tag)), type=_Inspected
         )
-        with root.open("rb") as tar:
-            options = ("-tar", "-quiet", "-no-progress", "-mkfs-time", "0", *COMPRESSION)
-            await self._do("mksquashfs", "-", str(artefact), *options, stdin=tar.fileno())
-        root.unlink()
-        await self._do(*self._buildah("rmi", "--force", tag))
+        await asyncio.to_thread(settle, root, begun_s)
+        await self._do("mksquashfs", str(root), str(artefact), *PACKING)
         return artefact, await asyncio.to_thread(manifest_of, artefact, self._told(told.OCIv1))
 
     def _check(self) -> None:
@@ -103,13 +104,13 @@ class Build:
             str(self.recipe),
         )
 
-    async def _do(self, *words: str, stdin: int | None = None) -> bytes:
+    async def _do(self, *words: str) -> bytes:
         """What a command prints; what it complains of, and all of a build, goes to the log."""
         shows = words[0] == "buildah" and "inspect" in words
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *words,
-                stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
+                stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if shows else log,
                 stderr=log,
                 preexec_fn=unbound,
@@ -129,3 +130,16 @@ class Build:
             log.seek(begin)
             lines = log.read().decode(errors="replace").splitlines()[1 if begin else 0 :]
         return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"
+
+
+def settle(root: Path, begun_s: float) -> None:
+    """Give no time to what the build itself made, so that doing it again makes the same bytes.
+
+    What is older keeps its time: programs go by it (Python, to see whether to compile anew).
+    """
+    root.chmod(0o755)
+    for folder, folders, files in os.walk(root, topdown=False):
+        for place in (os.path.join(folder, name) for name in (*files, *folders)):
+            if os.lstat(place).st_mtime >= begun_s:
+                os.utime(place, (0, 0), follow_symlinks=False)
+    os.utime(root, (0, 0))

@@ -46,6 +46,8 @@ STAGED_WITHIN_S: Final = 900
 # A step's whole effect comes within its `late_s`, the SIGKILL after a signal in vain included.
 GRACE_S: Final = 5.0
 LATE_S: Final = 10
+# A new init that ends within this time is one that does not run: the old one is started again.
+PROVEN_S: Final = 1.0
 # How often a system that does not run is looked at for a start.
 WATCH_STOPPED_EVERY_S: Final = 0.5
 # An image may take as long to build as it likes, and a parent to come back.
@@ -231,6 +233,8 @@ async def flip(one: System) -> None:
         await end(old.process, _stop_signal(one.home, old), GRACE_S)
         try:
             await _begin(one, name, process, ready)
+            if await process.ends(PROVEN_S):
+                raise RuntimeError(one.home.last_words())
         except RuntimeError as error:
             await _go_back(one, old)
             raise Refused(f"{error}; {_short(old.image)} runs again") from error

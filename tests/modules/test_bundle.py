@@ -1,0 +1,91 @@
+"""What of an image is looked at before it is run: its paths, as they are seen from inside."""
+
+from pathlib import Path
+
+import pytest
+
+from haptera.modules.image.manifest import Manifest
+from haptera.modules.system.bundle import Around, check_command, configuration, inside
+from haptera.modules.system.container import number_of
+from haptera.sdk import Refused
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "usr/sbin").mkdir(parents=True)
+    (root / "sbin").symlink_to("/usr/sbin")  # absolute, as seen from inside
+    (root / "usr/sbin/init").touch(mode=0o755)
+    (root / "usr/sbin/text").touch(mode=0o644)
+    (root / "out").symlink_to("../../../../../../etc")
+    (root / "loop").symlink_to("loop")
+    return root
+
+
+def an_image(*command: str, environment: tuple[str, ...] = ()) -> Manifest:
+    return Manifest("a", "sha256:00", 1, "amd64", command, environment)
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("/sbin/init", "usr/sbin/init"),
+        ("sbin/.././sbin/init", "usr/sbin/init"),
+        ("/../../usr/sbin/init", "usr/sbin/init"),
+        ("/", ""),
+        ("/none", None),
+        ("/loop", None),
+        ("/out/passwd", None),  # of the machine, which is not looked at
+    ],
+)
+def test_links_lead_where_they_lead_from_inside(
+    root: Path, path: str, leads_to: str | None
+) -> None:
+    assert inside(root, path) == (None if leads_to is None else root / leads_to)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        an_image("/sbin/init"),
+        an_image("init"),  # by the PATH that there is by default
+        an_image("init", environment=("PATH=/none:/usr/sbin",)),
+    ],
+)
+def test_an_init_that_is_there_passes(root: Path, image: Manifest) -> None:
+    check_command(image, root)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        an_image("/sbin/none"),
+        an_image("/sbin/text"),  # not to be run
+        an_image("/usr/sbin"),
+        an_image("init", environment=("PATH=/bin",)),
+    ],
+)
+def test_an_image_without_an_init_is_refused_by_name(root: Path, image: Manifest) -> None:
+    with pytest.raises(Refused, match=f"image a has no {image.command[0]} that can be run"):
+        check_command(image, root)
+
+
+def test_of_haptera_only_the_gate_is_inside(tmp_path: Path) -> None:
+    said = configuration(
+        an_image("/init", environment=("A=b", "container=other")),
+        tmp_path / "root",
+        Around("n1", tmp_path / "jobs", {"HAPTERA_NODE": "n1"}),
+        "/haptera/a",
+    )
+
+    binds = [one["source"] for one in said["mounts"] if one["type"] == "bind"]
+    assert [one for one in binds if "resolv" not in one] == [str(tmp_path / "jobs")]
+    assert said["process"]["args"] == ["/init"]
+    assert {"A=b", "container=other", "HAPTERA_NODE=n1"} <= {*said["process"]["env"]}
+    assert "CAP_SYS_ADMIN" not in said["process"]["capabilities"]["bounding"]
+
+
+@pytest.mark.parametrize("name", ["", "SIGNONE", "RTMIN+x"])
+def test_a_signal_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(Refused, match="there is no signal"):
+        number_of(name)

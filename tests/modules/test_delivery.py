@@ -1,0 +1,162 @@
+"""Delivery of images to a node, over real HTTPS: whole, resumed, refused, and never mistaken."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from haptera.modules.image.manifest import DIGEST, Manifest
+from haptera.modules.system.fetch import Source
+from haptera.modules.system.parent import Parent
+from haptera.sdk import HapteraError, Refused
+from tests.modules.image_rig import HOST, Rig
+
+pytestmark = pytest.mark.net
+
+# Longer than what is read at once, and than what the server sends at once.
+CONTENT = bytes(range(256)) * 12_000
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, ["a"])
+
+
+def source(rig: Rig, parent: Parent) -> Source:
+    return Source(parent, rig.run_dir / "images")
+
+
+def fetch(rig: Rig, reference: str = "a", before: Callable[[], object] = lambda: None) -> Path:
+    """Manifest, then artefact, as a node fetches them; `before` happens in between."""
+
+    async def ask() -> Path:
+        async with rig.served() as parent:
+            one = source(rig, parent)
+            _, manifest = await asyncio.to_thread(one.manifest, reference)
+            before()
+            return await asyncio.to_thread(one.artefact, manifest)
+
+    return asyncio.run(ask())
+
+
+def part_of(rig: Rig, manifest: Manifest) -> Path:
+    folder = rig.run_dir / "images"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{manifest.digest.removeprefix(DIGEST)}.part"
+
+
+@pytest.mark.parametrize("by", ["name", "digest"])
+def test_an_image_comes_whole(rig: Rig, by: str) -> None:
+    kept = rig.keep("a", CONTENT)
+    reference = "a" if by == "name" else kept.digest
+    rig.wanted = [reference]
+
+    assert fetch(rig, reference).read_bytes() == CONTENT
+    assert not part_of(rig, kept).exists()
+
+
+def test_what_broke_off_is_gone_on_with(rig: Rig) -> None:
+    kept = rig.keep("a", CONTENT)
+    part_of(rig, kept).write_bytes(CONTENT[:1_000_000])
+    served = rig.store.artefact(kept.digest)
+
+    def lose_the_beginning() -> None:
+        """Only the rest is asked for: nobody notices that the beginning is gone."""
+        served.write_bytes(bytes(1_000_000) + CONTENT[1_000_000:])
+
+    assert fetch(rig, before=lose_the_beginning).read_bytes() == CONTENT
+
+
+def test_what_lies_there_is_not_fetched_again(rig: Rig) -> None:
+    kept = rig.keep("a", CONTENT)
+    fetch(rig)
+
+    def lose_it() -> None:
+        rig.store.artefact(kept.digest).unlink()
+
+    assert fetch(rig, before=lose_it).read_bytes() == CONTENT
+
+
+def test_what_the_nodes_own_disk_changed_is_fetched_anew(rig: Rig) -> None:
+    rig.keep("a", CONTENT)
+    fetch(rig).write_bytes(b"rotten")
+
+    assert fetch(rig).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("at", [0, len(CONTENT) // 2, len(CONTENT) - 1])
+def test_one_flipped_bit_is_found_and_nothing_of_it_is_kept(rig: Rig, at: int) -> None:
+    kept = rig.keep("a", CONTENT)
+    flipped = bytearray(CONTENT)
+    flipped[at] ^= 1
+    rig.store.artefact(kept.digest).write_bytes(flipped)
+
+    with pytest.raises(HapteraError) as caught:
+        fetch(rig)
+    assert kept.digest in caught.value.what
+    assert caught.value.where is not None
+    assert HOST in caught.value.where
+    assert [*(rig.run_dir / "images").iterdir()] == []
+
+
+def test_an_artefact_that_is_cut_short_is_kept_to_go_on_with_and_not_taken(rig: Rig) -> None:
+    kept = rig.keep("a", CONTENT)
+    rig.store.artefact(kept.digest).write_bytes(CONTENT[:-1])
+
+    with pytest.raises(RuntimeError, match=f"{kept.digest} broke off 5 times"):
+        fetch(rig)
+    assert part_of(rig, kept).read_bytes() == CONTENT[:-1]
+    rig.store.artefact(kept.digest).write_bytes(CONTENT)
+    assert fetch(rig).read_bytes() == CONTENT
+
+
+def test_more_than_there_should_be_is_not_taken(rig: Rig) -> None:
+    kept = rig.keep("a", CONTENT)
+    part_of(rig, kept).write_bytes(CONTENT + b"more")
+
+    with pytest.raises(HapteraError, match="not mounted"):
+        fetch(rig)
+    assert not part_of(rig, kept).exists()
+
+
+def test_an_image_that_is_not_there_is_named(rig: Rig) -> None:
+    with pytest.raises(Refused, match="there is no image 'a' here yet"):
+        fetch(rig)
+
+
+def test_an_image_for_others_is_refused(rig: Rig) -> None:
+    rig.keep("a", CONTENT)
+    rig.keep("b", CONTENT)
+
+    with pytest.raises(Refused, match="image 'b' is not for this node"):
+        fetch(rig, "b")
+
+
+def test_an_artefact_for_others_is_refused_though_its_digest_is_known(rig: Rig) -> None:
+    rig.keep("a", CONTENT)
+    other = rig.keep("b", b"secret of others")
+
+    async def ask() -> Path:
+        async with rig.served() as parent:
+            return await asyncio.to_thread(source(rig, parent).artefact, other)
+
+    with pytest.raises(RuntimeError, match="the parent answers 403"):
+        asyncio.run(ask())
+
+
+def test_nothing_is_read_of_who_is_not_the_parent(rig: Rig) -> None:
+    """Any node of the cluster could listen in its place: its certificate is good, but a node's."""
+    rig.keep("a", CONTENT)
+
+    async def ask() -> None:
+        async with rig.served(rig.identity) as parent:
+            await asyncio.to_thread(source(rig, parent).manifest, "a")
+
+    with pytest.raises(HapteraError, match="not the parent"):
+        asyncio.run(ask())
+
+
+def test_a_parent_that_is_away_is_named(rig: Rig) -> None:
+    with pytest.raises(RuntimeError, match=f"the manifest of a: {HOST}:9: .*refused"):
+        source(rig, rig.parent(9)).manifest("a")

@@ -1,0 +1,199 @@
+"""Images: signed by the authority alone, kept by digest, and built by a real buildah."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from haptera.kinds.image import State
+from haptera.model.entity import EntityId
+from haptera.modules.image.manifest import Manifest, Signed, read, sign, verified
+from haptera.modules.image.module import Image, build, connect, look_applied, look_state, remove
+from haptera.modules.image.store import ImageStore, store_of
+from haptera.runtime.clock import wall_s
+from haptera.runtime.identity.pki import issue_images, issue_parent, open_authority
+from haptera.sdk import HapteraError, Refused, Target
+from tests.modules.image_rig import Rig, needs
+
+MANIFEST = Manifest("a", "sha256:00", 3, "amd64", ("/init",), ("A=b",), "/srv", "SIGINT", "/r")
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+@pytest.mark.parametrize("reference", ["a", "sha256:00"])
+def test_what_the_authority_signed_is_believed(rig: Rig, reference: str) -> None:
+    signed = sign(MANIFEST, rig.signer)
+
+    assert verified(signed, rig.authority.ca_pem, reference) == MANIFEST
+
+
+def test_a_manifest_that_was_changed_is_not_believed(rig: Rig) -> None:
+    signed = msgspec.json.decode(sign(MANIFEST, rig.signer), type=Signed)
+    other = msgspec.structs.replace(MANIFEST, digest="sha256:01")
+    forged = msgspec.structs.replace(signed, manifest=msgspec.json.encode(other))
+
+    with pytest.raises(HapteraError, match="the signature does not fit"):
+        verified(msgspec.json.encode(forged), rig.authority.ca_pem, "a")
+
+
+def test_the_signer_of_another_cluster_is_not_believed(rig: Rig, tmp_path: Path) -> None:
+    other = open_authority(tmp_path / "other", wall_s())
+    signed = sign(MANIFEST, issue_images(other, wall_s()).read_bytes())
+
+    with pytest.raises(HapteraError, match="not signed by the cluster's authority"):
+        verified(signed, rig.authority.ca_pem, "a")
+
+
+def test_who_may_do_something_else_may_not_sign_images(rig: Rig) -> None:
+    """A node's key, or the parent's own, makes no image."""
+    for identity in (rig.identity, issue_parent(rig.authority, wall_s())):
+        signed = sign(MANIFEST, identity.read_bytes())
+        with pytest.raises(HapteraError, match="who signed may not sign images"):
+            verified(signed, rig.authority.ca_pem, "a")
+
+
+def test_another_images_manifest_is_not_taken_for_the_one_asked_for(rig: Rig) -> None:
+    with pytest.raises(HapteraError, match="the manifest is that of a"):
+        verified(sign(MANIFEST, rig.signer), rig.authority.ca_pem, "b")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"not json"])
+def test_rubbish_is_no_manifest(content: bytes) -> None:
+    with pytest.raises(HapteraError, match="no manifest of an image"):
+        read(content)
+
+
+def test_an_image_is_found_by_its_name_and_by_its_digest(rig: Rig) -> None:
+    kept = rig.keep("a", b"one")
+
+    assert rig.store.manifest("a") == rig.store.manifest(kept.digest) == kept
+    assert rig.store.has(kept)
+    assert (rig.store.manifest("b"), rig.store.manifest("sha256:00")) == (None, None)
+
+
+def test_an_artefact_goes_with_the_last_name_that_stands_for_it(rig: Rig) -> None:
+    first, second = rig.keep("a", b"one"), rig.keep("b", b"one")
+    assert first.digest == second.digest
+
+    rig.keep("a", b"other")
+    assert rig.store.artefact(first.digest).exists()
+    rig.store.remove("b")
+    assert not rig.store.artefact(first.digest).exists()
+    rig.store.remove("a")
+    assert [*(rig.store.path / "sha256").iterdir()] == []
+    rig.store.remove("a")  # again: nothing is there, which is no error
+
+
+def test_an_artefact_that_was_cut_short_is_not_there(rig: Rig) -> None:
+    kept = rig.keep("a", b"one")
+    rig.store.artefact(kept.digest).write_bytes(b"on")
+
+    assert not rig.store.has(kept)
+    assert asyncio.run(look_state(an_image(rig, "a", ""))) is State.ABSENT
+
+
+def an_image(rig: Rig, name: str, recipe: str) -> Image:
+    values: dict[str, str | int] = {"recipe": recipe} if recipe else {}
+    entity = EntityId("image", name, None)
+    run_dir = rig.authority.directory
+    return connect(Target(entity, values=values, digest="wanted", run_dir=run_dir))
+
+
+def test_without_a_recipe_nothing_is_built(rig: Rig, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no recipe is desired"):
+        asyncio.run(build(an_image(rig, "a", "")))
+    with pytest.raises(Refused, match="there is no Dockerfile in"):
+        asyncio.run(build(an_image(rig, "a", str(tmp_path))))
+    assert rig.store.manifest("a") is None
+
+
+real = [
+    pytest.mark.campaign,
+    pytest.mark.skipif(os.geteuid() != 0, reason="buildah needs root here"),
+    needs("buildah", "mksquashfs", "unsquashfs"),
+]
+
+
+def marked(function):
+    for mark in real:
+        function = mark(function)
+    return function
+
+
+def a_recipe(folder: Path, *lines: str) -> Path:
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("\n".join(["FROM scratch", *lines, ""]))
+    (folder / "hello").write_text("hello\n")
+    return folder
+
+
+@marked
+def test_a_recipe_becomes_an_image_that_says_how_it_runs(rig: Rig, tmp_path: Path) -> None:
+    recipe = a_recipe(
+        tmp_path / "r",
+        "COPY hello /sbin/hello",
+        "ENV A=b",
+        "WORKDIR /srv",
+        "STOPSIGNAL SIGINT",
+        'ENTRYPOINT ["/sbin/hello"]',
+        'CMD ["x"]',
+    )
+    one = an_image(rig, "a", str(recipe))
+    asyncio.run(build(one))
+
+    kept = rig.store.manifest("a")
+    assert kept is not None
+    assert (kept.command, kept.folder, kept.stop_signal, kept.recipe) == (
+        *(("/sbin/hello", "x"), "/srv", "SIGINT", str(recipe)),
+    )
+    assert "A=b" in kept.environment
+    assert asyncio.run(look_state(one)) is State.BUILT
+    assert one.target.take_note() == f"{kept.digest}, 0.0 MB"
+    assert asyncio.run(look_applied(one)) == "wanted"
+    assert asyncio.run(look_applied(an_image(rig, "a", "/elsewhere"))) != "wanted"
+    assert rig.store.signed("a") is not None
+    assert not (rig.store.work / "a").exists()
+
+
+@marked
+def test_the_same_recipe_is_the_same_digest(rig: Rig, tmp_path: Path) -> None:
+    recipe = str(a_recipe(tmp_path / "r", "COPY hello /hello", "ADD hello /made/"))
+    for name in ("a", "b"):
+        asyncio.run(build(an_image(rig, name, recipe)))
+
+    first, second = rig.store.manifest("a"), rig.store.manifest("b")
+    assert first is not None
+    assert second is not None
+    assert first.digest == second.digest
+
+
+@marked
+def test_a_recipe_that_fails_is_told_by_its_last_lines_and_leaves_nothing(
+    rig: Rig, tmp_path: Path
+) -> None:
+    recipe = a_recipe(tmp_path / "r", "COPY nowhere /hello")
+
+    with pytest.raises(Refused, match=r"buildah ended with status \d+: .*nowhere.*no such file"):
+        asyncio.run(build(an_image(rig, "a", str(recipe))))
+    assert rig.store.manifest("a") is None
+    assert [*rig.store.work.iterdir()] == []
+    assert "COPY nowhere" in rig.store.log("a").read_text()
+
+
+@marked
+def test_what_is_not_to_be_there_is_removed(rig: Rig, tmp_path: Path) -> None:
+    one = an_image(rig, "a", str(a_recipe(tmp_path / "r", "COPY hello /hello")))
+    asyncio.run(build(one))
+    asyncio.run(remove(one))
+
+    assert asyncio.run(look_state(one)) is State.ABSENT
+    assert [*(rig.store.path / "sha256").iterdir()] == []
+
+
+def test_the_store_of_a_parent_is_below_its_run_directory(tmp_path: Path) -> None:
+    assert store_of(tmp_path) == ImageStore(tmp_path / "images")

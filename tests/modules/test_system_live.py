@@ -1,0 +1,306 @@
+"""Systems on this machine: real squashfs, overlay and runc; each test leaves nothing mounted."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from haptera.kinds.system import Run
+from haptera.lab import tree
+from haptera.modules.image.manifest import Manifest
+from haptera.modules.system.module import (
+    Settings,
+    System,
+    connect,
+    flip,
+    let_be,
+    look_applied,
+    look_run,
+    look_staged,
+    stage,
+    start,
+    stop,
+)
+from haptera.modules.system.mounts import mounted_below
+from haptera.sdk import Refused
+from tests.modules.image_rig import Rig, a_root, machine, needs, squashed
+
+pytestmark = [
+    pytest.mark.net,
+    pytest.mark.campaign,
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounts and containers need root"),
+    needs("runc", "mksquashfs", "ldd"),
+]
+
+SERVES = "trap 'exit 0' TERM; echo begun; while :; do sleep 1000 & wait; done"
+# PID 1 of a namespace hears only of signals that it handles.
+DEAF = "echo begun; while :; do sleep 1000; done"
+ENDS = "echo the database is gone; exit 3"
+LEAVES_A_CHILD = "(trap '' TERM; while :; do sleep 1000; done) & exit 0"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_mounts() -> None:
+    """What a test that fails leaves mounted is gone with this process."""
+    tree.own_mounts()
+
+
+@dataclass
+class Node:
+    """One node of a rig, whose system is to run one image or another."""
+
+    rig: Rig
+
+    def wants(self, image: str) -> System:
+        """The system as the module is handed it where this image is desired."""
+        return connect(self.rig.target(image, f"digest of {image}", Settings(scratch_mb=16)))
+
+    async def runs(self, image: str) -> System:
+        """Stage an image and start it."""
+        one = self.wants(image)
+        await stage(one)
+        await start(one)
+        return one
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def an_image(rig: Rig, name: str, init: str = SERVES, command: str = "/init") -> Manifest:
+    return rig.keep(name, squashed(a_root(rig.folder / name, init)), (command,))
+
+
+def lived(rig: Rig, scenario: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
+    """Play it on a node whose parent serves; whatever comes of it, the node is left empty."""
+
+    @contextlib.asynccontextmanager
+    async def node() -> AsyncIterator[Node]:
+        async with rig.served():
+            one = Node(rig)
+            try:
+                yield one
+            finally:
+                await stop(one.wants("none"))
+                await let_be(one.wants("none"))
+
+    async def play() -> None:
+        async with node() as one:
+            await scenario(one)
+
+    asyncio.run(play())
+    assert mounted_below(rig.run_dir) == []
+
+
+def init_of(one: System) -> int:
+    started = one.home.started()
+    assert started is not None
+    return started.pid
+
+
+def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
+    an_image(rig, "a")
+
+    async def scenario(node: Node) -> None:
+        one = node.wants("a")
+        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, "nothing")
+        await stage(one)
+        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, one.target.digest)
+        await start(one)
+        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, one.target.digest)
+
+        inside = Path(f"/proc/{init_of(one)}/root")
+        assert (inside / "etc").is_dir()
+        (inside / "tmp/written").touch()  # the root can be written to
+        assert sorted(os.listdir(inside / "run/haptera")) == ["jobs"]
+        mine = os.readlink("/proc/self/ns/pid")
+        assert os.readlink(f"/proc/{init_of(one)}/ns/pid") != mine
+
+        await stop(one)
+        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, "nothing")
+        assert mounted_below(rig.run_dir) == []
+        assert [*one.runtime.state.glob("*")] == []
+
+    lived(rig, scenario)
+
+
+def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> None:
+    first, second = an_image(rig, "a"), an_image(rig, "b", f"# other\n{SERVES}")
+    assert first.digest != second.digest
+
+    async def scenario(node: Node) -> None:
+        old = (await node.runs("a")).home.started()
+        one = node.wants("b")
+        await stage(one)
+        assert old is not None
+        assert (await look_applied(one), init_of(one)) == ("digest of a", old.pid)
+
+        await flip(one)
+        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of b")
+        assert not old.process.lives
+
+        again = node.wants("a")
+        rig.store.remove("a")  # there is nothing to fetch: the old root stayed mounted
+        assert await look_staged(again) == "digest of a"
+        await flip(again)
+        assert await look_applied(again) == "digest of a"
+        assert again.target.take_note() == first.digest
+
+    lived(rig, scenario)
+
+
+def test_an_init_that_ignores_its_signal_is_killed(rig: Rig) -> None:
+    an_image(rig, "a", DEAF)
+
+    async def scenario(node: Node) -> None:
+        one = await node.runs("a")
+        await stop(one)
+        assert await look_run(one) is Run.STOPPED
+
+    lived(rig, scenario)
+
+
+def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) -> None:
+    an_image(rig, "a")
+    an_image(rig, "b", command="/sbin/none")
+
+    async def scenario(node: Node) -> None:
+        old = init_of(await node.runs("a"))
+        one = node.wants("b")
+        with pytest.raises(Refused, match="image b has no /sbin/none that can be run"):
+            await stage(one)
+        assert await look_staged(one) == "nothing"
+        assert (await look_run(one), init_of(one)) == (Run.RUNNING, old)
+
+    lived(rig, scenario)
+
+
+@pytest.mark.parametrize(
+    "init", [b"\x7fELF, or so it says", b"#!/bin/sh\necho no config; exit 3\n"]
+)
+def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(rig: Rig, init: bytes) -> None:
+    an_image(rig, "a")
+    folder = a_root(rig.folder / "b", SERVES)
+    (folder / "init").write_bytes(init)
+    rig.keep("b", squashed(folder), ("/init",))
+
+    async def scenario(node: Node) -> None:
+        await node.runs("a")
+        one = node.wants("b")
+        await stage(one)
+        with pytest.raises(Refused, match=r"; sha256:[0-9a-f]{12} runs again"):
+            await flip(one)
+        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of a")
+
+    lived(rig, scenario)
+
+
+def test_an_artefact_that_is_no_root_is_not_staged(rig: Rig) -> None:
+    rig.keep("a", b"no squashfs")
+
+    async def scenario(node: Node) -> None:
+        one = node.wants("a")
+        with pytest.raises(Refused, match="mount"):
+            await stage(one)
+        assert await look_staged(one) == "nothing"
+        assert mounted_below(rig.run_dir) == []
+
+    lived(rig, scenario)
+
+
+def test_an_image_for_other_machines_is_refused_before_it_is_fetched(rig: Rig) -> None:
+    kept = an_image(rig, "a")
+    other = msgspec.structs.replace(kept, architecture="s390x")
+    rig.store.artefact(kept.digest).rename(rig.store.work / "again")
+    rig.store.keep(rig.store.work / "again", other, rig.signer)
+
+    async def scenario(node: Node) -> None:
+        with pytest.raises(Refused, match=f"image a is for s390x, this node is {machine()}"):
+            await stage(node.wants("a"))
+        assert not (rig.run_dir / "images").exists()
+
+    lived(rig, scenario)
+
+
+def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -> None:
+    an_image(rig, "a", ENDS)
+
+    async def scenario(node: Node) -> None:
+        one = await node.runs("a")
+        started = one.home.started()
+        assert started is not None
+        assert await started.process.ends(10)
+        assert await look_run(one) is Run.FAILED
+        assert one.target.take_note() == "it ended by itself: the database is gone"
+        await start(one)
+        again = one.home.started()
+        assert again is not None
+        assert again.run != started.run
+        await again.process.ends(10)
+        await let_be(one)
+        assert await look_run(one) is Run.STOPPED
+
+    lived(rig, scenario)
+
+
+def test_what_an_init_leaves_behind_ends_with_it(rig: Rig) -> None:
+    an_image(rig, "a", LEAVES_A_CHILD)
+
+    async def scenario(node: Node) -> None:
+        one = await node.runs("a")
+        started = one.home.started()
+        assert started is not None
+        assert await started.process.ends(10)
+        assert await look_run(one) is Run.FAILED
+        await let_be(one)  # would fail where something kept the root busy
+        assert mounted_below(rig.run_dir) == []
+
+    lived(rig, scenario)
+
+
+def test_a_flip_whose_module_died_in_the_middle_has_failed_and_is_mended(rig: Rig) -> None:
+    """The old init is dead, the new one was made ready, and nobody goes on: start does."""
+    an_image(rig, "a")
+    an_image(rig, "b", f"# other\n{SERVES}")
+
+    async def scenario(node: Node) -> None:
+        old = await node.runs("a")
+        one = node.wants("b")
+        await stage(one)
+        os.kill(init_of(old), signal.SIGKILL)
+        started = old.home.started()
+        assert started is not None
+        assert await started.process.ends(10)
+        # Written by a process that is gone by now.
+        (one.home.path / "ending.json").write_text('{"pid":1,"started":1}')
+
+        assert await look_run(one) is Run.FAILED
+        await start(one)
+        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of b")
+
+    lived(rig, scenario)
+
+
+def test_only_the_roots_that_may_be_needed_stay_mounted(rig: Rig) -> None:
+    for name in ("a", "b", "c"):
+        an_image(rig, name, f"# {name}\n{SERVES}")
+
+    async def scenario(node: Node) -> None:
+        await node.runs("a")
+        for name in ("b", "c"):
+            one = node.wants(name)
+            await stage(one)
+            await flip(one)
+        kept = {said.manifest.name for _, said in node.wants("c").home.staged()}
+        assert kept == {"b", "c"}
+        assert len([*(rig.run_dir / "images").iterdir()]) == 2
+
+    lived(rig, scenario)
