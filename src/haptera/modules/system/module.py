@@ -233,8 +233,7 @@ async def flip(one: System) -> None:
         await end(old.process, _stop_signal(one.home, old), GRACE_S)
         try:
             await _begin(one, name, process, ready)
-            if await process.ends(PROVEN_S):
-                raise RuntimeError(one.home.last_words())
+            await _proven(one, process)
         except RuntimeError as error:
             await _go_back(one, old)
             raise Refused(f"{error}; {_short(old.image)} runs again") from error
@@ -299,6 +298,11 @@ async def _begin(one: System, name: str, process: Process, ready: Staged) -> Non
     """Let what was created begin, which is written down before."""
     one.home.note_started(name, process, ready)
     await one.runtime.start(name)
+
+
+async def _proven(one: System, process: Process) -> None:
+    if await process.ends(PROVEN_S):
+        raise RuntimeError(one.home.last_words())
 
 
 async def _go_back(one: System, old: Started) -> None:
