@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import fcntl
 import os
 import shlex
@@ -124,6 +125,11 @@ def test_a_service_finds_its_place_in_its_environment(
     [
         ("true", Run.STOPPED, None),
         ("sh -c 'exit 3'", Run.FAILED, "it ended with status 3"),
+        (
+            "sh -c 'echo began; echo \"bind: address in use\" >&2; echo; exit 3'",
+            Run.FAILED,
+            "it ended with status 3: bind: address in use",
+        ),
         ("sh -c 'kill -9 $$'", Run.FAILED, "it was killed by SIGKILL"),
     ],
 )
@@ -135,6 +141,57 @@ def test_how_a_service_ended_says_whether_it_failed(
     asyncio.run(record_ends(record_of(one).service))
 
     assert (asyncio.run(look_run(one)), one.target.take_note()) == (run, note)
+
+
+def test_a_command_that_is_not_there_is_refused_in_the_words_of_the_spawn(
+    web: Callable[..., Service],
+) -> None:
+    one = web("/no/such/thing --now")
+    with pytest.raises(Refused, match=r"^/no/such/thing: No such file or directory$"):
+        asyncio.run(start(one))
+    assert one.home.output.read_text() == "/no/such/thing: No such file or directory\n"
+
+
+def test_a_service_that_runs_is_not_stopped_for_a_command_that_is_not_there(
+    web: Callable[..., Service],
+) -> None:
+    asyncio.run(start(web()))
+    with pytest.raises(Refused, match="there is no such command"):
+        asyncio.run(replace(web("/no/such/thing", digest="d2")))
+    assert asyncio.run(look_run(web())) is Run.RUNNING
+
+
+def test_a_port_that_somebody_has_is_not_started_at(web: Callable[..., Service]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = {"attributes": {"node.address": "127.0.0.1"}}
+        one = web()
+        values = {**one.target.values, "port": other.getsockname()[1]}
+        taken = connect(dataclasses.replace(one.target, values=values, **place))
+        with pytest.raises(Refused, match=r"is taken already, at 127\.0\.0\.1"):
+            asyncio.run(start(taken))
+    assert asyncio.run(look_run(web())) is Run.STOPPED
+    asyncio.run(start(taken))
+    assert asyncio.run(look_run(web())) is Run.RUNNING
+
+
+def test_a_watch_tells_of_a_death_that_came_before_it_saw_the_service_run(
+    web: Callable[..., Service],
+) -> None:
+    """It had failed before, and has failed again: of that nothing else would tell at once."""
+
+    async def scenario() -> list[Run]:
+        one, told = web("false"), []
+        await start(one)
+        await record_ends(record_of(one).keeper)
+        watch = watch_run(one)
+        told.append(await anext(watch))
+        await start(one)
+        await record_ends(record_of(one).keeper)
+        async with asyncio.timeout(WAIT_S):
+            told.append(await anext(watch))
+        return told
+
+    assert asyncio.run(scenario()) == [Run.FAILED, Run.FAILED]
 
 
 def test_a_failure_that_nobody_wants_mended_is_over_but_does_not_excuse_the_next(
@@ -237,7 +294,7 @@ def test_nothing_is_started_while_another_keeper_is_about_to(
 
 def test_a_command_that_is_nowhere_fails_with_its_name(web: Callable[..., Service]) -> None:
     one = web("no-such-command --at-all")
-    with pytest.raises(RuntimeError, match="no-such-command: No such file or directory"):
+    with pytest.raises(Refused, match="no-such-command: No such file or directory"):
         asyncio.run(start(one))
 
     assert asyncio.run(look_run(one)) is Run.FAILED

@@ -1,9 +1,13 @@
 """A command that should run on a node, for as long as it is desired."""
 
 from enum import StrEnum
+from typing import Final
 
 from haptera.kinds import node
+from haptera.model.desired_check import between
 from haptera.model.schema import Applied, Kind, Plain, Variable
+
+PORT_MAX: Final = 65_535
 
 
 class Run(StrEnum):
@@ -24,7 +28,7 @@ applied = Variable(
 )
 
 command = Plain("service", "command", str, size_bytes_max=512)
-port = Plain("service", "port", int, size_bytes_max=8)
+port = Plain("service", "port", int, size_bytes_max=8, check=between(1, PORT_MAX))
 
 kind = Kind(
     "service",

@@ -7,9 +7,13 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from haptera.kinds.service import Run
 from haptera.modules.service import keeper
+
+# In so much of what a service wrote last its last line is looked for.
+LAST_BYTES_MAX: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,22 @@ class Home:
         return Run.STOPPED if ended_well else Run.FAILED
 
     def how_it_ended(self) -> str:
-        """In words, for people."""
+        """In words, for people: with the last line that it wrote."""
+        last = self.last_words()
+        return f"{self._end()}: {last}" if last else self._end()
+
+    def last_words(self) -> str:
+        """The last line that the service wrote, as a person may read it; empty where none is."""
+        try:
+            with self.output.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES_MAX))
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        said = ("".join(filter(str.isprintable, line)).strip() for line in reversed(lines))
+        return next(filter(None, said), "")
+
+    def _end(self) -> str:
         match self._status():
             case None:
                 return "it ended and its keeper did not live to see how"

@@ -142,7 +142,9 @@ def _become(command: list[str], gate: int, fault: int) -> None:
         if os.read(gate, 2) == b"go":
             os.execvp(command[0], command)
     except OSError as error:
-        os.write(fault, f"{command[0]}: {error.strerror}".encode())
+        said = f"{command[0]}: {error.strerror}"
+        os.write(fault, said.encode())
+        os.write(2, f"{said}\n".encode())  # in its own output, too, where people look for it
     finally:
         os._exit(NOT_EXECUTED)
 

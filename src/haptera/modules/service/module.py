@@ -1,12 +1,16 @@
 """Services: start, stop and replace a command on this node, and see how it fares."""
 
 import asyncio
+import contextlib
+import errno
 import os
 import shlex
+import shutil
 import signal
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent
@@ -56,13 +60,14 @@ async def look_run(one: Service) -> Run:
 
 @run.watch
 async def watch_run(one: Service) -> AsyncIterator[Run]:
-    told: Run | None = None
+    told: tuple[Run, Record | None] | None = None
     while True:
         seen = await look_run(one)
-        if seen is not told:
-            told = seen
-            yield seen
         record = one.home.record()
+        # One that was started and died between two looks stands as before, and is told of again.
+        if (seen, record) != told:
+            told = seen, record
+            yield seen
         if seen is Run.RUNNING and record is not None:
             await record.service.ends(within_s=None)
         else:
@@ -89,7 +94,9 @@ async def look_applied(one: Service) -> str:
 )
 async def start(one: Service) -> None:
     command = words_of(one.target)
-    await keeper_settled(one.home)
+    record = await keeper_settled(one.home)
+    if record is None or not record.service.lives:
+        check_port(one.target)
     one.home.make()
     process = await asyncio.create_subprocess_exec(
         *keeper.command_line(one.target.digest, command),
@@ -101,8 +108,11 @@ async def start(one: Service) -> None:
         start_new_session=True,
     )
     _, fault = await process.communicate()
+    said = fault.decode(errors="replace")
+    if process.returncode == keeper.NOT_EXECUTED and said:
+        raise Refused(said)
     if process.returncode not in (0, keeper.ALREADY_RUNS):
-        raise RuntimeError(fault.decode(errors="replace") or f"status {process.returncode}")
+        raise RuntimeError(said or f"status {process.returncode}")
 
 
 @run.step(Run.RUNNING, Run.STOPPED, within_s=10, late_s=LATE_S)
@@ -132,9 +142,13 @@ async def let_be(one: Service) -> None:
     requires={service.run: Run.RUNNING},
 )
 async def replace(one: Service) -> None:
-    words_of(one.target)  # a service that runs is not stopped for one that cannot
+    # A service that runs is not stopped for one that cannot.
+    check_command(words_of(one.target)[0])
     await stop(one)
-    await start(one)
+    try:
+        await start(one)
+    except Refused as refusal:
+        raise RuntimeError(str(refusal)) from refusal  # the old one is stopped all the same
 
 
 async def keeper_settled(home: Home) -> Record | None:
@@ -159,6 +173,45 @@ def words_of(target: Target) -> list[str]:
     if not words:
         raise Refused("no command is desired")
     return words
+
+
+def check_command(command: str) -> None:
+    """See that there is such a command; one that is named from the service's folder may come.
+
+    Raises:
+        Refused: there is none.
+    """
+    found = shutil.which(command, path=os.environ.get("PATH", PATH_DEFAULT))
+    if found is None and ("/" not in command or os.path.isabs(command)):
+        raise Refused(f"{command}: there is no such command")
+
+
+def check_port(target: Target) -> None:
+    """See that nobody else has the port that the service is to answer at.
+
+    Raises:
+        Refused: somebody has.
+    """
+    port, address = target.values.get("port"), target.attributes.get("node.address", "")
+    if port is None:
+        return
+    flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+    found = []
+    with contextlib.suppress(OSError):  # an address that is a name is not looked up
+        found = socket.getaddrinfo(address or None, int(port), type=socket.SOCK_STREAM, flags=flags)
+    for family, kind, protocol, _, place in found:
+        if _is_taken(socket.socket(family, kind, protocol), place):
+            raise Refused(f"port {port} is taken already, at {place[0]}")
+
+
+def _is_taken(free: socket.socket, place: tuple[Any, ...]) -> bool:
+    with free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind(place)  # refused where anybody listens
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def environment(target: Target) -> dict[str, str]:
