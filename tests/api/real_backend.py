@@ -51,6 +51,7 @@ async def real_backend(folder: Path, *changes):
     around = Around(
         driver.deliver,
         _nobody,
+        _nobody,
         Logs(folder, ()),
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
