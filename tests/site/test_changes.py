@@ -1,5 +1,6 @@
 """What applying a site file changes: its own, all of its own, and nothing of anybody else's."""
 
+import asyncio
 import copy
 
 import pytest
@@ -118,7 +119,8 @@ def test_a_site_file_of_another_cluster_changes_nothing():
 
 
 def quick(text):
-    return Sites("quick").changes([SiteFile("site.yaml", text)], {}, [], Claim.LEAVE)
+    read = asyncio.run(Sites("quick").read([SiteFile("site.yaml", text)], {}))
+    return read.changes([], Claim.LEAVE)
 
 
 ENTITIES = [N1, N2, node_id("n3"), WEB1, EntityId("service", "web", "n2")]
