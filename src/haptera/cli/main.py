@@ -49,6 +49,8 @@ _COMMANDS: Final = {
     "history": "haptera.cli.commands.history:history",
     "revert": "haptera.cli.commands.history:revert",
     "secret": "haptera.cli.commands.secret:secret",
+    "backup": "haptera.cli.commands.backup:backup",
+    "restore": "haptera.cli.commands.backup:restore",
     "token": "haptera.cli.commands.token:token",
     "evict": "haptera.cli.commands.token:evict",
     "brake": "haptera.cli.commands.brake:brake",

@@ -32,6 +32,8 @@ UNWATCHED: Final = {
     "secret list": _FILES,
     "secret remove": "it is done once",
     "secret set": "it is done once",
+    "backup": "it is done once",
+    "restore": "it is done once",
     "token certify": _TOKEN,
     "token list": "no event tells of tokens: type it again",
     "token make": _TOKEN,

@@ -1,0 +1,169 @@
+"""A parent's state in one file, made while it runs, and a parent made of that file again."""
+
+import hashlib
+import io
+import os
+import sqlite3
+import tarfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+
+import haptera
+from haptera.daemon.following import keep_beside
+from haptera.daemon.replicas import digest_of, read_beside
+from haptera.daemon.settings import PROMOTED
+from haptera.daemon.standby import home_of
+from haptera.model.errors import HapteraError
+from haptera.runtime.identity.private import private_directory, sync, write_durable
+from haptera.runtime.store.replica import Replica
+from haptera.runtime.store.store import STATE_FILE
+
+FORMAT: Final = 1
+_TOLD: Final = "backup.json"
+# How often files may change while they are copied before it is given up.
+TRIES_MAX: Final = 3
+# How long the copy waits for a writer.
+BUSY_S: Final = 30.0
+_BYTES_MAX: Final = 16 << 30
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """What a backup says of itself: whose it is, and what each of its files must be."""
+
+    format: int
+    haptera: str
+    revision: int
+    made_s: int
+    sha256: dict[str, str]
+
+
+def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
+    """Write all that a parent must not lose into a new file; the parent may run meanwhile.
+
+    Raises:
+        HapteraError: there is no parent, the file is there already, or the copy is not sound.
+    """
+    home = home_of(directory)
+    if not (home / STATE_FILE).exists():
+        raise HapteraError("no parent keeps its state here", where=str(home), do="name --dir")
+    if file.exists():
+        raise HapteraError("is there already", where=str(file), do="name another file")
+    try:
+        with TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}.") as folder:
+            content, revision, beside = _copied(home, Path(folder) / STATE_FILE)
+            files = {STATE_FILE: content, **beside}
+            sums = {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}
+            told = Backup(FORMAT, haptera.__version__, revision, int(wall_s), sums)
+            draft = Path(folder) / file.name
+            _write(draft, {_TOLD: msgspec.json.encode(told), **files})
+            draft.rename(file)
+            sync(file.absolute().parent)
+    except OSError as error:
+        raise HapteraError(
+            f"cannot be written: {error.strerror}", where=str(file), do="make room, or name another"
+        ) from error
+    return told
+
+
+def _copied(home: Path, copy: Path) -> tuple[bytes, int, Mapping[str, bytes]]:
+    """The state file as it was at one moment, its revision, and the files beside it then.
+
+    Raises:
+        HapteraError: it is damaged, or the files beside it do not rest.
+    """
+    for _ in range(TRIES_MAX):
+        before = read_beside(home)
+        with (
+            closing(sqlite3.connect(home / STATE_FILE, timeout=BUSY_S)) as state,
+            closing(sqlite3.connect(copy)) as into,
+        ):
+            state.backup(into)
+            revision = _checked(into, home / STATE_FILE)
+        if digest_of(before) == digest_of(read_beside(home)):
+            return copy.read_bytes(), revision, before
+    raise HapteraError("its files change all the time", where=str(home), do="try again later")
+
+
+def _checked(copy: sqlite3.Connection, where: Path) -> int:
+    """The revision of a copy that is sound."""
+    revision = 0
+    try:
+        findings = copy.execute("PRAGMA integrity_check(1)").fetchall()
+        findings += copy.execute("PRAGMA foreign_key_check").fetchall()
+        (revision,) = copy.execute("SELECT revision FROM store").fetchone()
+    except sqlite3.DatabaseError as error:
+        findings = [(str(error),)]
+    if findings != [("ok",)]:
+        do = "keep the backups that there are; see to the disk"
+        raise HapteraError(f"is damaged: {findings[0][0]}", where=str(where), do=do)
+    return int(revision)
+
+
+def _write(file: Path, files: Mapping[str, bytes]) -> None:
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        with tarfile.open(fileobj=stream, mode="w|gz") as archive:
+            for name, content in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(content), 0o600
+                archive.addfile(entry, io.BytesIO(content))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def restore(file: Path, directory: Path) -> Backup:
+    """Make a parent's state of a backup, in a new epoch: whoever followed the old one begins anew.
+
+    Raises:
+        HapteraError: the backup is not sound, or a parent keeps its state there already.
+    """
+    told, files = _read(file)
+    home = home_of(directory)
+    if (home / STATE_FILE).exists():
+        raise HapteraError(
+            "a parent keeps its state here already",
+            where=str(home),
+            do="move it away, or name --dir",
+        )
+    private_directory(private_directory(home.parent) / home.name)
+    state = files.pop(STATE_FILE)
+    replica = Replica.open(home / STATE_FILE)
+    try:
+        keep_beside(home, files)
+        replica.take_whole(state, 0, 0)
+        replica.promote()
+    finally:
+        replica.close()
+    write_durable(home / PROMOTED, b"")
+    return told
+
+
+def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
+    """What a backup says of itself, and its files, each of which is what it must be."""
+    damaged = HapteraError("is no sound backup", where=str(file), do="take another backup")
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(file) as archive:
+            for entry in archive:
+                stream = archive.extractfile(entry)
+                if stream is None or entry.size > _BYTES_MAX:
+                    raise damaged
+                files[entry.name] = stream.read()
+        told = msgspec.json.decode(files.pop(_TOLD), type=Backup)
+    except (tarfile.TarError, EOFError, KeyError, msgspec.DecodeError) as error:
+        raise damaged from error
+    except OSError as error:
+        raise HapteraError(
+            f"cannot be read: {error.strerror or error}", where=str(file), do=damaged.do
+        ) from error
+    if told.format != FORMAT:
+        what = f"is of format {told.format}, this haptera knows {FORMAT}"
+        raise HapteraError(what, where=str(file), do=f"restore it by haptera {told.haptera}")
+    if told.sha256 != {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}:
+        raise damaged
+    return told, files
