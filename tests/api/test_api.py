@@ -185,6 +185,14 @@ def test_a_query_that_means_nothing_is_refused_with_what_it_may_have():
     }
 
 
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT"])
+def test_all_methods_of_a_path_are_told(method):
+    app = make_app(FakeBackend(), Sites("quick"), cluster="quick")
+    told = ask(app, method, "/v1/freezes")
+    assert told.status == (204 if method == "OPTIONS" else 405)
+    assert told.headers["allow"] == "GET, POST, DELETE, OPTIONS"
+
+
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {

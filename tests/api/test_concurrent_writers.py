@@ -154,3 +154,27 @@ def test_writers_do_get_in_each_others_way(tmp_path):
     found, added, lost, _ = asyncio.run(held(tmp_path, [deeds] * 4))
     assert (found[COUNTERS[0]], added) == (BEGIN + 16, {COUNTERS[0]: 16})
     assert lost > 4
+
+
+def test_who_names_no_version_is_written_however_many_others_write():
+    async def run():
+        with tempfile.TemporaryDirectory() as folder:
+            async with real_backend(Path(folder), Declare(N1, {}, "user:bob")) as backend:
+                app = make_app(backend, Sites("quick"), cluster="quick")
+                minted = await backend.mint_token(BOB, 60.0)
+                answers = await asyncio.gather(
+                    *(
+                        asked(
+                            app,
+                            "PATCH",
+                            "/v1/entities/node:n1/attributes",
+                            minted.text,
+                            json.dumps({"rack": str(number)}).encode(),
+                            {"host": "127.0.0.1"},
+                        )
+                        for number in range(24)
+                    )
+                )
+                return Counter(one.status for one in answers)
+
+    assert asyncio.run(run()) == {200: 24}

@@ -1,6 +1,7 @@
 """The past over REST: what was changed, what was asked for, and undoing a write."""
 
 import time
+from pathlib import Path
 
 import msgspec
 
@@ -9,12 +10,14 @@ from haptera.api.history import CLOCKS_APART_S_MAX
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
+from haptera.runtime.store.history_sql import read_changes, read_deeds
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
 
 N1, N2 = node_id("n1"), node_id("n2")
 WEB = EntityId("service", "web", "n1")
+NOWHERE = Path("/nowhere/state.db")
 SITE, EVE = Author("user:ada", "first light"), Author("user:eve")
 
 
@@ -37,6 +40,23 @@ def read(app, path):
 
 def revert(app, revision, *, token="write-token", query=""):
     return ask(app, "POST", f"/v1/revert/{revision}{query}", token=token)
+
+
+class Unreadable(FakeBackend):
+    """One whose state file is gone."""
+
+    def past(self, chosen, *, before, count_max):
+        return read_changes(NOWHERE, chosen, before=before, count_max=count_max)
+
+    def deeds(self, count_max):
+        return read_deeds(NOWHERE, count_max=count_max)
+
+
+def test_a_file_that_cannot_be_read_is_no_fault_of_who_asks():
+    app = make_app(Unreadable(), Sites("quick"), cluster="quick")
+    for path in ("/v1/history", "/v1/audit"):
+        told = ask(app, "GET", path, token="admin-token")
+        assert (told.status, told.json["do"]) == (503, "see to the disk")
 
 
 def test_the_past_is_selected_by_names():

@@ -11,7 +11,7 @@ import pytest
 
 from haptera.api.app import make_app
 from haptera.api.server import Server, listen
-from haptera.api.stream import ENTITIES_PER_EVENT, StreamRoute
+from haptera.api.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
@@ -62,6 +62,18 @@ class Stream:
 
 
 @pytest.mark.net
+def test_one_caller_s_streams_leave_some_to_the_others():
+    with serving() as server, contextlib.ExitStack() as stack:
+        for _ in range(STREAMS_EACH_MAX):
+            stream = stack.enter_context(Stream(server))
+            assert stream.next()[1] == "snapshot"
+        refused = stack.enter_context(Stream(server))
+        told = json.loads(refused.answer.read())
+        assert (refused.status, told["do"]) == (429, "close one, or try again later")
+        other = stack.enter_context(Stream(server, token="write-token"))
+        assert other.next()[1] == "snapshot"
+
+
 def test_a_stream_begins_with_all_there_is_and_goes_on_with_what_changes():
     with serving(Declare(N1, {}, "site"), Declare(N2, {}, "site")) as one, Stream(one) as stream:
         assert stream.next()[1:] == ("snapshot", ["node:n1", "node:n2"], [])

@@ -1,5 +1,6 @@
 """`haptera lab` as a user meets it: why it does not start, and what Ctrl-C leaves."""
 
+import json
 import os
 import signal
 import subprocess
@@ -157,6 +158,16 @@ def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
     assert f"127.{drawn}.0.1:4270/tcp: cannot listen: Address already in use" in what
     assert where == f"  {folder}/.haptera/parent/serve.log"
     assert do == "  mend what it says, then start the lab again"
+
+
+def test_a_lab_whose_token_is_taken_back_goes_on(folder):
+    with running(folder) as process:
+        tokens = json.loads(typed("token", "list", "-o", "json", folder=folder)[1])
+        (own,) = [one["id"] for one in tokens if one["scope"] == "admin"]
+        assert typed("token", "revoke", own, folder=folder)[0] == 0
+        said = iter(process.stdout.readline, "")
+        assert any("the lab goes on, Ctrl-C ends it" in line for line in said)
+        assert process.poll() is None
 
 
 def test_what_is_frozen_is_left_as_it_is_until_it_is_thawed(folder):

@@ -67,6 +67,7 @@ def test_its_link_opens_the_page_and_nothing_is_loaded_from_elsewhere(page):
         assert page.await_(cell("r1n1", "converged"))
         assert page.await_(cell("r2n1", "dark"))
         assert page.evaluate("document.title") == "quick \u00b7 haptera"
+        assert page.evaluate("location.href") == f"{parent.url}/"  # nothing to look over for
         racks = page.evaluate("[...document.querySelectorAll('#racks h2')].map(e => e.textContent)")
         assert racks == ["r1", "r2"]
 

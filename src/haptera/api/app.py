@@ -59,10 +59,16 @@ def make_app(
         *endpoints(backend, streams, sites, cluster, wall_s),
         *MetricsRoute(meters).endpoints(),
     ]
+    served.append(openapi_endpoint(served))
+    methods: dict[str, list[str]] = {}
+    for endpoint in served:
+        methods.setdefault(endpoint.path, []).append(endpoint.method)
     app = Starlette(
         routes=[
-            ScopedRoute(keys.heeded(endpoint), callers, meters, backend.durability)
-            for endpoint in (*served, openapi_endpoint(served))
+            ScopedRoute(
+                keys.heeded(one), callers, meters, backend.durability, ", ".join(methods[one.path])
+            )
+            for one in served
         ],
         middleware=[Middleware(Guard, hosts=entry.hosts)],
         exception_handlers={

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -32,6 +33,7 @@ UNWRITTEN: Final = (
     HTTPStatus.PRECONDITION_FAILED,
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.INSUFFICIENT_STORAGE,
+    HTTPStatus.SERVICE_UNAVAILABLE,
 )
 
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
@@ -100,7 +102,10 @@ class ScopedRoute(Route):
         callers: Callers,
         meters: Meters,
         durability: Callable[[], str],
+        allowed: str,
     ) -> None:
+        """`allowed` are the methods of all routes with this path."""
+
         async def guarded(request: Request) -> Response:
             _check_query(request, endpoint.contract.queries)
             return await endpoint.answer(request, _admit(request, endpoint, callers))
@@ -108,8 +113,16 @@ class ScopedRoute(Route):
         super().__init__(endpoint.path, guarded, methods=[endpoint.method])
         self._meters = meters
         self._durability = durability
+        self._allowed = {"Allow": f"{allowed}, OPTIONS"}
 
     async def handle(self, scope: Connection, receive: Receive, send: Send) -> None:
+        # It is asked for each route of the path only where none has the method.
+        if scope["method"] == "OPTIONS":
+            answer = Response(status_code=HTTPStatus.NO_CONTENT.value, headers=self._allowed)
+            await answer(scope, receive, send)
+            return
+        if scope["method"] not in (self.methods or ()):
+            raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED.value, headers=self._allowed)
         began_at = now_ns()
 
         async def measured(message: Message) -> None:

@@ -46,6 +46,8 @@ from haptera.rest.schemas import Applied, Audit, Happenings, Past
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.selector import ALL, parse_selector
 
+# The file that holds the past is there, and cannot be read.
+UNREAD: Final = (HTTPStatus.SERVICE_UNAVAILABLE,)
 # By so much the clock of whoever asks how it was just now may go before the parent's.
 CLOCKS_APART_S_MAX: Final = 60
 
@@ -57,13 +59,17 @@ class HistoryRoutes:
     wall_s: Callable[[], float]
 
     def endpoints(self) -> Iterator[Endpoint]:
-        contract = Contract(gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed)
+        contract = Contract(
+            gives=Page, queries=(SELECT, LIMIT, BEFORE), lines=Changed, problems=UNREAD
+        )
         yield Endpoint("GET", "/v1/history", Scope.READ, self.history, contract, narrows=True)
-        contract = Contract(gives=Happenings, queries=(SELECT, LIMIT), lines=Happened)
+        contract = Contract(
+            gives=Happenings, queries=(SELECT, LIMIT), lines=Happened, problems=UNREAD
+        )
         yield Endpoint("GET", "/v1/happenings", Scope.READ, self.happenings, contract, narrows=True)
-        contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView)
+        contract = Contract(gives=Past, queries=(AT, SELECT), lines=PastView, problems=UNREAD)
         yield Endpoint("GET", "/v1/past", Scope.READ, self.past, contract, narrows=True)
-        contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed)
+        contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed, problems=UNREAD)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
         contract = Contract(
             gives=Applied,

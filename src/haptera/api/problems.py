@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.model.changes import Cause
-from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.errors import ConflictError, HapteraError, InputError, StorageError
 from haptera.rest.schemas import ProblemView, Told
 from haptera.runtime.store.optimistic_write import WriteError
 
 _UNWRITTEN: Final = {
     Cause.INVALID: HTTPStatus.CONFLICT,
     Cause.OPEN_SECRET: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Cause.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
     Cause.STALE: HTTPStatus.PRECONDITION_FAILED,
     Cause.STORAGE: HTTPStatus.INSUFFICIENT_STORAGE,
 }
@@ -71,6 +72,8 @@ def status_of(error: HapteraError) -> HTTPStatus:
             return _UNWRITTEN[error.cause]
         case ConflictError():
             return HTTPStatus.CONFLICT
+        case StorageError():
+            return HTTPStatus.SERVICE_UNAVAILABLE
         case InputError(errors=errors) if all(isinstance(one, ConflictError) for one in errors):
             return HTTPStatus.CONFLICT
         case _:

@@ -31,6 +31,8 @@ from haptera.rest.schemas import Event
 from haptera.selectors.subscription import Cursor, Wanted, parse_cursor, parse_wanted
 
 STREAMS_MAX: Final = 256
+# Of those, what one caller may have: so no token takes the streams of all others.
+STREAMS_EACH_MAX: Final = 64
 ENTITIES_PER_EVENT: Final = 200
 # Changes that come closer together than this go out together.
 EVERY_S: Final = 0.05
@@ -55,17 +57,22 @@ class StreamRoute:
 
     async def events(self, request: Request, caller: Caller) -> Response:
         """Server-sent events: all entities once, then each as it changes."""
-        if len(self.streams) >= STREAMS_MAX:
-            raise ProblemError(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                f"{STREAMS_MAX} streams are open already",
-                do="close one, or try again later",
-            )
+        self._check_room(caller)
         since = self._resumed(request.headers.get("last-event-id"))
         wanted = _wanted(request)
         wanted = replace(wanted, selector=narrowed(wanted.selector, caller))
         # What it was shown before the break is not known here.
         return EventStream(self, caller, wanted, since if wanted.selector.by_name else None)
+
+    def _check_room(self, caller: Caller) -> None:
+        own = sum(1 for one in self.streams if one.whose == caller.name)
+        if own >= STREAMS_EACH_MAX or len(self.streams) >= STREAMS_MAX:
+            whose = f" of {caller.name}'s" if own >= STREAMS_EACH_MAX else ""
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{own if whose else STREAMS_MAX} streams{whose} are open already",
+                do="close one, or try again later",
+            )
 
     def close(self) -> None:
         """Let all streams end: the server is about to."""
@@ -112,6 +119,7 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._route = route
         self._caller = caller
+        self.whose = caller.name
         self._news = asyncio.Event()
         self._wanted = wanted
         self._since = since

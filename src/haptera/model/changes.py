@@ -54,6 +54,7 @@ class Cause(StrEnum):
 
     INVALID = "invalid"  # it names what is not there, or cannot be
     OPEN_SECRET = "open secret"  # it has a secret in it that should be named only
+    BUSY = "busy"  # others write so much that nothing could be made of what is desired now
     STALE = "stale"  # what is desired has changed since the revision that it was made for
     STORAGE = "storage"  # it could not be made durable: a full disk
 

@@ -22,6 +22,10 @@ class ConflictError(HapteraError):
     """What is asked for is sound, but something that is there already stands against it."""
 
 
+class StorageError(HapteraError):
+    """What is asked for is sound, but a file of ours that holds it cannot be read."""
+
+
 class InputError(HapteraError):
     """Several things are wrong with one input; nothing of it was used. Reads as its first."""
 

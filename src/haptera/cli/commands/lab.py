@@ -31,6 +31,8 @@ HELLO_MS: Final = 1_000
 # How long the parent may take until it serves, and how often it is asked.
 READY_WITHIN_S: Final = 30.0
 ASK_EVERY_S: Final = 0.05
+# How often it is seen whether there is another parent, once this one lets us in no more.
+_LOOK_EVERY_S: Final = 1.0
 # A parent that ended this often before it served will not come up.
 STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
@@ -94,7 +96,7 @@ async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bo
     access = await _ready(config, before)
     await asyncio.to_thread(_apply, access, site)
     click.echo(f"status page: {access.page}")
-    return await (_check(config, site) if once else _show(access))
+    return await (_check(config, site) if once else _show(access, config.places.client))
 
 
 async def _until(
@@ -156,9 +158,18 @@ def _apply(access: Access, site: Path) -> None:
         client.ask(calls.apply(body))
 
 
-async def _show(access: Access) -> int:
-    await live.show(access)
-    return 0
+async def _show(access: Access, client: Path) -> int:
+    """Show the cluster; where its parent lets us in no more, the lab goes on without that."""
+    while True:
+        before = _content(client)
+        try:
+            await live.show(access)
+        except HapteraError as error:
+            click.echo(f"not shown any more: {error}; the lab goes on, Ctrl-C ends it")
+        # Each parent makes a token of its own when it starts.
+        while _content(client) == before:  # noqa: ASYNC110  a file is waited for
+            await asyncio.sleep(_LOOK_EVERY_S)
+        access = find(client).access
 
 
 async def _check(config: LabConfig, site: Path) -> int:

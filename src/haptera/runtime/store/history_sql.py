@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, StorageError
 from haptera.model.past import Changed, Deed, Page
 from haptera.model.walltime import utc_text
 
@@ -116,12 +116,12 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """The file, to be read only.
 
     Raises:
-        HapteraError: it cannot be.
+        StorageError: it cannot be.
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             yield connection
     except sqlite3.Error as error:
-        raise HapteraError(
+        raise StorageError(
             f"cannot be read: {error}", where=str(path), do="see to the disk"
         ) from error

@@ -8,7 +8,8 @@ from haptera.model.changes import Author, Cause, Change
 from haptera.model.effects import Reply
 from haptera.model.errors import HapteraError
 
-ATTEMPTS_MAX: Final = 3
+# Each that fails means that another's write did not.
+ATTEMPTS_MAX: Final = 64
 WRITTEN_WITHIN_S: Final = 30.0
 
 
@@ -47,7 +48,8 @@ async def write(
     With `if_revision`, only if nothing that is desired changed since that revision.
 
     Raises:
-        WriteError: something did, it cannot be so, or it could not be made durable.
+        WriteError: something did, it cannot be so, it could not be made durable, or others
+            write all the time.
     """
     for _ in range(ATTEMPTS_MAX):
         seen = to.revision() if if_revision is None else if_revision
@@ -60,11 +62,13 @@ async def write(
         if reply.cause is not Cause.STALE:
             raise refused(reply.refusal, reply.cause or Cause.STORAGE)
         if if_revision is not None:
-            break
+            raise WriteError(
+                Cause.STALE,
+                "what is desired changed meanwhile; nothing was written",
+                do="read it again, then decide anew",
+            )
     raise WriteError(
-        Cause.STALE,
-        "what is desired changed meanwhile; nothing was written",
-        do="read it again, then decide anew",
+        Cause.BUSY, "others write all the time; nothing was written", do="try again later"
     )
 
 

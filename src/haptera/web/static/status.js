@@ -331,7 +331,11 @@ at("racks").addEventListener("keydown", (event) => {
 
 function begin() {
   const given = location.hash.slice(1).replace(/^token=/, "");
-  if (given) sessionStorage.setItem(TOKEN_KEY, given);
+  if (given) {
+    sessionStorage.setItem(TOKEN_KEY, given);
+    // It would stay in the history, in bookmarks, and on screens that are shown to others.
+    history.replaceState(null, "", location.pathname + location.search);
+  }
   const token = given || sessionStorage.getItem(TOKEN_KEY);
   following?.abort();
   if (!token) return say("no token: open the address that haptera printed");
