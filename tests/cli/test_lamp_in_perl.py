@@ -17,7 +17,7 @@ def test_lamps_are_lit_and_lit_again_when_somebody_puts_one_out(tmp_path):
         shutil.copy(ROOT / "examples" / "lamp_in_perl" / name, tmp_path)
 
     def lit():
-        lamps = [one for one in tmp_path.rglob(".haptera/parent/**/l[1-4]") if one.is_file()]
+        lamps = [one for one in tmp_path.rglob(".haptera/modules/lamp/l[1-4]") if one.is_file()]
         return sorted(one.name for one in lamps if one.read_text() == "on")
 
     with served(tmp_path, "--site", tmp_path / "site.yaml", address=f"{NETWORK}.57.1"):

@@ -73,10 +73,11 @@ def test_the_client_file_trusts_the_clusters_authority(home):
 
 def test_a_certificate_is_who_one_is_and_what_one_may(home):
     place, _ = certified(home, "eve", "--scope", "write", "--within", "n1")
+    run = ("-E", place, "-X", "PATCH", "-d", '{"run": "running"}')
+    status, view = curl(home, *run, f"{URL}/entities/module:service@n1/desired")
+    assert (status, view["desired"]["run"]["owner"]) == (200, "user:eve")
     patch = ("-E", place, "-X", "PATCH", "-d", '{"power": "off"}')
-    status, view = curl(home, *patch, f"{URL}/entities/node:n1/desired?take=1")
-    assert (status, view["desired"]["power"]["owner"]) == (200, "user:eve")
-    status, problem = curl(home, *patch, f"{URL}/entities/node:n2/desired?take=1")
+    status, problem = curl(home, *patch, f"{URL}/entities/node:n2/desired")
     assert (status, problem["what"]) == (
         403,
         "the token is limited to n1, and node:n2 is not of it",

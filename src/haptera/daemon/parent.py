@@ -23,6 +23,7 @@ from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
+from haptera.daemon.confining import confinement_told, confinements
 from haptera.daemon.doors import Doors
 from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
@@ -144,7 +145,10 @@ class _Parent:
             loop.add_signal_handler(number, stopped.set)
         known = read_cluster(self._home)
         described = () if known is None else known.described
-        self._own = await describe(self._zygote, self._settings.own, described, self._home)
+        self._confine = confinements(self._settings)
+        self._own = await describe(
+            self._zygote, self._settings.own, described, self._home, self._confine
+        )
         self._open(loop)
         try:
             await self._serve(stopped)
@@ -264,6 +268,8 @@ class _Parent:
                 tasks.create_task(self._channel.exchange.run()),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
+            for line in confinement_told(settings):
+                _log.info("%s", line)
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
             wrong = await self._apply_site()
             if wrong is None:
@@ -282,6 +288,7 @@ class _Parent:
             run_dir=self._logs.directory,
             log_dir=self._logs.log_dir,
             controllers=Controllers(self._settings.controllers, self._backend),
+            confine=self._confine,
         )
         kept = self._secrets
         self._starter = Starter(

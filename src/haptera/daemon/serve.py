@@ -19,6 +19,7 @@ def serve(
     ways: Ways = WAYS,
     radius_percent: int = RADIUS_PERCENT,
     hello_ms: int = HELLO_MS,
+    keep_user: tuple[str, ...] = (),
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -41,6 +42,7 @@ def serve(
             ways=ways,
             radius_percent=radius_percent,
             hello_ms=hello_ms,
+            keep_user=keep_user,
         )
     )
 

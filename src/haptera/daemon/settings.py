@@ -40,7 +40,8 @@ class Settings(msgspec.Struct, frozen=True):
     Nodes reach it at `address`, people and programs by the `ways`; `client` is the file that lets
     a CLI in. A first start takes `cluster` as the cluster's UUID, or makes one. A `site` file is
     applied at the start. More than `radius_percent` of the nodes are not disrupted by what comes
-    over the API without the digest of its plan.
+    over the API without the digest of its plan. Modules are users of their own where the parent is
+    root, but those that `keep_user` names; None: all keep its user.
     """
 
     directory: str
@@ -57,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True):
     site: str | None = None
     ways: Ways = WAYS
     radius_percent: int = RADIUS_PERCENT
+    keep_user: tuple[str, ...] | None = None
 
 
 def check_address(address: str) -> None:

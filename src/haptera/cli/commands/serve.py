@@ -83,6 +83,12 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
     metavar="RULE",
     help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
 )
+@click.option(
+    "--keep-user",
+    metavar="MODULE",
+    multiple=True,
+    help="A module that runs as root, if the parent does, and not as a user of its own.",
+)
 @_hello_option
 @_radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)
@@ -94,6 +100,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     hosts: tuple[str, ...],
     socket: str | None,
     let_in: tuple[str, ...],
+    keep_user: tuple[str, ...],
     hello_s: float,
     radius_percent: int,
 ) -> int:
@@ -108,7 +115,8 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     from haptera.daemon.settings import Ways
 
     ways = Ways(api, hosts, socket, let_in)
-    run(directory, site, listen, ways, radius_percent, hello_ms=round(hello_s * 1000))
+    hello_ms = round(hello_s * 1000)
+    run(directory, site, listen, ways, radius_percent, hello_ms=hello_ms, keep_user=keep_user)
     return 0
 
 

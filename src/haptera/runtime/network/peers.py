@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 from uuid import UUID
 
@@ -26,10 +27,14 @@ _HOW: Final = "write USER=SCOPE, @GROUP=SCOPE or USER=SCOPE:SELECTOR, as eve=wri
 
 @dataclass(frozen=True, slots=True)
 class UnixPeer:
-    """A process of this machine: whose it is, and in which groups."""
+    """A process of this machine: whose it is, and in which groups.
+
+    One that is `confined`, as modules are, is let in by no user that it has.
+    """
 
     uid: int
     groups: frozenset[int]
+    confined: bool = False
 
     def __str__(self) -> str:
         return user_name(self.uid)
@@ -80,6 +85,8 @@ class PeerRules:
 
     def bearer(self, peer: UnixPeer) -> Bearer | None:
         """What somebody may do; None where no rule lets them in."""
+        if peer.confined:
+            return None
         name = user_name(peer.uid)
         if peer.uid in (_ROOT, self.own):
             return Bearer(name, Scope.ADMIN)
@@ -90,12 +97,24 @@ class PeerRules:
 def unix_peer(connection: socket.socket) -> UnixPeer:
     """Who opened the other end of a connection, as they were then."""
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, gid = _CREDENTIALS.unpack(packed)
+    pid, uid, gid = _CREDENTIALS.unpack(packed)
     try:
         listed = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES_MAX)
     except OSError:
         listed = b""
-    return UnixPeer(uid, frozenset({gid, *(one for (one,) in struct.iter_unpack("I", listed))}))
+    groups = frozenset({gid, *(one for (one,) in struct.iter_unpack("I", listed))})
+    return UnixPeer(uid, groups, _is_confined(str(pid)) and not _is_confined("self"))
+
+
+def _is_confined(process: str) -> bool:
+    """Whether a process can never have more privileges; one that is gone is taken for such a one.
+
+    Modules are so, with all that they start, and cannot take it back.
+    """
+    try:
+        return b"NoNewPrivs:\t0\n" not in Path(f"/proc/{process}/status").read_bytes()
+    except OSError:
+        return True
 
 
 def user_name(uid: int) -> str:

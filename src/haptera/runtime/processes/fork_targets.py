@@ -14,6 +14,7 @@ import msgspec
 from haptera.model.errors import HapteraError
 from haptera.runtime import clock
 from haptera.runtime.processes.confine import confine
+from haptera.runtime.processes.confinement import Confinement, confine_to
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.zygote import resolve
 from haptera.sdk import Controller, Module
@@ -28,7 +29,7 @@ _IMPORTED_AT_S: Final = clock.wall_s()
 
 def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module, until its link is closed."""
-    _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    _settle(f"module {arguments['name']}", arguments)
     if arguments["folder"] is not None:
         # Last, so that nothing in the folder is taken for a module of ours or of Python's.
         sys.path.append(arguments["folder"])
@@ -42,7 +43,7 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
 
 def command_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     """Be a module that is a command; its link is descriptor LINK."""
-    _settle(f"module {arguments['name']}", arguments["memory_bytes_max"])
+    _settle(f"module {arguments['name']}", arguments)
     command, folder = [*arguments["command"]], Path(arguments["folder"])
     if descriptors[0] != LINK:
         os.dup2(descriptors[0], LINK)
@@ -64,7 +65,7 @@ def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> Non
     """Be a controller, until its link is closed."""
     place = msgspec.convert(arguments, ControllerPlace)
     settings = place.settings | _object(arguments["desired"])
-    _settle(f"control {place.name}", arguments["memory_bytes_max"])
+    _settle(f"control {place.name}", arguments)
     # Last, so that nothing in the folder is taken for a module of ours or of Python's.
     sys.path.append(place.folder)
     controller = resolve(place.place)
@@ -74,9 +75,11 @@ def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> Non
     asyncio.run(serve_controller(controller, place.name, link, settings))
 
 
-def _settle(name: str, memory_bytes_max: int) -> None:
-    """Be confined, and import what is there now."""
-    confine(name, memory_bytes_max)
+def _settle(name: str, arguments: dict[str, Any]) -> None:
+    """Be bounded and confined, and import what is there now."""
+    confine(name, arguments["memory_bytes_max"])
+    if (confinement := arguments.get("confinement")) is not None:
+        confine_to(msgspec.convert(confinement, Confinement))
     # The zygote's view of directories may be older than the module.
     importlib.invalidate_caches()
 

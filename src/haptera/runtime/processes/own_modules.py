@@ -12,6 +12,7 @@ from haptera.model.effects import Start
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event, Exited, Ready
 from haptera.model.parts import Manifest
+from haptera.runtime.processes.confinement import Confine, unconfined
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.places import ModulePlace
 from haptera.runtime.processes.process import ModuleProcesses
@@ -32,7 +33,11 @@ class OwnModule(msgspec.Struct, frozen=True):
 
 
 async def describe(
-    zygote: LoopZygote, places: Sequence[ModulePlace], known: Iterable[OwnModule], directory: Path
+    zygote: LoopZygote,
+    places: Sequence[ModulePlace],
+    known: Iterable[OwnModule],
+    directory: Path,
+    confine: Confine = unconfined,
 ) -> tuple[OwnModule, ...]:
     """What each module declares, told by a process of it that is ended again.
 
@@ -43,7 +48,7 @@ async def describe(
     """
     if not places:
         return ()
-    telling = _Telling(zygote, places, directory)
+    telling = _Telling(zygote, places, directory, confine)
     try:
         answers = await asyncio.gather(*(telling.ask(one) for one in places))
     finally:
@@ -74,7 +79,13 @@ async def describe(
 class _Telling:
     """Processes that are asked only what they are."""
 
-    def __init__(self, zygote: LoopZygote, places: Sequence[ModulePlace], directory: Path) -> None:
+    def __init__(
+        self,
+        zygote: LoopZygote,
+        places: Sequence[ModulePlace],
+        directory: Path,
+        confine: Confine,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self._said: dict[str, asyncio.Future[Manifest | str]] = {
             one.name: loop.create_future() for one in places
@@ -85,6 +96,7 @@ class _Telling:
             places={one.name: one for one in places},
             run_dir=directory,
             log_dir=directory / "log",
+            confine=confine,
         )
 
     async def ask(self, place: ModulePlace) -> Manifest | str:

@@ -16,6 +16,7 @@ import msgspec
 from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Stop, Work
 from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
+from haptera.runtime.processes.confinement import Confine, unconfined
 from haptera.runtime.processes.controllers import Controllers, Served
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
@@ -61,10 +62,11 @@ class ModuleProcesses:
     `places` says where each module is: one of ours as "package.module:attribute". A process
     writes its output
     to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of `controllers` are
-    started like modules, and served by these. Needs a running loop.
+    started like modules, and served by these. What `confine` says of one holds for its processes,
+    which have a folder of their own then. Needs a running loop.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a process is made of)
         self,
         zygote: LoopZygote,
         deliver: Callable[[list[Event]], None],
@@ -74,7 +76,9 @@ class ModuleProcesses:
         log_dir: Path,
         controllers: Controllers | None = None,
         limits: Limits = LIMITS,
+        confine: Confine = unconfined,
     ) -> None:
+        self._confine = confine
         self._controllers = controllers
         self._zygote = zygote
         self._deliver = deliver
@@ -106,7 +110,9 @@ class ModuleProcesses:
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
-        process.begin(None if process.served else begin_frame(start, self._run_dir) | beside)
+        confinement = self._confine(module)
+        folder = self._run_dir if confinement is None else Path(confinement.folder)
+        process.begin(None if process.served else begin_frame(start, folder) | beside)
         with theirs:
             self._fork(process, theirs.fileno(), output.writing)
         output.close_writing()
@@ -149,6 +155,11 @@ class ModuleProcesses:
 
     def _target(self, start: Start) -> tuple[str, dict[str, Any]]:
         """What this process runs, and with which arguments."""
+        target, arguments = self._unconfined(start)
+        confinement = msgspec.to_builtins(self._confine(start.module))
+        return target, {**arguments, "confinement": confinement}
+
+    def _unconfined(self, start: Start) -> tuple[str, dict[str, Any]]:
         controllers = self._controllers
         if controllers is not None and (own := controllers.place(start.module)) is not None:
             arguments = {
