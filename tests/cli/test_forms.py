@@ -189,6 +189,8 @@ ANSWERED = [
     "freeze rack1n1 --reason fans",
     "freeze rack1n[1-2] --reason fans; thaw rack1n1",
     "module list",
+    "image build mine images/mine; image list",
+    "image build mine images/mine; image show mine",
 ]
 
 

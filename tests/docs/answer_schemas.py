@@ -66,6 +66,8 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "get": (EntityView, list[EntityView], list[PastView]),
     "set": (EntityView, Bulk),
     "power": (EntityView, Bulk),
+    "image list": (list[EntityView],),
+    "image show": (EntityView,),
     "unset": (EntityView, Bulk),
     "retry": (list[str],),
     "history": (Page, tuple[Page, list[Happened]], Audit),

@@ -114,6 +114,10 @@ def two_modules(one: Serving) -> None:
     one.backend.logs[service] = b"took n01 in\n"
 
 
+def one_image(one: Serving) -> None:
+    one.backend.write(Declare(EntityId("image", "debian-a", None), {}, "site"))
+
+
 def four_nodes(one: Serving) -> None:
     webs = [EntityId("service", "web", node.name) for node in RACK[:2]]
     one.backend.write(
@@ -241,6 +245,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/graph.md json": desk(),
     "docs/reference/history.md": told(two_writes),
     "docs/reference/history.md more": parent(desk(**{"site.yaml": A_RACK})),
+    "docs/reference/images.md": told(one_image),
     "docs/reference/import.md": desk("docs/reference/import.md"),
     "docs/reference/jobs.md": at_open_gate,
     "docs/reference/jobs.md closed": desk(),

@@ -56,6 +56,7 @@ _COMMANDS: Final = {
     "brake": "haptera.cli.commands.brake:brake",
     "freeze": "haptera.cli.commands.freeze:freeze",
     "thaw": "haptera.cli.commands.freeze:thaw",
+    "image": "haptera.cli.commands.image:image",
     "job": "haptera.cli.commands.job:job",
     "watch": "haptera.cli.commands.watch:watch",
     "lint": "haptera.cli.commands.lint:lint_files",

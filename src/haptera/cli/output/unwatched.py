@@ -8,6 +8,7 @@ _OPTION: Final = ("-w", "--watch")
 _ONCE: Final = "it is done once; `haptera status --watch` shows what comes of it"
 _FILES: Final = "it reads what lies here, and no event tells when that changes: type it again"
 _TOKEN: Final = "it is done once; `haptera token list` shows which hold"
+_IMAGES: Final = "`haptera get --watch image:NAME` shows how one is"
 _FIXED: Final = "it always says the same"
 _RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
 
@@ -28,6 +29,10 @@ UNWATCHED: Final = {
     "unset": _ONCE,
     "retry": _ONCE,
     "revert": _ONCE,
+    "image build": _ONCE,
+    "image rm": _ONCE,
+    "image list": _IMAGES,
+    "image show": _IMAGES,
     "secret allow": "it is done once",
     "secret list": _FILES,
     "secret remove": "it is done once",

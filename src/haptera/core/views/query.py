@@ -125,7 +125,8 @@ def _under_way(path: str, began_at: int, usual_ns: int | None, now: int) -> Doin
 
 def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
     age_ms = max(0, now - fact.at) // MS
-    return ObservedView(row.value(name, fact), known, fact.method.value, fact.by, age_ms)
+    value = row.value(name, fact)
+    return ObservedView(value, known, fact.method.value, fact.by, age_ms, note=fact.note)
 
 
 def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now: int) -> None:

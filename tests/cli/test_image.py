@@ -1,0 +1,77 @@
+"""`haptera image`: what it writes of which entity, and what it says of how that stands."""
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from tests.api.serving import serving
+from tests.cli.test_commands import point_at, typed
+
+pytestmark = pytest.mark.net
+SITES = EntityId("image", "debian-a", None)
+MINE = EntityId("image", "mine", None)
+SYSTEM = EntityId("system", "compute", "n1")
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    changes = [
+        Declare(node_id("n1"), {}, "site"),
+        Declare(SITES, {}, "site"),
+        SetDesired(SITES, "state", "built", "site"),
+        SetDesired(SITES, "recipe", "/srv/a", "site"),
+        Declare(SYSTEM, {}, "site"),
+        SetDesired(SYSTEM, "image", "debian-a", "site"),
+    ]
+    with serving(*changes) as one:
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        monkeypatch.chdir(tmp_path)
+        yield one
+
+
+def wanted(cluster, entity):
+    stored = cluster.backend.store[entity]
+    return stored.owner, {name: one.value for name, one in stored.desired.items()}
+
+
+def test_build_desires_an_image_that_nobody_declared(cluster, capsys, tmp_path):
+    (tmp_path / "recipe").mkdir()
+    code, out, errors = typed(capsys, "image", "build", "mine", "recipe")
+
+    assert (code, out, errors) == (OK, "image:mine is built\n", "")
+    owner, values = wanted(cluster, MINE)
+    assert owner.startswith("user:")
+    assert values == {"state": "built", "recipe": str(tmp_path / "recipe")}
+
+
+def test_the_sites_image_is_left_to_the_site_unless_taken(cluster, capsys):
+    code, _, errors = typed(capsys, "image", "rm", "debian-a")
+    assert (code, "belongs to site" in errors) == (REFUSED, True)
+    assert typed(capsys, "image", "rm", "debian-a", "--take", "-m", "superseded")[0] == OK
+    assert wanted(cluster, SITES)[1] == {"state": "absent"}
+
+
+def test_what_was_removed_is_listed_no_more(cluster, capsys):
+    assert typed(capsys, "image", "list", "-o", "name") == (OK, "debian-a\n", "")
+    typed(capsys, "image", "rm", "debian-a", "--take")
+    assert typed(capsys, "image", "list", "-o", "name") == (OK, "", "")
+
+
+def test_show_names_the_systems_that_are_to_run_it(cluster, capsys):
+    code, out, _ = typed(capsys, "image", "show", "debian-a")
+    assert (code, out.splitlines()[-1]) == (OK, "  for system:compute@n1")
+
+
+@pytest.mark.parametrize("verb", ["show", "rm"])
+def test_an_image_that_is_not_there_is_refused_and_not_begun(cluster, capsys, verb):
+    code, _, errors = typed(capsys, "image", verb, "none")
+    assert (code, errors.splitlines()[0]) == (REFUSED, "error: there is no image:none")
+    assert EntityId("image", "none", None) not in cluster.backend.store
+
+
+def test_other_entities_are_not_begun_by_desiring_something(cluster, capsys):
+    """An image is the cluster's; a service needs a node, and to be declared on it."""
+    assert typed(capsys, "set", "service:web@n1", "run=running")[0] == REFUSED
+    assert typed(capsys, "set", "image:x", "state=none")[0] == REFUSED
+    assert EntityId("image", "x", None) not in cluster.backend.store
