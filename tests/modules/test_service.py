@@ -420,10 +420,10 @@ def test_a_killed_module_kills_no_service_and_the_next_one_adopts_it(
 def test_the_manifest_is_as_the_kind_and_its_neighbours_expect() -> None:
     manifest = under_test.module.manifest()
     up = Condition("node.agent", ("up",))
-    running = Condition("run", ("running",))
+    running = Condition("run", ("running", "unready"))
 
     assert [(look.name, look.at, look.outcomes, look.watched) for look in manifest.looks] == [
-        ("look_run", "run", ("stopped", "running", "failed"), True),
+        ("look_run", "run", ("stopped", "running", "failed", "unready"), True),
         ("look_applied", "applied", ("stale", "current"), False),
     ]
     assert [look.requires for look in manifest.looks] == [(up,), (running, up)]
@@ -432,12 +432,15 @@ def test_the_manifest_is_as_the_kind_and_its_neighbours_expect() -> None:
             Change("run", ("stopped", "failed"), "running"),
             Change("applied", (ANY,), "current", expected=True),
         ),
-        "stop": (Change("run", ("running",), "stopped"),),
+        "await_answer": (Change("run", ("unready",), "running"),),
+        "stop": (Change("run", ("running", "unready"), "stopped"),),
         "let_be": (Change("run", ("failed",), "stopped"),),
         "replace": (Change("applied", ("stale",), "current", expected=True),),
     }
     assert {part.kind for part in manifest.parts} == {service.kind.name}
-    assert {step.late_ms for step in manifest.steps} == {2_000}
+    late = {step.name: step.late_ms for step in manifest.steps}
+    assert late.pop("await_answer") == 60_000
+    assert {*late.values()} == {2_000}
 
 
 class Ask:

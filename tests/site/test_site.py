@@ -222,3 +222,24 @@ def test_any_text_is_a_site_file_or_a_told_error(text):
     except HapteraError as error:
         told = (error.what, error.where, error.do)
         assert all(told), told
+
+
+def test_how_a_service_is_asked_is_written_as_a_text_or_as_one_key_with_its_value():
+    site = """
+cluster: quick
+nodes: {n1: {}}
+services:
+  a: {command: x, ready: {http: /health}}
+  b: {command: x, ready: {tcp: 80}}
+  c: {command: x, ready: tcp}
+  d: {command: x}
+desired: {a@n1: {}, b@n1: {}, c@n1: {}, d@n1: {ready: {command: test -e up}}}
+"""
+    asked = {one.entity.name: one.desired.get("ready") for one in parse(site).entities}
+    assert asked == {
+        "n1": None,
+        "a": "http /health",
+        "b": "tcp 80",
+        "c": "tcp",
+        "d": "command test -e up",
+    }

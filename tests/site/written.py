@@ -18,6 +18,7 @@ texts = st.text("ab -_.é\"'#:[]{}\\\n", max_size=6).map(
 )
 templates = st.sampled_from(["{name}", "10.1.{index}.7", "{{x}} {name}", "{site}"]) | texts
 numbers = st.integers(0, 70_000)
+ports = st.integers(1, 65_535)
 
 
 def some(**values):
@@ -29,11 +30,11 @@ node_attributes = some(
     rack=templates, bmc=templates, platform=st.sampled_from(["lab", "p{index:02}"]), if_lost=texts
 )
 node_desired = some(power=st.sampled_from(["on", "off"]), agent=st.just("up"))
-service_data = some(command=templates, port=numbers)
+service_data = some(command=templates, port=ports)
 service_desired = some(
     run=st.sampled_from(["running", "stopped"]),
     command=templates,
-    port=numbers | st.just("80{index}"),
+    port=ports | st.just("80{index}"),
 )
 module_terms = some(
     enabled=st.booleans(),

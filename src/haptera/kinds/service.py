@@ -1,24 +1,90 @@
 """A command that should run on a node, for as long as it is desired."""
 
+import re
+import shlex
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from haptera.kinds import node
 from haptera.model.desired_check import between
+from haptera.model.errors import HapteraError
 from haptera.model.schema import Applied, Kind, Plain, Variable
 
 PORT_MAX: Final = 65_535
 
 
 class Run(StrEnum):
+    """What is `unready` runs, and does not answer as its plain data `ready` says that it should."""
+
     UNKNOWN = "unknown"
     STOPPED = "stopped"
     RUNNING = "running"
     FAILED = "failed"
+    UNREADY = "unready"
 
+
+class Way(StrEnum):
+    """How a service is asked whether it is ready."""
+
+    HTTP = "http"
+    TCP = "tcp"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a service answers once it is ready: a path, at a port or its own; or a command."""
+
+    way: Way
+    what: str
+    port: int | None
+
+    def __str__(self) -> str:
+        port = "" if self.port is None else f"port {self.port}"
+        return " ".join(filter(None, [self.way, self.what, port]))
+
+
+def parse_ready(text: str) -> Ready:
+    """As it is written: `http /path`, `http :8080/path`, `tcp`, `tcp 8080`, `command WORDS`.
+
+    >>> parse_ready("http :8080/health")
+    Ready(way=<Way.HTTP: 'http'>, what='/health', port=8080)
+
+    Raises:
+        HapteraError: it is none of these.
+    """
+    match = _READY.fullmatch(text.strip())
+    if match is None:
+        do = "write http /PATH, http :PORT/PATH, tcp, tcp PORT, or command WORDS"
+        raise HapteraError(f"{text!r} does not say how a service is asked", do=do)
+    path, command = match["path"], match["command"]
+    if command:
+        _split(command)
+    port = match["port"] or match["at"]
+    way = Way.HTTP if path else Way.COMMAND if command else Way.TCP
+    if port is not None:
+        between(1, PORT_MAX)(int(port))
+    return Ready(way, path or command or "", None if port is None else int(port))
+
+
+def _split(command: str) -> None:
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise HapteraError(f"the command cannot be split into words: {error}") from error
+
+
+_READY: Final = re.compile(
+    r"http\s+(?::(?P<at>[0-9]{1,5}))?(?P<path>/[!-~]*)|tcp(?:\s+(?P<port>[0-9]{1,5}))?"
+    r"|command\s+(?P<command>\S.*)"
+)
 
 run = Variable(
-    "service", "run", Run, {Run.UNKNOWN: 0, Run.STOPPED: 1, Run.RUNNING: 2, Run.FAILED: 3}
+    "service",
+    "run",
+    Run,
+    {Run.UNKNOWN: 0, Run.STOPPED: 1, Run.RUNNING: 2, Run.FAILED: 3, Run.UNREADY: 4},
 )
 applied = Variable(
     "service",
@@ -29,11 +95,12 @@ applied = Variable(
 
 command = Plain("service", "command", str, size_bytes_max=512)
 port = Plain("service", "port", int, size_bytes_max=8, check=between(1, PORT_MAX))
+ready = Plain("service", "ready", str, size_bytes_max=128, check=parse_ready)
 
 kind = Kind(
     "service",
     (run, applied),
-    plain=(command, port),
+    plain=(command, port, ready),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
 )

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent
-from haptera.kinds.service import Run
+from haptera.kinds.service import Run, parse_ready
 from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import keeper
 from haptera.modules.service.home import Home, Record, home_of, send_all, session
+from haptera.modules.service.readiness import Place, unanswered
 from haptera.sdk import ANY, SELF, Applied, Module, Refused, Target
 
 # A step's whole effect comes within its `late_s`, the SIGKILL after a SIGTERM in vain included.
@@ -27,6 +28,12 @@ STOP_GRACE_S: Final = 1.5
 KEEPER_ENDS_WITHIN_S: Final = 1
 # How often a service that does not run is looked at for a start.
 WATCH_STOPPED_EVERY_S: Final = 0.2
+# How often what does not answer is asked, and how long a start, and a wait for it, go on asking.
+ASK_EVERY_S: Final = 0.5
+START_READY_WITHIN_S: Final = 8
+READY_WITHIN_S: Final = 50
+# What runs, whether or not it answers.
+UP: Final = (Run.RUNNING, Run.UNREADY)
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -48,13 +55,18 @@ applied = module.serves(service.applied)
 
 
 @run.look(
-    every_s=10, outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED), requires={node.agent: Agent.UP}
+    every_s=10,
+    outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED, Run.UNREADY),
+    requires={node.agent: Agent.UP},
 )
 async def look_run(one: Service) -> Run:
     await keeper_settled(one.home)
     found = one.home.run()
     if found is Run.FAILED:
         one.target.note(one.home.how_it_ended())
+    if found is Run.RUNNING and (why := await not_ready(one)) is not None:
+        one.target.note(why)
+        return Run.UNREADY
     return found
 
 
@@ -71,13 +83,13 @@ async def watch_run(one: Service) -> AsyncIterator[Run]:
         if seen is Run.RUNNING and record is not None:
             await record.service.ends(within_s=None)
         else:
-            await asyncio.sleep(WATCH_STOPPED_EVERY_S)
+            await asyncio.sleep(ASK_EVERY_S if seen is Run.UNREADY else WATCH_STOPPED_EVERY_S)
 
 
 @applied.look(
     every_s=30,
     outcomes=(Applied.STALE, Applied.CURRENT),
-    requires={service.run: Run.RUNNING, node.agent: Agent.UP},
+    requires={service.run: UP, node.agent: Agent.UP},
 )
 async def look_applied(one: Service) -> str:
     record = one.home.record()
@@ -113,9 +125,16 @@ async def start(one: Service) -> None:
         raise Refused(said)
     if process.returncode not in (0, keeper.ALREADY_RUNS):
         raise RuntimeError(said or f"status {process.returncode}")
+    await comes_to_answer(one, START_READY_WITHIN_S)
 
 
-@run.step(Run.RUNNING, Run.STOPPED, within_s=10, late_s=LATE_S)
+@run.step(Run.UNREADY, Run.RUNNING, within_s=60)
+async def await_answer(one: Service) -> None:
+    """What runs and does not answer yet, or not any more, is given time, and left alone."""
+    await comes_to_answer(one, READY_WITHIN_S)
+
+
+@run.step(UP, Run.STOPPED, within_s=10, late_s=LATE_S)
 async def stop(one: Service) -> None:
     record = one.home.record()
     if record is None:
@@ -139,7 +158,7 @@ async def let_be(one: Service) -> None:
     applied.goes(Applied.STALE, Applied.CURRENT, expected=True),
     within_s=20,
     late_s=LATE_S,
-    requires={service.run: Run.RUNNING},
+    requires={service.run: UP},
 )
 async def replace(one: Service) -> None:
     # A service that runs is not stopped for one that cannot.
@@ -149,6 +168,27 @@ async def replace(one: Service) -> None:
         await start(one)
     except Refused as refusal:
         raise RuntimeError(str(refusal)) from refusal  # the old one is stopped all the same
+
+
+async def comes_to_answer(one: Service, within_s: float) -> None:
+    """Wait until the service is ready, has ended, or the time is over: a look tells which."""
+    record = one.home.record()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while record is not None and record.service.lives and await not_ready(one) is not None:
+                await record.service.ends(ASK_EVERY_S)
+
+
+async def not_ready(one: Service) -> str | None:
+    """Why it is not ready, where it is said what that takes."""
+    said, port = one.target.values.get("ready"), one.target.values.get("port")
+    if said is None:
+        return None
+    address = one.target.attributes.get("node.address") or "127.0.0.1"
+    place = Place(
+        address, None if port is None else int(port), one.home.path, environment(one.target)
+    )
+    return await unanswered(parse_ready(str(said)), place)
 
 
 async def keeper_settled(home: Home) -> Record | None:

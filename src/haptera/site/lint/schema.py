@@ -101,6 +101,10 @@ def _attribute(attribute: Attribute) -> Schema:
 
 
 def _plain(plain: Plain) -> Schema:
+    if plain == service.ready:
+        ways = {one.value: {"type": ["string", "integer"]} for one in service.Way}
+        mapping = {**_mapping(ways), "minProperties": 1, "maxProperties": 1}
+        return {"anyOf": [_TEXT, mapping]}
     if plain.type is str:
         return {**_TEXT, "description": f"At most {plain.size_bytes_max} bytes."}
     number = {"type": "string", "pattern": r"^-?[0-9]+$|[{}]"}

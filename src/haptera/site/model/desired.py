@@ -13,9 +13,9 @@ from haptera.model.schema import Kind
 from haptera.site.model.layers import ITSELF
 from haptera.site.model.modules import Modules
 from haptera.site.model.nodes import Nodes
-from haptera.site.model.values import Entries, Rank, Value, Values, is_template, read_desired
+from haptera.site.model.values import Entries, Rank, Value, Values, datum, is_template, read_desired
 from haptera.site.syntax.template import unknown
-from haptera.site.syntax.tree import Errors, Leaf, Place, Tree, entries_of, leaf
+from haptera.site.syntax.tree import Errors, Leaf, Place, Tree, entries_of
 
 # `SERVICE@NODESET`, `KIND:NAME@NODESET`; a node-set may have an @ of its own.
 _ON_NODES: Final = re.compile(r"(?:(?P<kind>[^:@,]*):)?(?P<name>[A-Za-z0-9._-]+)@(?P<nodes>.+)")
@@ -40,7 +40,7 @@ def read_services(tree: Tree, errors: Errors) -> Services:
                 errors.add(what, name.place, nearest(name.text, names))
                 continue
             with errors.at(value.place):
-                text = leaf(value)
+                text = datum(name.text, value)
                 data.append((name, text if is_template(text) else check_plain(plain, text.text)))
         found[key.text] = tuple(data)
     return found

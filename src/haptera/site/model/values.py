@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_attribute, check_desired, find_desirable
 from haptera.model.entity import EntityId
 from haptera.model.schema import Kind
 from haptera.site.syntax.template import Known, fill
-from haptera.site.syntax.tree import Errors, Leaf, Place, Tree, entries_of, leaf
+from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, entries_of, leaf
 
 PROFILES_MAX: Final = 64
 
@@ -72,10 +73,22 @@ def read_desired(kind: Kind, tree: Tree, errors: Errors) -> Entries:
     return tuple(_checked(kind, tree, errors))
 
 
+def datum(name: str, value: Tree) -> Leaf:
+    """One datum; `ready: {http: /path}` says it in one text, as `http /path`.
+
+    Raises:
+        HapteraError: it is a mapping, or a list, where neither is due.
+    """
+    if name == service.ready.name and isinstance(value, Branch) and len(value.entries) == 1:
+        way, of = value.entries[0][0], leaf(value.entries[0][1])
+        return Leaf(f"{way.text} {of.text}".strip(), quoted=True, place=value.place)
+    return leaf(value)
+
+
 def _checked(kind: Kind, tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Value]]:
     for key, value in entries_of(tree, errors):
         with errors.at(value.place):
-            text = leaf(value)
+            text = datum(key.text, value)
             if is_template(text):
                 find_desirable(kind, key.text)
                 yield key, text
