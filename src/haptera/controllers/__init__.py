@@ -1,0 +1,1 @@
+"""Controllers that come with haptera: they read state and write desired state, nothing else."""
