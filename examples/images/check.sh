@@ -60,6 +60,14 @@ lives "$init" || fail "the init of n1 that is written down does not live"
 [[ $(readlink "/proc/$init/ns/pid") != $(readlink /proc/self/ns/pid) ]] || fail "no pid namespace"
 [[ $(ls "/proc/$init/root/run/haptera") == jobs ]] || fail "more than the gate is in the system"
 
+# The system shares its node's network, so it reaches haptera's ports; they want a token or a key.
+api=$(sed 's/.*"url": *"\([^"]*\)".*/\1/' "$root/client.json")
+[[ $(curl -s -o /dev/null -w '%{http_code}' "$api/v1/entities") == 401 ]] ||
+  fail "the API answers without a token"
+host=${api#*//}
+! curl -ks -m 2 -o /dev/null "https://${host%:*}:4272/images/debian-a" ||
+  fail "an image is served to somebody without a certificate"
+
 # A job on n1, then the other image for both: n2 rolls, n1 waits for the job.
 curl -fsS -m 2 -o /dev/null -X POST "http://$(address n1):$port/jobs/$job_s" || fail "no job began"
 job_begun=$(now_ms)

@@ -28,7 +28,7 @@ from haptera.modules.system.module import (
     start,
     stop,
 )
-from haptera.modules.system.mounts import mounted_below
+from haptera.modules.system.mounts import mounted_below, run
 from haptera.sdk import Refused
 from tests.modules.image_rig import Rig, a_root, machine, needs, squashed
 
@@ -212,6 +212,27 @@ def test_an_artefact_that_is_no_root_is_not_staged(rig: Rig) -> None:
             await stage(one)
         assert await look_staged(one) == "nothing"
         assert mounted_below(rig.run_dir) == []
+
+    lived(rig, scenario)
+
+
+def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) -> None:
+    an_image(rig, "a")
+    an_image(rig, "b", f"# other\n{SERVES}")
+
+    async def scenario(node: Node) -> None:
+        old = init_of(await node.runs("a"))
+        cache = rig.run_dir / "images"
+        await run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(cache))
+        one = node.wants("b")
+        with pytest.raises(Refused, match=r"images/[0-9a-f]{64}\.part: No space left on device"):
+            await stage(one)
+        assert (await look_run(one), init_of(one)) == (Run.RUNNING, old)
+
+        await run("umount", str(cache))
+        await stage(one)
+        await flip(one)
+        assert await look_applied(one) == "digest of b"
 
     lived(rig, scenario)
 

@@ -101,7 +101,7 @@ class Source:
                 if not (answer.getheader("Content-Range") or "").startswith(f"bytes {have}-"):
                     return f"the parent answers {answer.status}"
                 while file.tell() < manifest.size_bytes and (chunk := answer.read(CHUNK_BYTES)):
-                    file.write(chunk)
+                    _write(file, chunk)
                     found.update(chunk)
         except _BROKEN as error:
             return self._lost(error)
@@ -110,3 +110,12 @@ class Source:
     def _lost(self, error: Exception) -> str:
         text = error.strerror if isinstance(error, OSError) else None
         return f"{self.parent.uplink}: {text or str(error) or type(error).__name__}"
+
+
+def _write(file: BinaryIO, chunk: bytes) -> None:
+    """Write, where a full disk is not taken for a connection that broke off."""
+    try:
+        file.write(chunk)
+        file.flush()
+    except OSError as error:
+        raise RuntimeError(f"{file.name}: {error.strerror}") from error

@@ -87,6 +87,9 @@ class Wanted:
         kind, name = _kind(found["kind"] or service.kind.name), check_name(found["name"])
         if kind.name == node.kind.name:
             raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
+        if kind.of_cluster:
+            what = f"{name} is the whole cluster's, and on no node"
+            raise HapteraError(what, do=f"write {kind.name}:{name}")
         self._check_there(kind, name)
         entries = read_desired(kind, tree, self._errors)
         for one in self._nodes.named(key, found["nodes"]):
