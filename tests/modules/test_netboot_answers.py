@@ -20,13 +20,14 @@ MAC = bytes.fromhex("525400000001")
 ADDRESS = IPv4Address("10.9.0.11")
 BIOS = Path("/usr/lib/ipxe/undionly.kpxe")
 EFI = Path("/usr/lib/ipxe/snponly.efi")
+NATIVE = Path("/usr/lib/ipxe/ipxe.pxe")
 RAW = {dhcp.VENDOR_CLASS: b"PXEClient:Arch:00000:UNDI:002001", dhcp.ARCHITECTURE: b"\0\0"}
 IPXE = {**RAW, dhcp.IPXE: b"\xeb\3\1\0\0", dhcp.USER_CLASS: b"iPXE"}
 
 
 @pytest.fixture
 def offer() -> Offer:
-    return Offer("n01", MAC, ADDRESS, {0: BIOS, 7: EFI, 16: EFI}, {}, {}, "once", 1.0)
+    return Offer("n01", MAC, ADDRESS, {0: BIOS, 7: EFI, 16: EFI}, {0: NATIVE}, {}, {}, "once", 1.0)
 
 
 def ask(kind: int, options: dict[int, bytes] = RAW, **more: object) -> Message:
@@ -65,7 +66,7 @@ def test_firmware_gets_its_address_and_a_loader(offer: Offer) -> None:
         ({**RAW, dhcp.ARCHITECTURE: b"\0\7"}, False, b"snponly.efi"),
         ({**RAW, dhcp.ARCHITECTURE: b"\0\x0b"}, False, b""),
         # An iPXE of the firmware's own loads ours first.
-        (IPXE, False, b"undionly.kpxe"),
+        (IPXE, False, b"ipxe.pxe"),
         (IPXE, True, b"http://10.9.0.1:4281/once/script"),
         (
             {dhcp.VENDOR_CLASS: b"HTTPClient:Arch:00016", dhcp.ARCHITECTURE: b"\0\x10"},
@@ -110,7 +111,7 @@ def test_what_a_relay_says_goes_back_to_it(offer: Offer) -> None:
 
 
 SETTINGS = {"interface": "br0", "address": "10.9.0.1/24"}
-FILES = ("kernel", "initramfs", "undionly.kpxe", "snponly.efi")
+FILES = ("kernel", "initramfs", "undionly.kpxe", "snponly.efi", "ipxe.pxe", "ipxe.efi")
 
 
 def made(folder: Path, **attributes: str) -> Offer:

@@ -14,47 +14,46 @@ _ALL_ROUTERS: Final = "ff02::2"
 _HOPS: Final = 255
 # Unasked, for those whose question was lost.
 EVERY_S: Final = 3.0
+SOLICITATION_BYTES_MAX: Final = 1_500
 
 
-class Advertiser(asyncio.DatagramProtocol):
+class Advertiser:
     """One raw socket on one interface."""
 
     def __init__(self, interface: str) -> None:
         self._everybody = (ALL_NODES, 0, 0, socket.if_nametoindex(interface))
-        self._transport: asyncio.DatagramTransport
+        self._link = _socket(interface)
+        asyncio.get_running_loop().add_reader(self._link, self._read)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
-        if is_solicitation(data):
-            self.advertise()
-
-    def error_received(self, exc: Exception) -> None:
-        pass  # An interface that is down for a moment: the next one is sent soon.
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._link)
+        self._link.close()
 
     def advertise(self) -> None:
+        """Tell everybody; where the interface is down for a moment, the next one is soon."""
         with suppress(OSError):
-            self._transport.sendto(advertisement(), self._everybody)
+            self._link.sendto(advertisement(), self._everybody)
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            if is_solicitation(self._link.recv(SOLICITATION_BYTES_MAX)):
+                self.advertise()
 
 
-async def open_advertiser(interface: str) -> tuple[asyncio.DatagramTransport, Advertiser]:
+def open_advertiser(interface: str) -> Advertiser:
     """Listen; needs root.
 
     Raises:
         HapteraError: there is no such interface, or IPv6 is off.
     """
     try:
-        link = _socket(interface)
+        return Advertiser(interface)
     except OSError as error:
         raise HapteraError(
             f"routers cannot be advertised: {error.strerror}",
             where=f"interface {interface}",
             do="run the parent as root, with IPv6 on",
         ) from None
-    loop = asyncio.get_running_loop()
-    return await loop.create_datagram_endpoint(lambda: Advertiser(interface), sock=link)
 
 
 def _socket(interface: str) -> socket.socket:

@@ -36,12 +36,6 @@ def answer(request: Message, offer: Offer, here: Here) -> Message | None:
             return None
 
 
-def loader_name(offer: Offer, architecture: int) -> str | None:
-    """The name of the first program that runs on such a machine."""
-    path = offer.loaders.get(architecture)
-    return None if path is None else path.name
-
-
 def _is_for(request: Message, here: Here) -> bool:
     """A client that took another server's offer says so."""
     server = request.address(dhcp.SERVER)
@@ -102,7 +96,7 @@ def _file(request: Message, offer: Offer, here: Here) -> str | None:
     is_ipxe = dhcp.IPXE in request.options or request.options.get(dhcp.USER_CLASS) == b"iPXE"
     if is_ipxe and offer.loader_given:
         return here.url(offer.nonce, SCRIPT)
-    name = loader_name(offer, request.architecture)
-    if name is not None and request.options.get(dhcp.VENDOR_CLASS, b"").startswith(_HTTP_BOOT):
+    path = (offer.native if is_ipxe else offer.loaders).get(request.architecture)
+    if path is not None and request.options.get(dhcp.VENDOR_CLASS, b"").startswith(_HTTP_BOOT):
         return here.url(offer.nonce, LOADER)
-    return name
+    return None if path is None else path.name

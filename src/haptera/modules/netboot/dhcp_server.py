@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from typing import Final
+from typing import Final, cast
 
 from haptera.modules.netboot import dhcp
 from haptera.modules.netboot.answers import answer
@@ -29,8 +29,7 @@ class DhcpServer(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         request = dhcp.parse(data)

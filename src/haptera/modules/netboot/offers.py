@@ -31,6 +31,7 @@ class Here:
 class Offer:
     """What one machine may fetch, by name: loaders by TFTP or HTTP, the rest by HTTP only.
 
+    `loaders` use what firmware offers them, `native` ones their own drivers; by architecture.
     `content` is made for this boot, `files` are the same for all. `nonce` is in all its URLs and
     is never given twice. `reached` says how far the machine has come.
     """
@@ -39,6 +40,7 @@ class Offer:
     mac: bytes
     address: IPv4Address
     loaders: Mapping[int, Path]
+    native: Mapping[int, Path]
     files: Mapping[str, Path]
     content: Mapping[str, bytes] = field(repr=False)
     nonce: str = field(repr=False)

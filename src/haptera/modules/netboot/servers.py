@@ -61,14 +61,13 @@ class _Servers:
 
     async def _started(self, settings: Settings) -> list[object]:
         here, offers = settings.here(), self.offers
-        held: list[asyncio.BaseTransport | asyncio.Server] = []
+        held: list[asyncio.BaseTransport | asyncio.Server | Advertiser] = []
         try:
             held.append(await serve_dhcp(offers, here, settings.interface))
             held.append(await serve_tftp(offers, here))
             held.append(await serve_http(offers, here, _wall_s))
-            transport, advertiser = await open_advertiser(settings.interface)
-            held.append(transport)
-        except HapteraError:
+            held.append(advertiser := open_advertiser(settings.interface))
+        except BaseException:
             for one in held:
                 one.close()
             raise

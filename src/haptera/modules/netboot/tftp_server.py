@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from haptera.modules.netboot import tftp
 from haptera.modules.netboot.offers import Here, Offer, Offers
@@ -33,8 +33,7 @@ class TftpServer(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         for task in self._transfers.values():
@@ -54,7 +53,8 @@ class TftpServer(asyncio.DatagramProtocol):
                 pass
 
     def _begin(self, offer: Offer, name: str, options: dict[str, str], addr: Address) -> None:
-        path = next((one for one in offer.loaders.values() if one.name == name), None)
+        loaders = (*offer.loaders.values(), *offer.native.values())
+        path = next((one for one in loaders if one.name == name), None)
         if path is None:
             self._refuse(addr, Error(tftp.NOT_FOUND, "not offered"))
             return
