@@ -19,6 +19,7 @@ from haptera.cli.commands.watch import NotThere
 from haptera.cli.commands.why import ChainForm
 from haptera.cli.output.lint_forms import LintForm
 from haptera.kinds.brought import Brought
+from haptera.minos.build import Inside
 from haptera.model.graph import DrawingView
 from haptera.model.past import Happened, Page, PastView
 from haptera.model.views import BrakeView, EntityDetail, EntityView
@@ -83,6 +84,8 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "thaw": (Thawed,),
     "watch": (EntityView, NotThere),
     "module list": (list[Brought],),
+    "minos build": (Inside,),
+    "minos show": (Inside,),
 }
 
 

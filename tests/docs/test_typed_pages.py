@@ -41,6 +41,8 @@ NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.whic
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
+    "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
+    "haptera minos show": "of what was built there",
     "make demo": "until Ctrl-C",
     "make demo ARGS=--once": "the last step of `make test`",
     "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",

@@ -62,6 +62,7 @@ _COMMANDS: Final = {
     "lint": "haptera.cli.commands.lint:lint_files",
     "module": "haptera.cli.commands.module.group:module",
     "completion": "haptera.cli.commands.completion:completion",
+    "minos": "haptera.cli.commands.minos:minos",
     "lab": "haptera.cli.commands.serve:lab",
     "standby": "haptera.cli.commands.standby:standby",
     "promote": "haptera.cli.commands.standby:promote",

@@ -54,6 +54,8 @@ UNWATCHED: Final = {
     "module list": "it asks no parent; `haptera get --watch module` shows the modules that run",
     "module check": "it is done once",
     "completion": _FIXED,
+    "minos build": "it is done once",
+    "minos show": _FILES,
     "lab": "it shows its cluster until it is stopped: leave it out",
     "standby": _RUNS,
     "promote": _ONCE,

@@ -1,0 +1,88 @@
+"""`haptera minos`: builds what machines boot from the network, and tells what is inside."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.tables import print_table
+from haptera.minos.build import DRIVERS, Inside, build, read
+
+# Beside a parent's state, where the module netboot looks for it.
+_FOLDER: Final = Path(".haptera") / "parent" / "minos"
+_MB: Final = 1_000_000
+
+_dir_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="Where the parent's .haptera/ is.",
+)
+_to_option = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the minOS itself is, if not below --dir.",
+)
+
+
+@click.group()
+def minos() -> None:
+    """Build the small system that machines boot into: a kernel, and haptera's agent."""
+
+
+@minos.command("build")
+@_dir_option
+@_to_option
+@click.option(
+    "--driver",
+    "drivers",
+    multiple=True,
+    metavar="NAME",
+    help=f"A driver to load; those of the default: {', '.join(DRIVERS)}.",
+)
+@click.option("--kernel", metavar="VERSION", help="An installed kernel; else the newest.")
+@output_option
+def build_it(
+    directory: Path, folder: Path | None, drivers: tuple[str, ...], kernel: str | None, output: str
+) -> None:
+    r"""Build one from the installed packages of the distribution, and this haptera.
+
+    The same packages give the same bytes. What is missing is named, with the apt line.
+
+    \b
+    Examples:
+      haptera minos build
+      haptera minos build --driver virtio_net --driver virtio_pci
+      haptera minos build --folder /srv/minos
+    """
+    place = folder or directory / _FOLDER
+    _print(build(place, drivers or DRIVERS, kernel), place, output)
+
+
+@minos.command("show")
+@_dir_option
+@_to_option
+@output_option
+def show(directory: Path, folder: Path | None, output: str) -> None:
+    r"""Tell what is in one, and why.
+
+    \b
+    Examples:
+      haptera minos show
+      haptera minos show -o json
+    """
+    place = folder or directory / _FOLDER
+    _print(read(place), place, output)
+
+
+def _print(inside: Inside, place: Path, output: str) -> None:
+    if not Format(output).for_people:
+        print_data(inside, output)
+        return
+    click.echo(f"{place}: {inside.size_bytes / _MB:.1f} MB initramfs, kernel {inside.kernel}")
+    click.echo(f"Python {inside.python}; drivers {', '.join(inside.drivers)}")
+    rows = [(one.why, str(one.files), f"{one.size_bytes / _MB:.1f} MB") for one in inside.parts]
+    print_table(("what", "files", "unpacked"), rows, output)

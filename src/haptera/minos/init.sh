@@ -1,0 +1,53 @@
+#!/bin/sh
+# The first process of a minOS: network by the boot parameters, clock from the parent, then the
+# agent, started again whenever it ends.
+export PATH=/bin PYTHONPATH=/app PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1 HOME=/run
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/pts /run /tmp /sys/fs/cgroup
+mount -t devpts pts /dev/pts
+mount -t tmpfs run /run
+mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup /sys/fs/cgroup
+
+say() { echo "minos: $*"; }
+
+# `haptera.NAME=VALUE` on the kernel's command line
+parameter() { sed -n "s/.*\bhaptera\.$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+
+while read -r driver; do insmod "$driver" || say "$driver is not loaded"; done </lib/drivers/order
+
+name=$(parameter name) address=$(parameter address) mac=$(parameter mac)
+boot=$(parameter boot) router=$(parameter router)
+hostname "$name"
+
+card() { grep -lix "$mac" /sys/class/net/*/address 2>/dev/null | cut -d/ -f5; }
+for _ in $(seq 100); do
+    [ -z "$(card)" ] || break
+    sleep 0.1
+done
+[ -n "$(card)" ] || say "no driver found the network card $mac"
+ip link set lo up
+ip link set "$(card)" up
+ip address add "$address" dev "$(card)"
+[ -z "$router" ] || ip route add default via "$router"
+
+# fetch NAME FILE: until the parent answers. (wget -T of this static busybox crashes.)
+fetch() {
+    until timeout 60 wget -q -O "$2" "$boot/$1"; do
+        say "$1 cannot be fetched; again in 1 s"
+        sleep 1
+    done
+}
+
+umask 077
+fetch clock /run/clock
+date -s "@$(cat /run/clock)" >/dev/null
+fetch invitation /run/invitation
+say "$name starts its agent at $address"
+while :; do
+    python3 -m haptera agent --dir /run/haptera --address "${address%/*}" --invitation /run/invitation
+    say "the agent ended with $?"
+    sleep 1
+done

@@ -1,0 +1,78 @@
+"""A minOS of this machine's packages: the same bytes twice, and an agent that starts in it."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from haptera.minos.build import build, read
+from haptera.minos.distribution import find_kernel
+from haptera.model.errors import HapteraError
+
+# What it consists of.
+NAMES = ("kernel", "initramfs")
+
+
+def test_a_kernel_that_is_not_installed_is_named() -> None:
+    with pytest.raises(HapteraError, match=r"there is no kernel 0\.0-none"):
+        find_kernel("0.0-none")
+
+
+def test_where_there_is_no_minos_it_is_said_what_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(HapteraError, match="haptera minos build"):
+        read(tmp_path)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(900)
+def test_two_builds_elsewhere_and_under_other_settings_are_the_same(tmp_path: Path) -> None:
+    _need_packages()
+    first, second = tmp_path / "a", tmp_path / "deeper" / "b"
+    made = build(first, ["virtio_net"], None)
+    command = [sys.executable, "-m", "haptera", "minos", "build", "--driver", "virtio_net"]
+    subprocess.run(
+        [*command, "--folder", str(second)],
+        check=True,
+        capture_output=True,
+        cwd="/",
+        umask=0o077,
+        env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"},
+    )
+    assert made == read(second)
+    assert made.sha256 == {name: _digest(first / name) for name in NAMES}
+    assert made.sha256 == {name: _digest(second / name) for name in NAMES}
+    assert made.size_bytes <= 14_000_000
+    if os.geteuid() == 0:
+        _see_that_an_agent_starts(first, tmp_path / "root")
+
+
+def _see_that_an_agent_starts(folder: Path, root: Path) -> None:
+    root.mkdir()
+    unpack = f"zstd -dcq {folder / 'initramfs'} | cpio -idm --quiet"
+    subprocess.run(["bash", "-o", "pipefail", "-c", unpack], cwd=root, check=True)
+    told = subprocess.run(
+        ["chroot", str(root), "/bin/python3", "-m", "haptera", "agent", "--help"],
+        env={"PYTHONPATH": "/app"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "--invitation" in told.stdout, told.stderr
+
+
+def _need_packages() -> None:
+    try:
+        find_kernel(None)
+    except HapteraError as error:
+        pytest.skip(str(error))
+    for tool in ("zstd", "cpio", "dpkg-query"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing: apt install {tool}")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
