@@ -16,10 +16,14 @@ from haptera.runtime.identity.private import private_directory, write_private
 
 OCTET_MAX: Final = 254
 BMC_PORT: Final = 4280
+BMC_SECRET: Final = "bmc"
 NODES_MAX: Final = 254
 # A labnode step says that its effect comes within two seconds (its `late_s`); a lab keeps to it.
 DELAY_MS_MAX: Final = 1_800
 BOOT_MS_MAX: Final = 600_000
+MEMORY_MB_MIN: Final = 128
+MEMORY_MB_MAX: Final = 16_384
+_MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 # Clusters tried before giving up on an octet that no other lab on this machine uses.
 DRAWS_MAX: Final = 64
 
@@ -53,6 +57,27 @@ class LabNode:
 
 
 @dataclass(frozen=True, slots=True)
+class LabMachine:
+    """One virtual machine: its network card, and the BMC in front of it."""
+
+    name: str
+    mac: str
+    bmc: str
+    memory_mb: int
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        parse_bmc(self.bmc, where=f"node {self.name}, bmc")
+        if _MAC.fullmatch(self.mac) is None:
+            raise HapteraError(f"{self.mac!r} is no MAC address", where=f"node {self.name}, mac")
+        if not MEMORY_MB_MIN <= self.memory_mb <= MEMORY_MB_MAX:
+            raise HapteraError(
+                f"{self.memory_mb} MB are not between {MEMORY_MB_MIN} and {MEMORY_MB_MAX}",
+                where="site file, lab.memory_mb",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class LabConfig:
     """A whole lab. `parent` and `agent` are what its processes run, as fork targets.
 
@@ -65,6 +90,8 @@ class LabConfig:
     parent: str = "haptera.daemon:serve_process"
     agent: str = "haptera.daemon:agent_process"
     parent_arguments: Mapping[str, Any] = field(default_factory=dict)
+    machines: tuple[LabMachine, ...] = ()
+    bmc_user: str = ""
 
     def __post_init__(self) -> None:
         if len(self.nodes) > NODES_MAX:
@@ -73,6 +100,7 @@ class LabConfig:
             )
         for what in ("name", "address", "bmc"):
             values = [getattr(node, what) for node in self.nodes]
+            values += [getattr(one, what) for one in self.machines if what != "address"]
             if twice := sorted({value for value in values if values.count(value) > 1}):
                 raise HapteraError(f"two nodes have the {what} {', '.join(twice)}", where="lab")
         for target in self.targets:
@@ -113,6 +141,11 @@ class Places:
     @property
     def parent(self) -> Path:
         return self.root / "parent"
+
+    @property
+    def bmc_password(self) -> Path:
+        """The secret `bmc` of the parent, which the lab's BMCs have too."""
+        return self.parent / "secrets" / BMC_SECRET
 
     def node(self, name: str) -> Path:
         return self.root / "nodes" / name

@@ -5,25 +5,38 @@ from typing import Annotated, Final, TypeVar
 
 import msgspec
 
-from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabNode
+from haptera.lab.bridge import Bridge
+from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabMachine, LabNode
 from haptera.lab.orders import GivenFaults
 from haptera.model.errors import HapteraError
 from haptera.selectors.nodeset import members
 
 PLATFORM: Final = "labnode"
+# Of this platform a lab makes virtual machines, where it has a bridge for them.
+MACHINES: Final = "ipmi"
 Given = TypeVar("Given")
+
+
+class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where virtual machines boot: a bridge, and the parent's address there as ADDRESS/BITS."""
+
+    address: str
+    interface: str = "br0"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that can be set: `refuse` gives each node-set the words in which its BMCs refuse.
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
+    With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
 
     refuse: dict[str, str] = {}
     bmc: dict[str, GivenFaults] = {}
     delay_ms: Annotated[int, msgspec.Meta(ge=0, le=DELAY_MS_MAX)] = 300
+    bridge: BridgeSettings | None = None
+    memory_mb: int = 512
     delay_rack_ms: Annotated[int, msgspec.Meta(ge=0, le=BOOT_MS_MAX)] = 0
 
 
@@ -54,6 +67,39 @@ def lab_nodes(
     )
 
 
+def lab_bridge(settings: Mapping[str, object]) -> Bridge | None:
+    """The bridge for virtual machines, where the site's lab has one.
+
+    Raises:
+        HapteraError: the settings are not what they should be.
+    """
+    said = _read(settings).bridge
+    return None if said is None else Bridge.parse(said.interface, said.address)
+
+
+def lab_machines(
+    attributes: Mapping[str, Mapping[str, str]], settings: Mapping[str, object]
+) -> tuple[LabMachine, ...]:
+    """The virtual machines among the nodes of a site, in its order.
+
+    Raises:
+        HapteraError: an attribute is missing, or the settings are not what they should be.
+    """
+    read = _read(settings)
+    if read.bridge is None:
+        return ()
+    return tuple(
+        LabMachine(
+            name,
+            _attribute(name, one, "mac").lower(),
+            _attribute(name, one, "bmc"),
+            read.memory_mb,
+        )
+        for name, one in attributes.items()
+        if one.get("platform") == MACHINES
+    )
+
+
 def _read(settings: Mapping[str, object]) -> Settings:
     try:
         # A site file's values are texts, numbers among them.
@@ -79,5 +125,5 @@ def _each(given: Mapping[str, Given], nodes: Iterable[str], name: str) -> dict[s
 
 def _attribute(node: str, attributes: Mapping[str, str], name: str) -> str:
     if name not in attributes:
-        raise HapteraError(f"has no {name}", where=f"node {node}", do=f"a {PLATFORM} needs one")
+        raise HapteraError(f"has no {name}", where=f"node {node}", do="this platform needs one")
     return attributes[name]

@@ -12,10 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from haptera.lab import tree
+from haptera.lab.bridge import PORT
 from haptera.lab.chassis import ChassisConfig
 from haptera.lab.init import InitConfig
-from haptera.lab.layout import LabConfig, LabNode, parse_bmc
+from haptera.lab.layout import LabConfig, LabMachine, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
+from haptera.lab.machine import MachineConfig
 from haptera.lab.orders import Faults
 from haptera.lab.record import begin_anew
 from haptera.model.errors import HapteraError
@@ -147,7 +149,11 @@ class _Lab:
 def _preload(config: LabConfig) -> list[str]:
     """What all processes of a lab need, imported once."""
     places = (*config.targets, *BUNDLED.values())
-    return ["haptera.lab.chassis", *sorted({place.partition(":")[0] for place in places})]
+    return [
+        "haptera.lab.chassis",
+        "haptera.lab.machine",
+        *sorted({place.partition(":")[0] for place in places}),
+    ]
 
 
 def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kept]:
@@ -163,7 +169,32 @@ def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kep
     parent = Kept(
         "parent", "haptera.lab.init:init_process", msgspec.to_builtins(_parent_init(config))
     )
-    return [parent, *nodes]
+    machines = [
+        Kept(
+            f"machine {one.name}",
+            "haptera.lab.machine:machine_process",
+            msgspec.to_builtins(_machine(config, one, PORT.format(number))),
+        )
+        for number, one in enumerate(config.machines)
+    ]
+    return [parent, *nodes, *machines]
+
+
+def _machine(config: LabConfig, one: LabMachine, port: str) -> MachineConfig:
+    host, bmc_port = parse_bmc(one.bmc, where=f"node {one.name}, bmc")
+    places = config.places
+    return MachineConfig(
+        name=one.name,
+        mac=one.mac,
+        port=port,
+        memory_mb=one.memory_mb,
+        bmc_host=host,
+        bmc_port=bmc_port,
+        user=config.bmc_user,
+        password_file=str(places.bmc_password),
+        directory=str(places.node(one.name)),
+        log=str(places.lab / "lab.log"),
+    )
 
 
 def _parent_init(config: LabConfig) -> InitConfig:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import secrets
 import signal
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +17,14 @@ from haptera.cli.output import live
 from haptera.cli.output.words import printable
 from haptera.client import Access, Client, calls, find
 from haptera.daemon.cluster import check_cluster
-from haptera.lab.layout import LabConfig, Places, octet, open_cluster
-from haptera.lab.settings import lab_nodes
+from haptera.lab.bridge import PORT, Bridge, check_here, open_network
+from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluster
+from haptera.lab.settings import lab_bridge, lab_machines, lab_nodes
 from haptera.lab.supervisor import open_lab
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteBody
+from haptera.runtime.identity.private import private_directory
+from haptera.runtime.processes.secrets import Kept
 from haptera.site.model.site import Site, load_site
 from haptera.site.syntax.sources import constants_of, folder_of, gather
 from haptera.site.syntax.template import LAB_OCTET
@@ -36,6 +41,9 @@ _LOOK_EVERY_S: Final = 1.0
 # A parent that ended this often before it served will not come up.
 STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
+# By which the parent's secret `bmc` opens the BMCs of virtual machines.
+BMC_USER: Final = "haptera"
+BMC_PASSWORD_BYTES: Final = 8
 
 
 def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
@@ -53,6 +61,7 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     attributes = {
         one.entity.name: one.attributes for one in wanted.entities if one.entity.kind == "node"
     }
+    bridge = lab_bridge(wanted.lab)
     config = LabConfig(
         places.directory,
         cluster,
@@ -60,8 +69,27 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
         parent=PARENT,
         agent=AGENT,
         parent_arguments={**_parent(wanted, constants), "radius_percent": radius_percent},
+        machines=lab_machines(attributes, wanted.lab),
+        bmc_user=BMC_USER,
     )
+    if bridge is not None:
+        config = _on_bridge(config, bridge)
     return asyncio.run(_run(config, site, once=once))
+
+
+def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:
+    """The same, reached by its machines at a bridge in a network namespace of its own.
+
+    Raises:
+        HapteraError: this machine cannot run virtual machines.
+    """
+    check_here()
+    secrets_of_parent = Kept(private_directory(config.places.parent))
+    if BMC_SECRET not in secrets_of_parent.names():
+        secrets_of_parent.put(BMC_SECRET, secrets.token_hex(BMC_PASSWORD_BYTES).encode())
+    open_network(bridge, [PORT.format(number) for number in range(len(config.machines))])
+    there = {"address": str(bridge.address.ip), "ways": {"api": config.parent_address}}
+    return replace(config, parent_arguments={**config.parent_arguments, **there})
 
 
 def _parent(site: Site, constants: dict[str, str]) -> dict[str, Any]:

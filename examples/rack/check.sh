@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Looks at the rack from outside: two machines come from off to an agent, one loses its power and
+# comes back.
+#
+#   examples/rack/check.sh [DIRECTORY]     the directory that holds .haptera
+#
+# The lab runs it where its machines are: it sees their bridge (tcpdump), their consoles, their
+# processes, what their BMCs were told, and asks the parent's API with curl.
+set -euo pipefail
+
+root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
+nodes=(rack1n1 rack1n2)
+parent=10.99.0.1
+# Emulated machines on a busy machine boot slowly.
+wait_s=${RACK_WAIT_S:-420}
+capture=$root/lab/boot.pcap
+
+fail() { echo "check: $*" >&2; exit 1; }
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+
+# wait_for WHAT COMMAND...: until the command succeeds
+wait_for() {
+  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
+  shift
+  until "$@" 2>/dev/null; do
+    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
+    sleep 0.5
+  done
+}
+
+number() { echo $((10#${1##*n})); }
+address() { echo "10.99.0.$((10 + $(number "$1")))"; }
+mac() { printf '52:54:00:00:01:%02x' "$(number "$1")"; }
+console() { echo "$root/nodes/$1/console.log"; }
+machine() { cat "$root/nodes/$1/qemu.pid"; }
+orders() { sed -n 's/.*"order":"\([^"]*\)".*/\1/p' "$root/nodes/$1/bmc/commands.jsonl"; }
+starts() { grep -ac 'starts its agent' "$(console "$1")" || true; }
+lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
+
+# What the parent says of the node, over its socket.
+entity() { curl -sS -m 5 --unix-socket "$root/api.sock" "http://localhost/v1/entities/node:$1"; }
+in_sync() { entity "$1" | tr -d ' \n' | grep -q '"condition":"converged"'; }
+# The agent has been started so often on this console, and the node is as desired.
+is_up() { (($(starts "$1") >= $2)) && in_sync "$1"; }
+
+# first FILTER...: when the capture has the first packet like that
+first() { tcpdump -ttnr "$capture" "$@" 2>/dev/null | head -1 | cut -d' ' -f1; }
+
+# By its card's address for as long as it has no other: DHCP, TFTP, HTTP, then the agent's TLS.
+check_order() {
+  local node=$1 dhcp tftp http tls
+  dhcp=$(first "ether src $(mac "$node") and udp dst port 67")
+  tftp=$(first "ether src $(mac "$node") and udp dst port 69")
+  http=$(first "ether src $(mac "$node") and tcp dst port 4281")
+  tls=$(first "ether src $(mac "$node") and tcp dst port 4271")
+  [[ -n $dhcp && -n $tftp && -n $http && -n $tls ]] || fail "$node: DHCP=$dhcp TFTP=$tftp HTTP=$http TLS=$tls"
+  printf '%s\n' "$dhcp" "$tftp" "$http" "$tls" | sort -c -n || fail "$node: not in this order"
+  awk -v n="$node" -v a="$dhcp" -v b="$tftp" -v c="$http" -v d="$tls" \
+    'BEGIN { printf "%s: DHCP, then TFTP after %.1f s, HTTP after %.1f s, its agent after %.1f s\n", n, b-a, c-a, d-a }'
+}
+
+# The machine boots by its own ROM: it is given no kernel and no disk.
+check_machine() {
+  local words
+  words=$(tr '\0' ' ' <"/proc/$(machine "$1")/cmdline")
+  [[ $words == *"-boot order=n"* ]] || fail "$1 was not told to boot from the network: $words"
+  [[ $words != *-kernel* && $words != *-drive* && $words != *-hda* ]] || fail "$1 has more than its ROM: $words"
+}
+
+check_secrets() {
+  local password
+  password=$(cat "$root/parent/secrets/bmc")
+  ! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -qF "$password" || fail "the BMCs' password is in a process list"
+  ! grep -rqsF "$password" "$root/parent/log" "$root/parent/serve.log" || fail "the BMCs' password is in a log"
+  ! grep -qaE 'hp1\.[0-9a-f]+\.' "$root"/nodes/*/console.log || fail "an enrolment token is on a console"
+}
+
+told() { # NODE ORDERS...
+  local node=$1 seen
+  shift
+  seen=$(orders "$node" | tr '\n' ',')
+  [[ $seen == "$1" ]] || fail "the BMC of $node was told $seen instead of $1"
+}
+
+tcpdump -U -i br0 -w "$capture" 'not tcp portrange 4281-4281 or tcp[tcpflags] & tcp-syn != 0' 2>/dev/null &
+dumping=$!
+trap 'kill $dumping 2>/dev/null' EXIT
+
+begun=$(now_ms)
+for node in "${nodes[@]}"; do wait_for "$node is up" is_up "$node" 1; done
+printf '2 machines went from off to an agent in sync in %d s\n' $((($(now_ms) - begun) / 1000))
+sleep 1 # for the capture to be written
+for node in "${nodes[@]}"; do
+  check_order "$node"
+  check_machine "$node"
+  told "$node" "boot pxe,power 1,"
+done
+check_secrets
+
+# A boot URL is good for its machine only, and once.
+url=$(grep -ao 'haptera.boot=[^ ]*' "$(console rack1n1)" | head -1 | cut -d= -f2)
+for name in script invitation kernel; do
+  status=$(curl -s -m 5 -o /dev/null -w '%{http_code}' "$url/$name")
+  [[ $status == 404 ]] || fail "$url/$name was given to somebody else: $status"
+done
+
+# One machine loses its power behind the parent's back; the other goes on.
+cut=${nodes[0]} other=${nodes[1]}
+old=$(machine "$cut") others=$(machine "$other")
+since=$(now_ms)
+kill -9 "$old"
+wait_for "$cut is up again" is_up "$cut" 2
+printf '%s lost its power, and was back in %d s\n' "$cut" $((($(now_ms) - since) / 1000))
+[[ $(machine "$cut") != "$old" ]] || fail "$cut is the same process"
+[[ $(machine "$other") == "$others" ]] && lives "$others" || fail "$other was restarted too"
+(($(starts "$other") == 1)) || fail "the agent of $other was restarted"
+told "$cut" "boot pxe,power 1,boot pxe,power 1,"
+told "$other" "boot pxe,power 1,"
+check_machine "$cut"
+check_secrets
+echo "all held"

@@ -1,0 +1,87 @@
+"""A network namespace of the lab's own, with a bridge and a port on it for each machine."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Interface
+from typing import Final
+
+from haptera.model.errors import HapteraError
+
+# A port of a machine; the kernel's names of interfaces are 15 bytes at most.
+PORT: Final = "machine{}"
+_NEW_NETWORK: Final = 0x40000000
+_TOOLS: Final = {
+    "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu",
+    "ipmi_sim": "openipmi",
+    "ipmitool": "ipmitool",
+    "ip": "iproute2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """The bridge: its name, and the parent's address there."""
+
+    interface: str
+    address: IPv4Interface
+
+    @classmethod
+    def parse(cls, interface: str, address: str) -> "Bridge":
+        """The bridge of these settings.
+
+        Raises:
+            HapteraError: the address is none.
+        """
+        try:
+            return cls(interface, IPv4Interface(address))
+        except AddressValueError:
+            do = "write ADDRESS/BITS"
+            what = f"{address!r} is no address in a network"
+            raise HapteraError(what, where="site file, lab.bridge", do=do) from None
+
+
+def check_here(tools: Mapping[str, str] = _TOOLS) -> None:
+    """See that virtual machines can be run.
+
+    Raises:
+        HapteraError: something is missing; it says all of it.
+    """
+    if os.geteuid() != 0:
+        raise HapteraError("virtual machines on a bridge need root", do="run it as root")
+    missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
+    if missing:
+        raise HapteraError("virtual machines cannot be run", do=f"apt install {' '.join(missing)}")
+
+
+def open_network(bridge: Bridge, ports: Sequence[str]) -> None:
+    """Move this process into a network namespace of its own, and build the bridge there.
+
+    It is to be called before other threads: those stay where they are. The namespace ends with the
+    last process in it.
+
+    Raises:
+        HapteraError: the kernel refuses it.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEW_NETWORK) != 0:
+        text = os.strerror(ctypes.get_errno())
+        raise HapteraError(f"no network namespace can be made: {text}", do="run it as root")
+    name = bridge.interface
+    lines = [
+        "link set lo up",
+        f"link add {name} type bridge stp_state 0 forward_delay 0",
+        f"address add {bridge.address} dev {name}",
+        f"link set {name} up",
+    ]
+    for port in ports:
+        lines += [f"tuntap add dev {port} mode tap", f"link set {port} master {name} up"]
+    done = subprocess.run(
+        ["ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["ip says nothing"])[0]
+        raise HapteraError(f"the bridge cannot be built: {last}", where=f"bridge {name}")

@@ -1,0 +1,200 @@
+"""A virtual machine's chassis: QEMU while it has power, and a real IPMI BMC in front of it.
+
+The BMC (ipmi_sim) calls a script for each command, which writes a line to a pipe; the chassis
+reads it. The machine lives on when its BMC dies, and the BMC when its machine does.
+"""
+
+import os
+import select
+import stat
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from haptera.lab import init, record, tree
+from haptera.runtime import clock
+from haptera.runtime.identity.private import private_directory
+
+ORDERS_BYTES_MAX: Final = 4_096
+# How long a BMC that died stays away.
+BMC_AGAIN_S: Final = 0.5
+
+_LAN: Final = """name "{name}"
+set_working_mc 0x20
+  startlan 1
+    addr {host} {port}
+    priv_limit admin
+    allowed_auths_admin none md2 md5 straight
+    guid {guid}
+  endlan
+  chassis_control "{script}"
+  user 1 false "" "none" user 10 none
+  user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
+"""
+_COMMANDS: Final = """mc_setbmc 0x20
+mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+mc_enable 0x20
+"""
+_SCRIPT: Final = """#!/bin/sh
+# What the BMC calls: `get power`, `set power 1`, `set boot pxe`, `set reset 1`, `set shutdown 1`.
+cd {directory} || exit 1
+case "$1 $2" in
+"get power") echo "power:$(cat power)" ;;
+"get boot") echo "boot:$(cat boot)" ;;
+set*) echo "$2 $3" >orders ;;
+esac
+"""
+
+
+class MachineConfig(msgspec.Struct, frozen=True):
+    """One machine: its network card, its port on the bridge, its BMC, and where its files lie."""
+
+    name: str
+    mac: str
+    port: str
+    memory_mb: int
+    bmc_host: str
+    bmc_port: int
+    user: str
+    password_file: str
+    directory: str
+    log: str
+
+
+def machine_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
+    """Hold one machine until killed: a fork target."""
+    config = msgspec.convert(arguments, MachineConfig)
+    tree.rename(f"machine {config.name}")
+    tree.leave_terminal()
+    tree.adopt_orphans()
+    init.redirect(Path(config.log))
+    _Machine(config).run()
+
+
+class _Machine:
+    """The chassis; QEMU and the BMC are its children."""
+
+    def __init__(self, config: MachineConfig) -> None:
+        self._config = config
+        self._home = private_directory(Path(config.directory))
+        self._bmc_home = private_directory(self._home / "bmc")
+        self._qemu: subprocess.Popen[bytes] | None = None
+        self._boot = "default"
+
+    def run(self) -> None:
+        self._write_files()
+        orders = os.open(self._bmc_home / "orders", os.O_RDWR | os.O_CLOEXEC)
+        while True:
+            bmc = self._start_bmc()
+            ended = os.pidfd_open(bmc.pid)
+            while not self._step(orders, ended):
+                pass
+            bmc.wait()
+            os.close(ended)
+            select.select((), (), (), BMC_AGAIN_S)
+
+    def _step(self, orders: int, bmc_ended: int) -> bool:
+        """Do what comes next; tell whether the BMC has ended."""
+        qemu = [] if self._qemu is None else [os.pidfd_open(self._qemu.pid)]
+        ready, _, _ = select.select([orders, bmc_ended, *qemu], (), ())
+        gone = bool(qemu) and qemu[0] in ready
+        for descriptor in qemu:
+            os.close(descriptor)
+        if gone:
+            self._cut_power()
+        elif orders in ready:
+            for line in os.read(orders, ORDERS_BYTES_MAX).decode("ascii", "replace").splitlines():
+                self._obey(line)
+        return bmc_ended in ready
+
+    def _obey(self, order: str) -> None:
+        record.append(self._bmc_home / "commands.jsonl", {"at_ns": clock.now_ns(), "order": order})
+        match order.split():
+            case ["power", "1"] if self._qemu is None:
+                self._give_power()
+            case ["power", "0"]:
+                self._cut_power()
+            case ["reset", _] if self._qemu is not None:
+                self._cut_power()
+                self._give_power()
+            case ["boot", device]:
+                self._boot = device
+                self._tell("boot", device)
+            case _:
+                pass  # An operating system here does not hear that it should shut down.
+
+    def _give_power(self) -> None:
+        self._qemu = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL)
+        init.write_pid(self._home / "qemu.pid", self._qemu.pid)
+        # The boot device counts for one start.
+        self._boot = "default"
+        self._tell("boot", self._boot)
+        self._tell("power", "1")
+
+    def _cut_power(self) -> None:
+        if self._qemu is not None:
+            self._qemu.kill()
+            self._qemu.wait()
+            self._qemu = None
+        (self._home / "qemu.pid").unlink(missing_ok=True)
+        self._tell("power", "0")
+
+    def _command(self) -> Sequence[str]:
+        config = self._config
+        order = "n" if self._boot == "pxe" else "c"
+        console = self._home / "console.log"
+        return [
+            *("qemu-system-x86_64", "-name", config.name, "-machine", "pc", "-cpu", "max"),
+            # Guests of these kernels do not start on nested KVM; emulation runs everywhere.
+            *("-accel", "tcg,thread=multi,tb-size=64", "-m", str(config.memory_mb)),
+            *("-nodefaults", "-display", "none", "-boot", f"order={order},strict=on"),
+            *(
+                "-chardev",
+                f"file,id=console,path={console},append=on",
+                "-serial",
+                "chardev:console",
+            ),
+            *("-netdev", f"tap,id=card,ifname={config.port},script=no,downscript=no"),
+            *("-device", f"virtio-net-pci,netdev=card,mac={config.mac}"),
+        ]
+
+    def _start_bmc(self) -> "subprocess.Popen[bytes]":
+        command = ["ipmi_sim", "-c", "lan.conf", "-f", "cmd.emu", "-s", "state", "-n"]
+        bmc = subprocess.Popen(command, cwd=self._bmc_home, stdin=subprocess.DEVNULL)
+        init.write_pid(self._bmc_home / "bmc.pid", bmc.pid)
+        return bmc
+
+    def _write_files(self) -> None:
+        config, home = self._config, self._bmc_home
+        private_directory(home / "state")
+        names = {
+            "name": config.name,
+            "host": config.bmc_host,
+            "port": config.bmc_port,
+            "guid": config.mac.replace(":", "").rjust(32, "a"),
+            "script": home / "chassis",
+            "user": config.user,
+            "password": Path(config.password_file).read_text(encoding="ascii").strip(),
+            "directory": home,
+        }
+        for name, text in {"lan.conf": _LAN, "cmd.emu": _COMMANDS, "chassis": _SCRIPT}.items():
+            init_mode = stat.S_IRUSR | stat.S_IWUSR | (stat.S_IXUSR if name == "chassis" else 0)
+            path = home / name
+            path.touch(mode=init_mode)
+            path.chmod(init_mode)
+            path.write_text(text.format(**names), encoding="ascii")
+        (home / "address").write_text(f"{config.bmc_host}:{config.bmc_port}\n", encoding="ascii")
+        (home / "orders").unlink(missing_ok=True)
+        os.mkfifo(home / "orders", 0o600)
+        record.begin_anew(self._home / "console.log")
+        self._tell("power", "0")
+        self._tell("boot", self._boot)
+
+    def _tell(self, name: str, text: str) -> None:
+        """Show this to the script: the whole of it, or what was before."""
+        draft = self._bmc_home / f"{name}.new"
+        draft.write_text(f"{text}\n", encoding="ascii")
+        draft.replace(self._bmc_home / name)
