@@ -56,6 +56,8 @@ CALLS = [
     calls.certify(CertificateBody("eve", Scope.READ, 60, REQUEST)),
     calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),
     calls.revoke_token("6f1d"),
+    calls.evict("n1", why="stolen"),
+    calls.replica("standby", 7, 3, "0f"),
     calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),
 ]
 

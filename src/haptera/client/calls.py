@@ -244,9 +244,9 @@ def revoke_token(key: str) -> Call[TokenView]:
     return Call("DELETE", path("tokens", key), TokenView)
 
 
-def evict(node: str) -> Call[Evicted]:
+def evict(node: str, *, why: str | None = None) -> Call[Evicted]:
     """End a node's session: it has to be booted anew."""
-    return Call("DELETE", path("nodes", node, "session"), Evicted)
+    return Call("DELETE", path("nodes", node, "session"), Evicted, _query(why=why))
 
 
 def events(
