@@ -243,3 +243,19 @@ desired: {a@n1: {}, b@n1: {}, c@n1: {}, d@n1: {ready: {command: test -e up}}}
         "c": "tcp",
         "d": "command test -e up",
     }
+
+
+def test_two_nodes_that_a_module_would_take_for_one_machine_are_an_error_with_both_places():
+    site = """
+cluster: quick
+modules: [labnode]
+nodes:
+  n1: {platform: labnode, bmc: "10.0.0.1"}
+  n2: {platform: labnode, bmc: "10.0.0.1"}
+  n3: {platform: other, bmc: "10.0.0.1"}
+  n4: {platform: labnode}
+  n5: {platform: labnode}
+"""
+    assert errors_of(site) == [
+        ("6:27", "bmc '10.0.0.1' of node:n2 is node:n1's already, at site.yaml:5:27")
+    ]

@@ -149,7 +149,8 @@ class Manifest:
     takes, None where it does not say which. `api` is the version of the frames that it needs.
     `at_once` is how many looks and steps it may have under way in all, `per_device` how many of
     those for one value of the attribute `device`; the rest waits its turn. Of an `exclusive` one
-    no two processes run beside each other: the old one ends before the next is started.
+    no two processes run beside each other: the old one ends before the next is started. Of the
+    attributes in `unique` no two nodes that it serves may have the same value.
 
     Raises:
         HapteraError: a limit that cannot be.
@@ -168,6 +169,7 @@ class Manifest:
     device: str | None = None
     per_device: int = 1
     exclusive: bool = False
+    unique: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("at_once", "per_device"):

@@ -149,6 +149,7 @@ class Module(Generic[Made]):
             device=self._device(),
             per_device=self._terms.get("per_device", 1),
             exclusive=self._terms.get("exclusive", False),
+            unique=tuple(one.name for one in self._terms.get("unique", ())),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:

@@ -43,6 +43,7 @@ class ModuleTerms(TypedDict, total=False):
     one value of the attribute `device`; the rest waits its turn, outside of its time limit.
     `lifespan` is entered when a process of it starts and left when that ends: what it makes is
     `target.session`. Of an `exclusive` module the old process ends before the next one starts.
+    No two nodes that it serves may have the same value of an attribute in `unique`.
     """
 
     where: Conditions | None
@@ -55,6 +56,7 @@ class ModuleTerms(TypedDict, total=False):
     per_device: int
     lifespan: Lifespan | None
     exclusive: bool
+    unique: tuple[Attribute, ...]
 
 
 class LookTerms(TypedDict, Generic[Values], total=False):

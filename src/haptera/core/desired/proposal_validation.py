@@ -13,13 +13,14 @@ from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.table import Table
 from haptera.core.state.turn import Turn
-from haptera.kinds import module
+from haptera.kinds import module, node
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.desired_check import check_desired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.remote_schema import ModuleSum
 from haptera.model.secrets import SECRET_DO, open_secrets
+from haptera.model.uniqueness import Unique
 from haptera.planner.domain.pieces import Pieces, slices
 
 # Work, in moves that a search could try: going through a change, and completing it.
@@ -36,6 +37,7 @@ ANEW_MAX: Final = 8
 # Values of which it is known whether they can be desired, while a proposal is gone through.
 UNFIT_CACHED_MAX: Final = 1_024
 _MODULE: Final = module.kind.name
+_NODE: Final = node.kind.name
 # Why a value cannot be desired of a variable of a kind, if it cannot.
 Unfit = Callable[[str, str, str | int], str | None]
 
@@ -143,9 +145,37 @@ class Checks:
             return Refusal(problem, Cause.INVALID)
         if secret is not None:
             return Refusal(secret, Cause.OPEN_SECRET)
+        if (problem := (yield from self._doubled(changes))) is not None:
+            return Refusal(problem, Cause.INVALID)
         if (problem := (yield from self._contradictions.checking(changes))) is not None:
             return Refusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
+
+    def _doubled(self, changes: Sequence[Change]) -> Pieces[str | None]:
+        """What two nodes would have in common that a module reaches only one of them by."""
+        declared = {
+            change.entity: change.attributes
+            for change in changes
+            if isinstance(change, Declare) and change.entity.kind == _NODE
+        }
+        leaving = {change.entity for change in changes if isinstance(change, Undeclare)}
+        if not declared:
+            return None
+        attributes = [one.name for one in self._catalog.kinds[_NODE].attributes]
+        manifests = [one for one in self._catalog.manifests.values() if one.unique]
+        unique = Unique[EntityId](manifests, attributes)
+        others = [row for row in self._table if row.kind.name == _NODE and manifests]
+        for some in slices(others, CHECKED_AT_ONCE):
+            for row in some:
+                if row.id not in declared and row.id not in leaving:
+                    list(unique.add(row.attributes, row.id))
+            yield CHECKING_EACH * len(some)
+        for some_new in slices(list(declared.items()), CHECKED_AT_ONCE):
+            for entity, given in some_new:
+                for name, value, first in unique.add(given, entity):
+                    return f"{entity}: {name} {value!r} is {first}'s already: each has its own"
+            yield CHECKING_EACH * len(some_new)
+        return None
 
     def _completed(self, changes: Sequence[Change], declared: set[EntityId]) -> Pieces[Checked]:
         """The changes, each resident that something is desired of for the first time declared."""

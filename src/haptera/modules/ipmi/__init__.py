@@ -20,6 +20,7 @@ module = Module(
     context=PARENT,
     settings=Settings,
     device=node.bmc,
+    unique=(node.bmc,),
 )
 power = module.serves(node.power)
 agent = module.serves(node.agent)

@@ -11,7 +11,13 @@ from haptera.sdk import ANY, PARENT, Module
 # Dear, so that it is taken only where switch_off cannot be.
 FORCE_COST: Final = 20
 
-module = Module("labnode", connect=Bmc, where={node.platform: "labnode"}, context=PARENT)
+module = Module(
+    "labnode",
+    connect=Bmc,
+    where={node.platform: "labnode"},
+    context=PARENT,
+    unique=(node.bmc,),
+)
 power = module.serves(node.power)
 agent = module.serves(node.agent)
 

@@ -11,6 +11,8 @@ from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_attribute, check_attributes, nearest
 from haptera.model.entity import check_name, node_id
 from haptera.model.errors import HapteraError
+from haptera.model.parts import Manifest
+from haptera.model.uniqueness import Unique
 from haptera.selectors.names import ALL_NODES, Group
 from haptera.selectors.nodeset import expand, fold
 from haptera.site.model.groups import Groups, not_yet
@@ -163,6 +165,17 @@ class Nodes:
                 for one in self.named(leaf(inner), leaf(inner).text):
                     one.attributes.give((said,), Rank.NODE, self._errors)
                     one.texts[node.fault_group.name] = name
+
+    def check_unique(self, manifests: Collection[Manifest]) -> None:
+        """See that no two nodes have in common what a module reaches only one of them by."""
+        names = [one.name for one in node_kind().attributes]
+        unique = Unique[Node](manifests, names)
+        for one in self.by_name.values():
+            for name, value, first in unique.add(one.texts, one):
+                what = f"{name} {value!r} of node:{one.name} is node:{first.name}'s already, at"
+                place = first.attributes.given[name].place
+                do = "give each node its own, or they are taken for one machine"
+                self._errors.add(f"{what} {place}", one.attributes.given[name].place, do)
 
     def group_names(self) -> set[str]:
         """All groups that a node is in."""

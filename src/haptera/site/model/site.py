@@ -10,6 +10,7 @@ from typing import Final
 
 from haptera.kinds import module
 from haptera.model.entity import EntityId, check_name, node_id
+from haptera.modules import load
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
@@ -97,6 +98,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.declare(said("nodes"), constants)
     nodes.lay(defaults, profiles)
     nodes.part(said("fault_groups"))
+    nodes.check_unique([load(name).manifest() for name in modules.bundled])
     wanted = Wanted(nodes, services, modules, constants, errors)
     desired = wanted.read(said("desired"))
     there = There(nodes.by_name, nodes.group_names(), modules.names)
