@@ -114,4 +114,28 @@ kill -9 "$init"
 is_back() { [[ $(init_of n2) != "$init" ]] && runs n2 debian-b; }
 wait_for "n2's system runs again" is_back
 echo "a killed init is started again"
+
+# An agent that is killed leaves its system alone, and its successor looks after it.
+init=$(init_of n1)
+agent=$(cat "$root/nodes/n1/agent.pid")
+kill -9 "$agent"
+has_new_agent() { [[ $(cat "$root/nodes/n1/agent.pid") != "$agent" ]]; }
+wait_for "n1 has an agent again" has_new_agent
+lives "$init" && runs n1 debian-b || fail "n1's system died with its agent"
+kill -9 "$init"
+is_back() { [[ $(init_of n1) != "$init" ]] && runs n1 debian-b; }
+wait_for "n1's system runs again" is_back
+echo "a killed agent cost nothing, and the next one heals"
+
+# A node that loses its power loses all of it, mounts and loop devices too, and comes back.
+init=$(init_of n1)
+loops() { losetup -n -O BACK-FILE | grep -c "$root/nodes/n1/" || true; }
+(($(loops) > 0)) || fail "no loop device holds an image of n1"
+curl -fsS -m 2 -o /dev/null -d '{"power":"off","command":"by-hand"}' \
+  "http://$(cat "$root/nodes/n1/bmc/address")/power" || fail "the BMC of n1 refuses"
+is_dark() { ! lives "$init"; }
+wait_for "n1 is off" is_dark
+wait_for "n1 runs debian-b again" runs n1 debian-b
+(($(loops) == 1)) || fail "n1 holds $(loops) loop devices after its boot, not 1"
+echo "a node whose power was cut fetches its image again and runs it"
 echo "all held"
