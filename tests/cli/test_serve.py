@@ -88,6 +88,19 @@ def test_a_first_start_needs_a_site_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_somebody_took_since_is_left_to_them_at_a_restart_and_said(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE)
+    with served(tmp_path, "--site", site, address=OTHER):
+        wait_for(lambda: desired(tmp_path) == DESIRED)
+        client = client_of(tmp_path)
+        assert typed("set", "n1", "power=off", "--take", folder=tmp_path, client=client)[0] == 0
+    with served(tmp_path, "--site", site, address=OTHER):
+        assert desired(tmp_path) == {**DESIRED, "node:n1": "off"}
+    said = f"{site} is not applied: power of node:n1 belongs to user:cli, who wants off"
+    assert said in (tmp_path / "serve.out").read_text()
+
+
 def test_what_is_desired_survives_a_restart_and_no_other_cluster_takes_the_directory(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     other = tmp_path / "other.yaml"

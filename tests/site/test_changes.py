@@ -108,7 +108,7 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
     held = [stored(N1, power=("off", "user:eve")), stored(N2), stored(WEB1, owner="user:bob")]
     assert conflicts_of(site(), held) == [
         "node:n1 would go, but power of it belongs to user:eve",
-        "node:n1 would go, but user:bob has service:web@n1 on it",
+        "service:web@n1 is user:bob's, but its node would go",
     ]
 
 
@@ -240,3 +240,12 @@ def test_applying_makes_it_so_twice_changes_nothing_and_others_keep_theirs(wante
         assert owned <= ours.get(entity, set())
     assert foreign(after) == foreign(current)
     assert changes(wanted, after.values()) == ()
+
+
+def test_what_stands_against_many_nodes_alike_is_one_line():
+    nodes = [node_id(f"n{number}") for number in range(1, 1001)]
+    current = [stored(one, power=("off", "user:eve")) for one in nodes]
+    wanted = site(*((one, {}, {"power": "on"}) for one in nodes))
+    assert conflicts_of(wanted, current) == [
+        "power of node:n[1-1000] belongs to user:eve, who wants off"
+    ]

@@ -45,6 +45,7 @@ from haptera.runtime.enrolment.journal import Journal
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.network.tls_server import listen
 from haptera.runtime.network.udp import Udp
+from haptera.runtime.notify import keep_telling
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
@@ -177,8 +178,8 @@ class _Agent:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(driver.run())
                 tasks.create_task(channel.serve(self._requests))
-                tasks.create_task(channel.renew())
-                tasks.create_task(channel.exchange.run())
+                for work in (channel.renew(), channel.exchange.run(), keep_telling()):
+                    tasks.create_task(work)
         finally:
             self._starter.close()
             self._processes.close()

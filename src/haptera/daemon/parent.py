@@ -52,7 +52,7 @@ from haptera.model.effects import (
     Urge,
     Write,
 )
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ConflictError, HapteraError, InputError
 from haptera.model.events import Enrolled, Event
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
@@ -65,6 +65,7 @@ from haptera.runtime.log import log_to_stderr
 from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls_server import listen as listen_for_tls
 from haptera.runtime.network.udp import Udp
+from haptera.runtime.notify import keep_telling
 from haptera.runtime.processes.controllers import Controllers
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.own_modules import describe
@@ -243,8 +244,7 @@ class _Parent:
         self._make_starter()
         self._udp.start(self._codec, self._deliver, self._sessions.moved, self._driver.waiting)
         self._sessions.open()
-        requests = Counter[str]()
-        enrolment = self._enrolment(requests)
+        enrolment = self._enrolment(requests := Counter[str]())
         app = make_app(
             self._backend,
             self._sites,
@@ -273,6 +273,7 @@ class _Parent:
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
             wrong = await self._apply_site()
             if wrong is None:
+                running.append(tasks.create_task(keep_telling()))
                 await stopped.wait()
             for task in running:
                 task.cancel()
@@ -322,6 +323,11 @@ class _Parent:
 
         try:
             await write(self._backend, make, Author("site", f"{site} at the start"))
+        except InputError as error:
+            if not all(isinstance(one, ConflictError) for one in error.errors):
+                return error
+            for one in error.errors:
+                _log.warning("as it was: %s is not applied: %s", site, one)
         except HapteraError as error:
             return error
         return None

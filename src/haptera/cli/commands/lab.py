@@ -6,16 +6,18 @@ import secrets
 import signal
 from collections.abc import Coroutine
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
+from haptera.cli.commands.diff import lines
 from haptera.cli.main import INTERRUPTED, OK
 from haptera.cli.output import live
 from haptera.cli.output.words import printable
-from haptera.client import Access, Client, calls, find
+from haptera.client import Access, Client, RefusedError, calls, find
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.bridge import PORT, Bridge, check_here, open_network
 from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluster
@@ -181,9 +183,22 @@ def _content(file: Path) -> bytes | None:
 
 
 def _apply(access: Access, site: Path) -> None:
+    """Apply the site; where others own some of it since, leave all as it is, and say what differs.
+
+    Raises:
+        HapteraError: it is wrong in itself.
+    """
     body = SiteBody([*gather([site])], access.constants)
     with Client(access) as client:
-        client.ask(calls.apply(body))
+        try:
+            client.ask(calls.apply(body))
+        except RefusedError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            click.echo(f"as it was left: {site} is not applied, for others own some of it")
+            for line in lines(client.ask(calls.diff(body)).differences):
+                click.echo(f"  {line}")
+            click.echo(f"to have it all from the file: haptera apply --take {site}")
 
 
 async def _show(access: Access, client: Path) -> int:

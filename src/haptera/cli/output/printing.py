@@ -1,16 +1,19 @@
 """Writing answers: tables for people, JSON and YAML for programs, errors for both."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
-from haptera.model.entity import parse_entity
+from haptera.model.entity import EntityId, parse_entity
 from haptera.model.errors import HapteraError, InputError
+
+_ENTITY: Final = re.compile(r"\b[a-z][a-z0-9_-]*:[A-Za-z0-9][\w.-]*(?:@[\w.-]*\w)?\b", re.ASCII)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -76,11 +79,50 @@ def print_names(names: Iterable[str], data: object, output: str) -> None:
 
 def print_error(error: HapteraError) -> None:
     """Write what is wrong, where, and what to do: all of it, to standard error."""
-    for one in error.errors if isinstance(error, InputError) else (error,):
+    for one in folded(error.errors) if isinstance(error, InputError) else (error,):
         click.secho(f"error: {one.what}", err=True, fg="red", color=colours())
         for line in (one.where, one.do):
             if line is not None:
                 click.echo(f"  {line}", err=True)
+
+
+def folded(errors: Sequence[HapteraError]) -> list[HapteraError]:
+    """These errors; those that differ only in the node whose entity they name are one.
+
+    >>> some = [HapteraError(f"power of node:n{one} is bob's", where=str(one)) for one in (1, 2, 3)]
+    >>> [str(one.what) for one in folded(some)]
+    ["power of node:n[1-3] is bob's"]
+    """
+    alike: dict[tuple[str, ...], list[tuple[HapteraError, EntityId | None]]] = {}
+    for one in errors:
+        text, entity = _named(one.what)
+        title, where = (entity.title, "") if entity else ("", one.where or "")
+        key = (text, title, one.do or "", where)
+        alike.setdefault(key, []).append((one, entity))
+    return [_one_for(key[0], some) for key, some in alike.items()]
+
+
+def _named(what: str) -> tuple[str, EntityId | None]:
+    """The first entity that an error names, and its words without that name."""
+    found = _ENTITY.search(what)
+    if found is None:
+        return what, None
+    try:
+        entity = parse_entity(found[0])
+    except HapteraError:
+        return what, None
+    return f"{what[: found.start()]}\0{what[found.end() :]}", entity
+
+
+def _one_for(text: str, some: Sequence[tuple[HapteraError, EntityId | None]]) -> HapteraError:
+    """One error for all of these, told where the first of them is."""
+    first, entity = some[0]
+    if len(some) == 1 or entity is None:
+        return first
+    from haptera.selectors.selector import fold_entities  # only here: it parses
+
+    names = fold_entities(one for _, one in some if one is not None)
+    return HapteraError(text.replace("\0", names), where=first.where, do=first.do)
 
 
 def colours() -> bool | None:

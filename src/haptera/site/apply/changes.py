@@ -1,6 +1,7 @@
 """From a site file to the changes of what is stored: what `site` owns is set and pruned."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.desired.ownership import Claim
@@ -16,6 +17,7 @@ from haptera.model.changes import (
 )
 from haptera.model.entity import EntityId
 from haptera.model.errors import ConflictError, InputError
+from haptera.selectors.selector import fold_entities
 from haptera.site.model.site import Site, SiteEntity
 
 SITE_OWNER: Final = "site"
@@ -43,7 +45,7 @@ def changes(
         *(error for one in site.entities for error in _in_the_way(one, stored.get(one.entity))),
         *_orphans(gone, stored),
     ]:
-        raise InputError(conflicts[:CONFLICTS_MAX])
+        raise InputError([*_folded(conflicts)][:CONFLICTS_MAX])
     settled = wanted.keys() | gone
     return (
         # What is on a node goes before it, and comes after it.
@@ -91,30 +93,50 @@ def _unset(stored: StoredEntity, settled: Collection[EntityId]) -> Iterator[Chan
             yield UnsetDesired(stored.entity, name)
 
 
-def _in_the_way(wanted: SiteEntity, stored: StoredEntity | None) -> Iterator[ConflictError]:
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """What stands against an entity's change, in words before and behind its name."""
+
+    before: str
+    entity: EntityId
+    after: str
+    owner: str
+
+
+def _folded(conflicts: Iterable[_Conflict]) -> Iterator[ConflictError]:
+    """One error for all that differ only in the node."""
+    alike: dict[tuple[str, str, str, str], list[EntityId]] = {}
+    for one in conflicts:
+        key = one.before, one.entity.title, one.after, one.owner
+        alike.setdefault(key, []).append(one.entity)
+    for (before, _, after, owner), entities in alike.items():
+        do = f"let {owner} give it up, leave it out of the site file, or take it: --take"
+        yield ConflictError(f"{before}{fold_entities(entities)}{after}", do=do)
+
+
+def _in_the_way(wanted: SiteEntity, stored: StoredEntity | None) -> Iterator[_Conflict]:
     if stored is None:
         return
     if not _ours(stored) and stored.attributes != dict(wanted.attributes):
-        yield _conflict(f"{wanted.entity} was declared by {stored.owner}", stored.owner)
+        yield _Conflict("", wanted.entity, f" was declared by {stored.owner}", stored.owner)
     for name, value in wanted.desired.items():
         held = stored.desired.get(name)
         if held is not None and held.owner != SITE_OWNER and held.value != value:
-            what = f"{name} of {wanted.entity} belongs to {held.owner}, who wants {held.value}"
-            yield _conflict(what, held.owner)
+            after = f" belongs to {held.owner}, who wants {held.value}"
+            yield _Conflict(f"{name} of ", wanted.entity, after, held.owner)
 
 
 def _orphans(
     gone: Collection[EntityId], stored: Mapping[EntityId, StoredEntity]
-) -> Iterator[ConflictError]:
+) -> Iterator[_Conflict]:
     """What others own of entities that go, and on nodes that go."""
     for one in _sorted(stored):
         for name, desired in sorted(one.desired.items() if one.entity in gone else ()):
             if desired.owner != SITE_OWNER:
-                what = f"{one.entity} would go, but {name} of it belongs to {desired.owner}"
-                yield _conflict(what, desired.owner)
+                after = f" would go, but {name} of it belongs to {desired.owner}"
+                yield _Conflict("", one.entity, after, desired.owner)
     for one in _left_on(gone, stored):
-        what = f"node:{one.entity.node} would go, but {one.owner} has {one.entity} on it"
-        yield _conflict(what, one.owner)
+        yield _Conflict("", one.entity, f" is {one.owner}'s, but its node would go", one.owner)
 
 
 def _left_on(
@@ -125,12 +147,6 @@ def _left_on(
     for one in _sorted(stored):
         if one.entity.node in nodes and one.entity not in gone:
             yield one
-
-
-def _conflict(what: str, owner: str) -> ConflictError:
-    return ConflictError(
-        what, do=f"let {owner} give it up, leave it out of the site file, or take it: --take"
-    )
 
 
 def _ours(stored: StoredEntity) -> bool:
