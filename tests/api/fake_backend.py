@@ -113,6 +113,7 @@ class FakeBackend:
         self.pasts = {}  # views by time
         self.asked = []
         self.braked = BrakeView(None, 0)
+        self.overridden = []  # nodes whose permits are not needed
         self.incarnations = {"n1": 3}
         self.agents = {}  # what agents say of entities
         self.unasked = "the agent does not answer"
@@ -223,8 +224,11 @@ class FakeBackend:
     def brake(self):
         return self.braked
 
-    def release(self):
-        self.braked = BrakeView(None, 0)
+    def release(self, node=None):
+        if node is None:
+            self.braked = BrakeView(None, 0)
+        else:
+            self.overridden.append(node)
 
     def ask(self, entity):
         self.asked.append(entity)

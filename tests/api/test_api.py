@@ -81,6 +81,7 @@ ROUTES = [
     ("POST", "/v1/apply?dry_run=1", Scope.READ),
     ("GET", "/v1/events", Scope.READ),
     ("GET", "/v1/brake", Scope.READ),
+    ("POST", "/v1/nodes/n9/override", Scope.ADMIN),
     ("DELETE", "/v1/brake", Scope.WRITE),
     ("GET", "/v1/replica?as=below", Scope.ADMIN),
     ("GET", "/v1/tokens", Scope.ADMIN),
@@ -101,6 +102,7 @@ ROUTES = [
 # What shows that a request was let in, where that is not 200.
 ADMITTED = {
     ("GET", "/v1/events"): 400,
+    ("POST", "/v1/nodes/n9/override"): 400,  # it says no reason
     ("POST", "/v1/entities/node:n1/retry"): 202,
     ("DELETE", "/v1/freezes?selector=n1"): 404,
     ("POST", "/v1/tokens"): 201,

@@ -1,6 +1,8 @@
 """Putting a node out: who may, what is answered, and that it is written down."""
 
 from haptera.api.app import make_app
+from haptera.model.changes import Declare
+from haptera.model.entity import node_id
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -16,3 +18,22 @@ def test_a_node_is_put_out_once_and_it_is_noted_who_wanted_that():
     assert told[0].json == {"node": "n1", "incarnation": 3}
     assert told[1].json["what"] == "n1 has no session"
     assert [one.what for one in backend.noted] == ["evict n1", "evict n1"]
+
+
+def test_an_admin_alone_overrides_a_permit_and_says_why():
+    backend = FakeBackend()
+    backend.write(Declare(node_id("n1"), {}, "site"))
+    app = make_app(backend, Sites("quick"), cluster="quick")
+
+    def asked(query, node="n1", token="admin-token"):
+        return ask(app, "POST", f"/v1/nodes/{node}/override{query}", token=token)
+
+    assert asked("?why=hung", token="write-token").status == 403
+    assert asked("").json["what"] == "whose work may be lost by it is not said"
+    assert asked("?why=hung", node="n9").status == 404
+    assert (backend.overridden, backend.noted) == ([], [])
+    assert asked("?why=hung").json == {"node": "n1", "for_s": 600}
+    assert backend.overridden == ["n1"]
+    assert [(one.who, one.what) for one in backend.noted] == [
+        ("user:ada", "override the permit of n1: hung")
+    ]

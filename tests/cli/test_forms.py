@@ -184,6 +184,7 @@ ANSWERED = [
     "token make eve",
     "token make eve; token revoke t1",
     "evict n1",
+    "override rack1n1 -m hung",
     "brake",
     "freeze rack1n1 --reason fans; freeze",
     "freeze rack1n1 --reason fans",

@@ -47,6 +47,7 @@ CALLS = [
     calls.thaw("rack1*", why="done"),
     calls.brake(),
     calls.release_brake(why="known"),
+    calls.override("n1", why="hung"),
     calls.history("rack1*", limit=5, before=9),
     calls.happenings("rack1*", limit=5),
     calls.past(1_700_000_000, "rack1*"),

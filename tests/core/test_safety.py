@@ -1,13 +1,14 @@
 """What a disruptive step waits for: brake, budgets, fresh readings, its node's permit."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.limits import BRAKE_NS, MS, PERMIT_AGAIN_NS, S
+from haptera.core.state.limits import BRAKE_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS, S
 from haptera.core.state.side import Side
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
@@ -210,6 +211,31 @@ def test_a_permit_that_is_refused_is_shown_and_asked_for_again_later() -> None:
     rig.refusal = None
     rig.run(PERMIT_AGAIN_NS / S)
     assert len(rig.called) == 1
+
+
+NEVER: list[dict[str, Any]] = [
+    {"refusal": "2 jobs run"},
+    {"answers": False},
+    {"silent": {"n01", "n02"}},
+]
+
+
+@pytest.mark.parametrize("given", NEVER)
+def test_an_admin_overrides_a_permit_that_never_comes_of_one_node_and_for_a_while(
+    given: dict[str, Any],
+) -> None:
+    rig = Rig(("n01", "n02"), **given)
+    rig.run(30)
+    assert rig.called == []
+    rig._tell([Released("n01")])
+    rig.run(H / S)
+    assert [name for _, name in rig.called] == ["n01"]
+    late = Rig(("n01",), desired=("none",), **given)
+    late._tell([Released("n01")])
+    late.run(OVERRIDE_NS / S)
+    late._tell([Proposed(1, (SetDesired(node_id("n01"), "power", "off", "site"),))])
+    late.run(60)
+    assert late.called == []
 
 
 def test_without_an_answer_nothing_is_done() -> None:

@@ -129,8 +129,8 @@ class Backend(Protocol):
 
     def brake(self) -> BrakeView: ...
 
-    def release(self) -> None:
-        """Release the brake."""
+    def release(self, node: str | None = None) -> None:
+        """Release the brake; or for a while need no permit of a node."""
 
     def ask(self, entity: EntityId) -> None:
         """Try this entity again now."""

@@ -10,9 +10,12 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
+from haptera.api.patching import missing
 from haptera.api.problems import ProblemError
 from haptera.api.query import WHY
-from haptera.rest.schemas import Evicted
+from haptera.core.state.limits import OVERRIDE_NS, S
+from haptera.model.entity import node_id
+from haptera.rest.schemas import Evicted, Overridden
 from haptera.runtime.identity.tokens import Scope
 
 
@@ -23,6 +26,27 @@ class NodeRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=Evicted, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
         yield Endpoint("DELETE", "/v1/nodes/{node}/session", Scope.ADMIN, self.evict, contract)
+
+        contract = Contract(gives=Overridden, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
+        path = "/v1/nodes/{node}/override"
+        yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
+
+    async def override(self, request: Request, caller: Caller) -> Response:
+        """Need no permit of a node for a while, as where its gate never grants one; say why."""
+        node = request.path_params["node"]
+        by = author(request, caller)
+        if by.why is None:
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST,
+                "whose work may be lost by it is not said",
+                where="why in the query",
+                do="say why nothing is: why=…, or -m",
+            )
+        if self.backend.entity(node_id(node)) is None:
+            raise missing(node_id(node))
+        self.backend.note(by.who, f"override the permit of {node}: {by.why}")
+        self.backend.release(node)
+        return as_json(Overridden(node, OVERRIDE_NS // S))
 
     async def evict(self, request: Request, caller: Caller) -> Response:
         """End a node's session: it is neither heard nor answered until it is booted anew."""

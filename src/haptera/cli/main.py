@@ -52,6 +52,7 @@ _COMMANDS: Final = {
     "backup": "haptera.cli.commands.backup:backup",
     "restore": "haptera.cli.commands.backup:restore",
     "token": "haptera.cli.commands.token:token",
+    "override": "haptera.cli.commands.override:override",
     "evict": "haptera.cli.commands.token:evict",
     "brake": "haptera.cli.commands.brake:brake",
     "freeze": "haptera.cli.commands.freeze:freeze",

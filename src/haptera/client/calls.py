@@ -32,6 +32,7 @@ from haptera.rest.schemas import (
     Happenings,
     Health,
     LogView,
+    Overridden,
     Past,
     ReplicaView,
     Retried,
@@ -242,6 +243,11 @@ def certify(body: CertificateBody) -> Call[CertificateMade]:
 def revoke_token(key: str) -> Call[TokenView]:
     """Take a token back, by its id."""
     return Call("DELETE", path("tokens", key), TokenView)
+
+
+def override(node: str, *, why: str) -> Call[Overridden]:
+    """Need no permit of a node for a while."""
+    return Call("POST", path("nodes", node, "override"), Overridden, _query(why=why))
 
 
 def evict(node: str, *, why: str | None = None) -> Call[Evicted]:

@@ -236,8 +236,8 @@ class Engine:
                 self._enrolled(turn, peer, incarnation)
             case Asked(entity):
                 self._asked(turn, entity)
-            case Released():
-                self.safety.release(turn)
+            case Released(node):
+                self.safety.release(turn, node)
             case Clocked(wall_offset_ns):
                 self.freezes.set_clock(wall_offset_ns)
             case Ticked():

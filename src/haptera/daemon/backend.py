@@ -262,8 +262,8 @@ class EngineBackend:
     def brake(self) -> BrakeView:
         return self._engine.safety.brake(now_ns())
 
-    def release(self) -> None:
-        self._deliver([Released()])
+    def release(self, node: str | None = None) -> None:
+        self._deliver([Released(node)])
 
     def ask(self, entity: EntityId) -> None:
         self._deliver([Asked(entity)])

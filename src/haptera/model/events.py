@@ -184,7 +184,12 @@ class Recalled(msgspec.Struct, frozen=True, gc=False):
 
 
 class Released(msgspec.Struct, frozen=True, gc=False):
-    """A person has seen why the brake is on, and lets disruptive steps go on."""
+    """A person has seen why the brake is on, and lets disruptive steps go on.
+
+    Or, of one `node`, that it never permits any: for a while they need no permit of its.
+    """
+
+    node: str | None = None
 
 
 Event = (

@@ -266,6 +266,13 @@ class Audit(msgspec.Struct, frozen=True):
     deeds: list[Deed]
 
 
+class Overridden(msgspec.Struct, frozen=True):
+    """The node whose permit is not needed for so long."""
+
+    node: str
+    for_s: int
+
+
 class Retried(msgspec.Struct, frozen=True):
     """The entity that is tried again."""
 

@@ -44,6 +44,7 @@ UNWATCHED: Final = {
     "token make": _TOKEN,
     "token revoke": _TOKEN,
     "evict": "it happens once",
+    "override": "it is done once",
     "brake": "no event tells of the brake; `haptera status --watch` shows what waits for it",
     "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
     "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",

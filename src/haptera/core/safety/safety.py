@@ -11,7 +11,7 @@ from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import Permits
-from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, PERMIT_AGAIN_NS
+from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS
 from haptera.core.state.row import Row
 from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.side import Side
@@ -73,6 +73,8 @@ class Safety:
         self._asked: dict[EntityId, tuple[str, int]] = {}
         # Who waits for an agent to be heard, by node.
         self._silent_ones: dict[str, dict[EntityId, None]] = {}
+        # Until when nodes need not permit anything, for an admin said so.
+        self._overridden: dict[str, int] = {}
         # Whose place and permit were used: the next step on them needs its own.
         self._spent: set[EntityId] = set()
 
@@ -162,8 +164,14 @@ class Safety:
         """Whether the brake is on."""
         return BrakeView(self.braked(now), max(0, self._brake.until() - now) // MS)
 
-    def release(self, turn: Turn) -> None:
-        """Let go on what the brake has stopped."""
+    def release(self, turn: Turn, node: str | None = None) -> None:
+        """Let go on what the brake has stopped; or what waits for the permit of a node."""
+        if node is not None:
+            self._overridden[node] = turn.now + OVERRIDE_NS
+            on_it = [row.id for row in self._table.on(node)]
+            self._refused = {one: put for one, put in self._refused.items() if one not in on_it}
+            turn.dirty.update(on_it)
+            return
         self._brake.release()
         turn.dirty.update(self._braked_ones)
         self._braked_ones.clear()
@@ -262,6 +270,8 @@ class Safety:
 
     def _asked_for(self, node: Row, now: int) -> Collection[Context]:
         """On which sides gates are asked for it: on none where nothing runs that can be hurt."""
+        if now < self._overridden.get(node.id.name, 0):
+            return ()
         peer = self._peer(node.id.name)
         # We booted it, it boots closed, and it has not enrolled since. But where one reading of
         # power misled us, it has run all the while; one that never enrolled has no jobs of ours.

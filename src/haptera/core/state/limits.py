@@ -36,6 +36,8 @@ DRAIN_AGAIN_NS: Final = 5 * S
 ANSWER_WITHIN_NS: Final = 10 * S
 # How long a parent leaves a node alone that refused a permit, so that others have their turn.
 PERMIT_AGAIN_NS: Final = 5 * S
+# How long a node need not permit what an admin wants of it all the same.
+OVERRIDE_NS: Final = 600 * S
 # Boots that begin within one second of the clock: of a parent's children, and of a fault group.
 BOOTS_A_SECOND_MAX: Final = 10
 GROUP_BOOTS_A_SECOND_MAX: Final = 2
