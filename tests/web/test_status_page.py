@@ -147,7 +147,7 @@ def test_it_goes_on_by_itself_once_the_parent_is_there_again(page):
         page.await_(words("live"))
         page.await_(cell("r1n1", "dark"))
 
-    assert page.await_(words("connection lost; trying again"))
+    assert page.await_(words("no answer since"))
     with serving(*CHANGES, port=port) as parent:
         parent.do(parent.backend.say, N1, observed=ON)
         assert page.await_(words("live"))
@@ -164,7 +164,7 @@ def test_the_link_of_a_real_parent_opens_its_page_and_outlives_a_restart(page, t
         assert typed("set", "node:n1", "power=on", folder=home)[0] == OK
         assert page.await_(cell("n1", "stuck"))
 
-    assert page.await_(words("connection lost; trying again"))
+    assert page.await_(words("no answer since"))
     with served(home):
         assert page.await_(words("live"))
         assert page.evaluate(cell("n1", "stuck"))
@@ -174,3 +174,28 @@ def test_the_link_of_a_real_parent_opens_its_page_and_outlives_a_restart(page, t
 
 def headers(answer):
     return {name.lower(): value for name, value in answer["headers"].items()}
+
+
+def test_what_is_old_looks_old_and_says_since_when(page):
+    stale = "document.body.classList.contains('stale')"
+    parent = serving(*CHANGES)
+    with parent as one:
+        one.do(one.backend.say, N1, observed=ON)
+        page.go(link(one))
+        assert page.await_(cell("r1n1", "converged"))
+        assert not page.evaluate(stale)
+    assert page.await_(stale)
+    assert page.await_(words("what is shown is old"))
+
+
+def test_what_is_frozen_and_how_long_something_lasts_is_told(page):
+    with serving(*CHANGES) as parent:
+        frozen = "frozen by user:eve: board swap"
+        parent.do(parent.backend.say, N1, observed=ON, frozen=frozen)
+        parent.do(parent.backend.say, N2, condition=Condition.ACTING, since_ms=120_000)
+        page.go(link(parent))
+        mark = "document.querySelector('[data-node=r1n1]')?.getAttribute('aria-label')"
+        assert page.await_(f"{mark} === 'r1n1: converged, frozen'")
+        # It is the parent that measures, not the page since it was opened.
+        lasts = "document.getElementById('elapsed').textContent"
+        assert page.await_(f"{lasts} === 'acting for 2 min'")

@@ -11,6 +11,7 @@ from haptera.cli.output.printing import is_terminal
 from haptera.cli.output.words import in_front, sentence
 from haptera.client import Access, AsyncClient, Broken, calls
 from haptera.model.views import Condition, EntityView
+from haptera.model.walltime import duration
 from haptera.rest.schemas import Event
 
 if TYPE_CHECKING:
@@ -60,22 +61,32 @@ class _Screen:
         self.broken: str | None = None
         self.news = asyncio.Event()
         self._began = self._now()
-        self._ended: float | None = None
+        self._arrived: dict[str, float] = {}
 
     @property
-    def elapsed_s(self) -> float:
-        """How long something acts, or how long it took until nothing did."""
-        return (self._now() if self._ended is None else self._ended) - self._began
+    def shown_s(self) -> float:
+        """How long the cluster is shown."""
+        return self._now() - self._began
+
+    def lasting(self) -> str:
+        """How long what acts does so, the longest of it; or since when all rests."""
+        views = self.board.views
+        if not views:
+            return ""
+        ms = {name: one.since_ms + self._aged_ms(name) for name, one in views.items()}
+        acting = [ms[name] for name, one in views.items() if one.condition is Condition.ACTING]
+        if acting:
+            return f"acting for {duration(max(acting))}"
+        return f"at rest for {duration(min(ms.values()))}"
+
+    def _aged_ms(self, name: str) -> int:
+        return int((self._now() - self._arrived[name]) * 1000)
 
     def take(self, event: Event, *, fresh: bool) -> None:
         self.broken = None
         self.cluster = event.cluster
         self.board.take(event.entities, event.gone, fresh=fresh)
-        acting = any(view.condition is Condition.ACTING for view in self.board.views.values())
-        if acting and self._ended is not None:
-            self._began, self._ended = self._now(), None
-        elif not acting and self._ended is None:
-            self._ended = self._now()
+        self._arrived.update((view.entity, self._now()) for view in event.entities)
 
     def counts(self) -> str:
         views = self.board.views.values()
@@ -115,7 +126,7 @@ def _text(screen: _Screen) -> "Text":
 
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{screen.cluster or 'haptera'}  ", "bold")
-    text.append(f"{screen.elapsed_s:.1f} s  {screen.counts()}\n", "dim")
+    text.append(f"{screen.lasting()}  {screen.counts()}\n", "dim")
     for rack, cells in screen.board.racks().items():
         for begin in range(0, len(cells), CELLS_PER_LINE_MAX):
             text.append(f"\n{'' if begin else rack:>8}  ", "dim")
@@ -141,7 +152,7 @@ async def _tell(screen: _Screen) -> None:
         counts = screen.broken or screen.counts()
         if counts != last:
             last = counts
-            click.echo(f"{screen.elapsed_s:6.1f} s  {counts}")
+            click.echo(f"{screen.shown_s:6.1f} s  {counts}")
         stuck = {view.entity: sentence(view) for view in screen.stuck()}
         for entity in sorted(stuck.keys() - told):
             click.echo(f"          {stuck[entity]}")

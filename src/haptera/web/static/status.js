@@ -5,6 +5,7 @@ const SILENCE_MS = 45_000; // the server says that it is there every 15 s
 const CELLS = ["converged", "acting", "waiting", "stuck", "dark"];
 const WORST_FIRST = ["stuck", "acting", "waiting"];
 const SIGNS = { stuck: "\u2715", waiting: "\u2026" }; // not by colour alone
+const FROZEN_SIGN = "\u2744";
 const TOKEN_KEY = "haptera-token";
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
@@ -14,8 +15,7 @@ let cluster = "haptera";
 const ages = []; // what in the panel grows older
 let chosen = null;
 let shown = "";
-let began = performance.now();
-let ended = null;
+let lost = null; // since when nobody answers
 let painting = false;
 let following = null;
 
@@ -45,7 +45,8 @@ async function follow(token, signal) {
       if (signal.aborted) return;
       if (error instanceof Refused) return say(error.message);
     }
-    say("connection lost; trying again");
+    lost ??= Date.now();
+    paintLost();
     const wait = BACK_OFF_MS[Math.min(attempt, BACK_OFF_MS.length - 1)];
     await new Promise((done) => setTimeout(done, wait));
   }
@@ -64,6 +65,8 @@ async function read(token, lastId, signal, arrived) {
     throw new Refused(`${problem.what}: open the address that haptera printed`);
   }
   if (!answer.ok) throw new Error(`answered ${answer.status}`);
+  lost = null;
+  document.body.classList.remove("stale");
   say("live");
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -110,9 +113,6 @@ function paintSoon() {
 
 function paint() {
   const nodes = nodesWithAll();
-  const acting = [...views.values()].some((view) => view.condition === "acting");
-  if (acting && ended !== null) [began, ended] = [performance.now(), null];
-  if (!acting && ended === null) ended = performance.now();
   at("cluster").textContent = cluster;
   document.title = `${cluster} \u00b7 haptera`;
   paintCells(nodes);
@@ -149,8 +149,10 @@ function paintCells(nodes) {
     const cell = cells.get(name);
     const colour = cellOf(all);
     if (!cell.classList.contains(colour)) cell.className = `cell ${colour}`;
-    cell.textContent = SIGNS[colour] ?? "";
-    cell.setAttribute("aria-label", `${name}: ${colour === "dark" ? "off or unknown" : colour}`);
+    const frozen = all.some((view) => view.frozen);
+    cell.textContent = SIGNS[colour] ?? (frozen ? FROZEN_SIGN : "");
+    const words = colour === "dark" ? "off or unknown" : colour;
+    cell.setAttribute("aria-label", `${name}: ${words}${frozen ? ", frozen" : ""}`);
     cell.setAttribute("aria-pressed", String(name === chosen));
   }
 }
@@ -224,6 +226,7 @@ function article(view) {
     "article",
     {},
     make("h2", {}, view.entity, make("span", { classes: `badge ${view.condition}`, textContent: view.condition })),
+    view.frozen && view.frozen !== view.why && make("p", { classes: "why", textContent: view.frozen }),
     view.why && make("p", { classes: "why", textContent: view.why + lasting(view.doing) }),
     ...part("Chain", view.chain.length ? make("ol", {}, ...view.chain.map(link)) : null),
     ...part("Last error", view.error && make("p", { classes: "why" }, make("code", { textContent: view.error }))),
@@ -273,10 +276,23 @@ function pairs(rows) {
   return make("dl", {}, ...rows.flatMap(([name, ...values]) => [make("dt", { textContent: name }), make("dd", {}, ...values)]));
 }
 
+// What the parent says of how long it lasts: the longest that is under way, or else since when all rests.
 function paintClock() {
-  if (!views.size) return;
-  const ms = (ended ?? performance.now()) - began;
-  at("elapsed").textContent = `${(ms / 1000).toFixed(1)} s`;
+  if (!views.size || lost !== null) return paintLost();
+  const all = [...views.values()];
+  const lasted = (some) => some.map((view) => view.since_ms + performance.now() - view.arrived);
+  const acting = lasted(all.filter((view) => view.condition === "acting"));
+  const text = acting.length ? `acting for ${duration(Math.max(...acting))}` : `at rest for ${duration(Math.min(...lasted(all)))}`;
+  at("elapsed").textContent = text;
+}
+
+// Nobody answers: what is shown was so once, and looks like it.
+function paintLost() {
+  if (lost === null) return;
+  const since = new Date(lost).toLocaleTimeString("en-GB");
+  document.body.classList.add("stale");
+  at("elapsed").textContent = "";
+  say(`no answer since ${since} (${duration(Date.now() - lost)}): what is shown is old; trying again`);
 }
 
 function duration(ms) {
