@@ -39,10 +39,17 @@ LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|module list)|cat|ls
 NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.which(name) is None}
 
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
+RACK = "virtual machines, as root: tests/cli/test_rack_demo.py"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
     "haptera minos show": "of what was built there",
+    "make demo DEMO=rack": RACK,
+    ".venv/bin/haptera --client .haptera/api.sock status": RACK,
+    ".venv/bin/haptera --client .haptera/api.sock why -v node:rack1n1": RACK,
+    "kill -9 $(cat .haptera/nodes/rack1n1/qemu.pid)": RACK,
+    ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
+    "make demo DEMO=rack ARGS=--once": RACK,
     "make demo": "until Ctrl-C",
     "make demo ARGS=--once": "the last step of `make test`",
     "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",

@@ -29,11 +29,25 @@ _LEFT_OUT: Final = frozenset(
     __phello__ antigravity audioop bz2 crypt curses dbm distutils ensurepip idlelib lib2to3 mailbox
     nis nntplib ossaudiodev pdb pydoc pydoc_data readline smtplib sqlite3 test tkinter turtle
     turtledemo unittest venv wsgiref xdrlib xml xmlrpc
+    aifc asynchat asyncore cProfile cgi cgitb chunk cmd code colorsys doctest filecmp fileinput
+    ftplib imaplib imghdr mailcap modulefinder netrc pickletools pipes plistlib poplib profile
+    pstats pyclbr rlcompleter smtpd sndhdr sunau tabnanny telnetlib timeit trace uu wave webbrowser
+    zipapp _pydecimal
     _bz2 _crypt _ctypes_test _curses _curses_panel _dbm _lsprof _lzma _sqlite3 _xxsubinterpreters
     _xxtestfuzz xxlimited xxlimited_35
     """.split()  # noqa: SIM905  a list of so many names is read best so
 )
-_LEFT_OUT_BEGINS: Final = ("_codecs_", "_test", "config-", "cp", "mac_")
+_LEFT_OUT_BEGINS: Final = (
+    "_codecs_",
+    "_test",
+    "config-",
+    "big5",
+    "cp",
+    "euc_",
+    "iso2022_",
+    "iso8859_",
+    "mac_",
+)
 # What of the wheels is only used where C is compiled.
 _UNUSED: Final = frozenset({"..", "cffi"})
 # Packages of haptera that no agent imports.

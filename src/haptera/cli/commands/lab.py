@@ -23,6 +23,7 @@ from haptera.lab.bridge import PORT, Bridge, check_here, open_network
 from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluster
 from haptera.lab.settings import lab_bridge, lab_machines, lab_nodes
 from haptera.lab.supervisor import open_lab
+from haptera.minos.build import LIST, build
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteBody
 from haptera.runtime.identity.private import private_directory
@@ -45,6 +46,28 @@ STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
 # By which the parent's secret `bmc` opens the BMCs of virtual machines.
 BMC_USER: Final = "haptera"
+# What `--vms N` stands for; `haptera export` writes it for a site of one's own.
+_MACHINES: Final = """\
+cluster: machines
+modules:
+  jobs: {{}}
+  ipmi:
+    settings: {{user: haptera, password: {{secret: bmc}}, cipher_suite: 3, graceful_s: 2}}
+  netboot:
+    settings: {{interface: br0, address: 10.99.0.1/24}}
+nodes:
+  n[1-{count}]:
+    platform: ipmi
+    boot_from: network
+    mac: "52:54:00:00:01:{{n:02x}}"
+    address: "10.99.0.{{n+10}}"
+    bmc: "127.{{x}}.2.{{index}}:623"
+desired:
+  n[1-{count}]: {{power: on, agent: up}}
+lab:
+  bridge: {{address: 10.99.0.1/24}}
+  memory_mb: 384
+"""
 BMC_PASSWORD_BYTES: Final = 8
 
 
@@ -77,6 +100,24 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     if bridge is not None:
         config = _on_bridge(config, bridge)
     return asyncio.run(_run(config, site, once=once))
+
+
+def site_of_machines(directory: Path, count: int) -> Path:
+    """A site file of so many virtual machines, and what they boot, where there is none yet.
+
+    Raises:
+        HapteraError: this machine cannot run virtual machines.
+    """
+    check_here()
+    places = Places(directory.resolve())
+    private_directory(places.root)
+    minos = private_directory(places.parent) / "minos"
+    if not (minos / LIST).exists():
+        click.echo("builds the minOS that they boot, once")
+        build(minos, ("virtio_pci", "virtio_net"), None)
+    site = private_directory(places.lab) / "machines.yaml"
+    site.write_text(_MACHINES.format(count=count), encoding="ascii")
+    return site
 
 
 def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:

@@ -152,19 +152,34 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
 
 @click.command()
 @_dir_option
-@click.option("--site", type=_SITE, required=True, help="The site file, or folder of them.")
+@click.option("--site", type=_SITE, help="The site file, or folder of them.")
+@click.option(
+    "--vms",
+    "machines",
+    metavar="N",
+    type=click.IntRange(1, 16),
+    help="Instead of a site: N virtual machines with IPMI BMCs, booted by network; needs root.",
+)
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
 @_radius_option(EVERYTHING_PERCENT)
-def lab(directory: Path, site: Path, once: bool, radius_percent: int) -> int:
+def lab(
+    directory: Path, site: Path | None, machines: int | None, once: bool, radius_percent: int
+) -> int:
     r"""Run a virtual cluster on this machine.
 
-    A parent, and a process tree for each node; until Ctrl-C.
+    A parent, and a process tree or a virtual machine for each node; until Ctrl-C.
 
     \b
     Examples:
       haptera lab --site examples/quickstart/site.yaml
       haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
+      haptera lab --dir /tmp/rack --vms 2
     """
     from haptera.cli.commands import lab as cluster
 
+    if (site is None) is (machines is None):
+        raise click.UsageError("Name a --site, or how many --vms.")
+    if machines is not None:
+        site = cluster.site_of_machines(directory, machines)
+    assert site is not None
     return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)
