@@ -234,3 +234,11 @@ def pids(folder, name):
     """The lab's processes of this name."""
     found = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in marked(folder)}
     return {pid: comm for pid, comm in found.items() if comm.startswith(name)}
+
+
+def test_a_folder_that_is_mistyped_is_not_made(tmp_path):
+    (tmp_path / "site.yaml").write_text("cluster: quick\n")
+    words = ("lab", "--dir", tmp_path / "mistyped", "--site", tmp_path / "site.yaml")
+    code, _, errors = typed(*words, folder=tmp_path)
+    assert (code, errors.splitlines()[0]) == (1, "error: there is no such folder")
+    assert [one.name for one in tmp_path.iterdir()] == ["site.yaml"]

@@ -49,7 +49,12 @@ def test_what_is_not_shown_is_said(cluster, capsys):
     code, out, errors = typed(capsys, "history", "node:rack1n3", "-n", "1")
     assert (code, columns(out)[0][2:5]) == (OK, ["user:ada", "node", "rack1n3"])
     assert errors == "older ones are not shown: ask for more than 1 with --limit\n"
-    assert typed(capsys, "history", "rack9") == (OK, "nothing was changed\n", "")
+    assert typed(capsys, "history", "rack9*") == (
+        REFUSED,
+        "",
+        "error: there is no rack9*\n  see how things are: haptera status\n",
+    )
+    assert typed(capsys, "history", "rack9")[2].startswith("error: no such node: rack9\n")
 
 
 def test_the_audit_tells_who_asked_for_what(cluster, capsys):

@@ -171,3 +171,8 @@ def test_a_verb_without_watch_says_why_and_what_to_do(verb, option, capsys):
     assert run([*verb.split(), option]) == USAGE
     told = " ".join(capsys.readouterr().err.split())
     assert told.endswith(f"Error: {verb} has no --watch: {UNWATCHED[verb]}")
+
+
+def test_a_node_that_is_not_there_is_not_watched(cluster, capsys):
+    assert run(["watch", "n9"]) == REFUSED
+    assert capsys.readouterr().err.startswith("error: no such node: n9\n")

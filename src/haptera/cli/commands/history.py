@@ -7,6 +7,7 @@ from typing import Final, assert_never
 import click
 
 from haptera.cli.commands.apply import counted, show_planned
+from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
 from haptera.cli.input.confirming import agreed, type_digest
 from haptera.cli.input.plan_file import PlanFile, save_plan
@@ -105,6 +106,8 @@ def _show_audit(client: Client, limit: int, output: str) -> None:
 
 def _show(client: Client, selector: str | None, limit: int, output: str) -> None:
     page = client.ask(calls.history(selector, limit=limit))
+    if selector is not None and not page.changes:
+        selected(client, selector)  # What never was has no history.
     names = [one.entity for one in page.changes]
     _print_rows(_CHANGED, names, page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output).for_people:

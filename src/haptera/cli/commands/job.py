@@ -9,7 +9,8 @@ import click
 
 from haptera.cli.output.printing import print_error
 from haptera.model.errors import HapteraError
-from haptera.modules.jobs.gate import enter, gate_path
+from haptera.modules.jobs.gate import CLOSED as SHUT
+from haptera.modules.jobs.gate import OPEN, enter, gate_path
 
 # As EX_TEMPFAIL of sysexits.h: nothing is wrong, come back later.
 CLOSED: Final = 75
@@ -57,13 +58,17 @@ def job(gate: Path, command: tuple[str, ...]) -> int:
 
 def _enter(gate: Path) -> int | None:
     try:
-        return enter(gate)
+        descriptor = enter(gate)
     except OSError as error:
         raise HapteraError(
             f"the gate cannot be used: {error.strerror}",
             where=str(gate),
             do="run jobs as the user that runs the agent, or as root",
         ) from error
+    if descriptor is None and not any((gate.parents[1] / one).is_dir() for one in (OPEN, SHUT)):
+        do = "start the node's agent, or name the gate it keeps (--gate, HAPTERA_JOBS)"
+        raise HapteraError("no agent keeps a gate here", where=str(gate), do=do)
+    return descriptor
 
 
 def _become(command: tuple[str, ...], gate: int) -> NoReturn:

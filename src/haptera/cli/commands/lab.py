@@ -78,6 +78,8 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
         HapteraError: the site file is wrong, another lab runs here…; nothing was started.
     """
     gather([site])  # A name mistyped must leave nothing behind.
+    if not directory.is_dir():
+        raise HapteraError("there is no such folder", where=str(directory), do="make it first")
     places = Places(directory.resolve())
     cluster = open_cluster(places)
     constants = {LAB_OCTET: str(octet(cluster)), **constants_of(site)}

@@ -6,8 +6,9 @@ from contextlib import aclosing
 import click
 import msgspec
 
+from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
-from haptera.cli.main import the_access
+from haptera.cli.main import client_of, the_access
 from haptera.cli.output.printing import Format, entities_option, print_data, print_error
 from haptera.cli.output.words import COLOURS, printable, values
 from haptera.client import Access, AsyncClient, Broken, Call, calls
@@ -49,12 +50,19 @@ def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], outp
       haptera watch --type condition -o json
     """
     access = the_access(ctx)
+    if selector is not None and _names_nodes(selector):
+        selected(client_of(ctx, access), selector)  # What is mistyped would be silent for ever.
     select = None if selector is None else parse_selector(selector).text
     call = calls.events(select, types=[News(one) for one in types] or None)
     try:
         asyncio.run(_watch(access, call, Format(output)))
     except KeyboardInterrupt:
         return
+
+
+def _names_nodes(selector: str) -> bool:
+    """Whether it names nodes one by one, not by a pattern of what may come."""
+    return parse_selector(selector).nodes() is not None
 
 
 async def _watch(access: Access, call: Call[Event], output: Format) -> None:
