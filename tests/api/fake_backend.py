@@ -38,7 +38,7 @@ from haptera.model.views import (
     Summary,
     detail_of,
 )
-from haptera.rest.schemas import ReplicaView
+from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.store import keyed
 from haptera.runtime.store.schema_sql import KEYED
@@ -235,6 +235,9 @@ class FakeBackend:
 
     async def replica(self, follower, log, place, files):
         return ReplicaView(7, 3, 3, [], "0")
+
+    async def report(self, body):
+        return ReportTaken(7)
 
     def durability(self):
         return "local"

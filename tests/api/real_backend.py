@@ -9,7 +9,8 @@ from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import catalog_of, codec_of
-from haptera.daemon.replicas import Replicas
+from haptera.daemon.tree.below import Below
+from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author
 from haptera.model.effects import Publish, Reply, Show, Write
 from haptera.model.parts import Context
@@ -56,6 +57,7 @@ async def real_backend(folder: Path, *changes):
         folder / "history",
         open_authority(folder / "pki", clock.wall_s()),
         Replicas(Feed(asyncio.get_running_loop()), store, folder),
+        Below(engine, driver.deliver, _nobody, 0),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
     running = asyncio.create_task(driver.run())

@@ -84,6 +84,7 @@ ROUTES = [
     ("POST", "/v1/nodes/n9/override", Scope.ADMIN),
     ("DELETE", "/v1/brake", Scope.WRITE),
     ("GET", "/v1/replica?as=below", Scope.ADMIN),
+    ("POST", "/v1/reports", Scope.ADMIN),
     ("GET", "/v1/tokens", Scope.ADMIN),
     ("POST", "/v1/tokens", Scope.ADMIN),
     ("DELETE", "/v1/tokens/t1", Scope.ADMIN),
@@ -146,6 +147,7 @@ def tried(app, method, path, **who):
     """The answer to a request that is sound for its route."""
     bodies = {
         "/v1/freezes": {"selector": "n1", "reason": "board swap"},
+        "/v1/reports": {"report": ""},
         "/v1/bulk": {"patches": [{"entity": "node:n2", "desired": {"power": "on"}}]},
         "/v1/tokens": {"name": "eve", "scope": "read", "for_s": 60},
         "/v1/certificates": {"name": "eve", "scope": "read", "for_s": 60, "request": REQUEST},

@@ -176,7 +176,10 @@ def test_all_that_writes_heeds_a_key_or_refuses_it():
         if one.scope not in (None, Scope.READ) and one.method != "GET"
     }
     assert len(writes) > 8
-    assert [place for place, heeds in writes.items() if not heeds] == [("POST", "/v1/tokens")]
+    assert [place for place, heeds in writes.items() if not heeds] == [
+        ("POST", "/v1/tokens"),
+        ("POST", "/v1/reports"),
+    ]
     body = {"name": "eve", "scope": "read", "for_s": 60}
     refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
     assert (told(refused), backend.minted) == ((400, "this is not done once only"), {})

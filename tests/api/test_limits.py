@@ -15,7 +15,7 @@ MODULE = EntityId("module", "service", "n1")
 NAMED = '{"key": {"secret": "mine"}}'
 WIDE = (
     *("platform", "rack", "address", "bmc", "groups", "fault_group", "if_lost", "jobs"),
-    *("has_agent", "boot_from", "mac"),
+    *("has_agent", "boot_from", "mac", "parents"),
 )
 
 

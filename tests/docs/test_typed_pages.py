@@ -70,6 +70,9 @@ NOT_TYPED: dict[str, str] = {
     "haptera --client primary.json standby --dir /srv/standby --listen 10.0.0.2": (
         "tests/daemon/test_standby.py runs one"
     ),
+    "haptera serve --dir /srv/m1 --listen 10.0.0.11 --name m1 --above root.json"
+    " --above standby.json": "examples/tree/parents.sh starts three",
+    "make demo DEMO=tree": "tests/test_demos.py runs it",
     "haptera promote --dir /srv/standby": "tests/daemon/test_standby.py runs one",
     "haptera promote": "tests/daemon/test_standby.py runs one",
     "make lock": "asks an index of packages",

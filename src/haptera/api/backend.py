@@ -15,7 +15,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
-from haptera.rest.schemas import ReplicaView
+from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
@@ -144,6 +144,13 @@ class Backend(Protocol):
 
         Raises:
             HapteraError: it cannot be read now.
+        """
+
+    async def report(self, body: bytes) -> ReportTaken:
+        """Take in what a parent below keeps.
+
+        Raises:
+            HapteraError: it is no report.
         """
 
     def durability(self) -> str:

@@ -10,14 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json
+from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Contract, Endpoint, number
 from haptera.api.problems import ProblemError
 from haptera.api.query import Query
 from haptera.model.token_scope import Scope
-from haptera.rest.schemas import ReplicaView
+from haptera.rest.schemas import ReplicaView, ReportBody, ReportTaken
 from haptera.runtime.store.feed import Follower
 
+REPORT_BYTES_MAX: Final = 64 << 20
 _PLACE_MAX: Final = 1 << 62
 FOLLOWER: Final = Query(
     "as", "Who follows: a standby, or a parent below.", Literal["standby", "below"], required=True
@@ -34,6 +35,8 @@ class ReplicaRoutes:
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(gives=ReplicaView, queries=(FOLLOWER, LOG, PLACE, FILES))
         yield Endpoint("GET", "/v1/replica", Scope.ADMIN, self.get, contract)
+        contract = Contract(takes=ReportBody, gives=ReportTaken)
+        yield Endpoint("POST", "/v1/reports", Scope.ADMIN, self.report, contract)
 
     async def get(self, request: Request, _caller: Caller) -> Response:
         """What was written since a place, within a second; from nowhere, the whole state file."""
@@ -51,3 +54,8 @@ class ReplicaRoutes:
         assert place is not None
         files = request.query_params.get("files", "")
         return as_json(await self.backend.replica(Follower(follower), log, place, files))
+
+    async def report(self, request: Request, _caller: Caller) -> Response:
+        """What a parent below keeps, by its own word."""
+        body = await read_body(request, ReportBody, REPORT_BYTES_MAX)
+        return as_json(await self.backend.report(body.report))

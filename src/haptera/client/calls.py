@@ -35,6 +35,8 @@ from haptera.rest.schemas import (
     Overridden,
     Past,
     ReplicaView,
+    ReportBody,
+    ReportTaken,
     Retried,
     SiteBody,
     StatusView,
@@ -56,6 +58,11 @@ def replica(follower: str, log: int, place: int, files: str) -> Call[ReplicaView
     """What was written after a place in the store's log; the whole store where it is not known."""
     query = {"as": follower, "log": str(log), "place": str(place), "files": files}
     return Call("GET", path("replica"), ReplicaView, query)
+
+
+def report(content: bytes) -> Call[ReportTaken]:
+    """What a parent below keeps."""
+    return Call("POST", path("reports"), ReportTaken, body=ReportBody(content))
 
 
 def summary() -> Call[SummaryView]:

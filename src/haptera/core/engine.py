@@ -27,7 +27,7 @@ from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.intake import taking
-from haptera.core.state.limits import MS, WOKEN_MAX
+from haptera.core.state.limits import WOKEN_MAX
 from haptera.core.state.row import Row
 from haptera.core.state.side import PARENT, Side
 from haptera.core.state.table import Table
@@ -61,15 +61,17 @@ from haptera.model.events import (
     Ready,
     Recalled,
     Released,
+    Reported,
     Searched,
     Sighted,
+    Silenced,
     Ticked,
     Unsearched,
     Unwritten,
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.parts import Context, Part, Step
+from haptera.model.parts import Context, Part
 
 
 class Engine:
@@ -148,20 +150,6 @@ class Engine:
             turn.effects.append(news)
         return turn.effects
 
-    def succeed_another(self, now: int) -> int:
-        """Another parent may have begun steps until now; returns until when they may take effect.
-
-        Until then nothing disruptive begins.
-        """
-        late_ms = [
-            one.within_ms + one.late_ms
-            for one in self.catalog.parts()
-            if isinstance(one, Step) and one.disruptive
-        ]
-        until = now + max(late_ms, default=0) * MS
-        self.safety.hold(until)
-        return until
-
     def deadline(self) -> int | None:
         """When to call next, if nothing happens before; None: not at all."""
         return self.timers.next()
@@ -195,8 +183,7 @@ class Engine:
             self.safety.remember(disruption, now)
         for row in self.table:
             self.acts.take_up(row, now)
-        for name, incarnation in stored.incarnations.items():
-            self.links.join(now, name, incarnation)
+        self.neighbours.arrivals.load(stored.incarnations, now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.resident)
@@ -233,9 +220,11 @@ class Engine:
             case Searched() | Unsearched():
                 self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
-                self._enrolled(turn, peer, incarnation)
+                self.neighbours.arrivals.enrolled(turn, peer, incarnation)
             case Asked(entity):
                 self._asked(turn, entity)
+            case Reported() | Silenced():
+                self.neighbours.arrivals.reports.take(turn, event)
             case Released(node):
                 self.safety.release(turn, node)
             case Clocked(wall_offset_ns):
@@ -246,6 +235,7 @@ class Engine:
                 assert_never(event)
 
     def _heard(self, turn: Turn, event: Heard) -> None:
+        self.neighbours.arrivals.meet(turn, event)
         agreed = self.links.agrees(event.peer)
         self.links.heard(turn, event)
         self.agents.measured(event.peer, event.message.measures)
@@ -290,21 +280,6 @@ class Engine:
                 turn.dirty.add(entity)
             case _:
                 raise AssertionError(key)
-
-    def _enrolled(self, turn: Turn, peer: str, incarnation: int) -> None:
-        """A node that enrols has booted: what was known of what ran on it is remembered."""
-        self.links.join(turn.now, peer, incarnation)
-        if self.side.node is None:
-            if (node := self.table.get(node_id(peer))) is not None:
-                node.booted_at = None
-                if node.stepping is not None:
-                    node.stepping.enrolled = True
-            for row in self.table.on(peer):
-                row.reported.clear()
-                row.stands = None
-                for name in [one for one in row.known if (row.id.kind, one) not in self._here]:
-                    row.forget(name, turn.now)
-                turn.touch(row.id)
 
     def _stored(self, turn: Turn, event: Written | Unwritten) -> None:
         """A write is done or refused: an intent's entity goes on, or a proposal is answered."""

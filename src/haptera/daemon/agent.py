@@ -17,6 +17,7 @@ from haptera.core.state.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.tree.moving import Mover
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -36,6 +37,7 @@ from haptera.model.effects import (
     Write,
 )
 from haptera.model.errors import HapteraError
+from haptera.model.events import Enrolled
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
@@ -163,7 +165,6 @@ class _Agent:
         self._deliver = driver.deliver
         driver.deliver(self._early)
         self._listen(enrolment, codec, driver)
-        self._keep_uplink()
         channel = self._channel = AgentChannel(
             self._journal,
             engine,
@@ -174,11 +175,12 @@ class _Agent:
             wall_s=clock.wall_s,
         )
         self._starter = Starter(self._processes, channel.find, driver.deliver)
+        mover = Mover(enrolment, engine, self._move, channel.reaches)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(driver.run())
-                tasks.create_task(channel.serve(self._requests))
-                for work in (channel.renew(), channel.exchange.run(), keep_telling()):
+                for one in (driver, channel.exchange, mover):
+                    tasks.create_task(one.run())
+                for work in (channel.serve(self._requests), channel.renew(), keep_telling()):
                     tasks.create_task(work)
         finally:
             self._starter.close()
@@ -218,6 +220,7 @@ class _Agent:
         session = Session(saved.agreement, Role.CHILD, self._boot, saved.peer_boot)
         self._udp.start(codec, driver.deliver, self._moved, driver.waiting)
         self._udp.add(PARENT, session, saved.address)
+        self._keep_uplink()
 
     def _moved(self, peer: str, address: tuple[str, int], boot: int | None) -> None:
         """The parent's process or address on record changed: the next process must know."""
@@ -226,6 +229,17 @@ class _Agent:
         session = replace(enrolment.session, address=address, peer_boot=boot)
         self._journal.save_session(session)
         self._keep_uplink()
+
+    def _move(self, host: str) -> None:
+        """Speak with another parent, by keys of their own: nothing said before counts there."""
+        enrolment = self._journal.enrolment()
+        assert enrolment is not None
+        agreement, address = enrolment.session.agreement, (host, HELLO_PORT)
+        boot = secrets.randbits(BOOT_ID_BITS) | 1
+        self._udp.add(PARENT, Session(agreement, Role.CHILD, boot), address)
+        self._channel.exchange.boot = boot
+        self._moved(PARENT, address, None)
+        self._deliver([Enrolled(PARENT, agreement.incarnation)])
 
     def _keep_uplink(self) -> None:
         """Have modules know where the parent is, and as whom they call it."""

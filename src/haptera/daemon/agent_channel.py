@@ -13,6 +13,7 @@ from haptera.core.state.side import PARENT
 from haptera.core.views.query import detail
 from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
+from haptera.daemon.parts import HELLO_PORT
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Event
 from haptera.model.secrets import Keeper, Reference
@@ -30,6 +31,7 @@ from haptera.runtime.network.peer_messages import (
     Renewed,
     Request,
     RetryAsked,
+    SchemaAsked,
     SecretAsked,
     SecretTold,
     Unable,
@@ -112,6 +114,15 @@ class AgentChannel:
             lambda certificate: is_parent(certificate, self._cluster),
         )
         return await self._asker.ask(party, request)
+
+    async def reaches(self, host: str) -> bool:
+        """Whether a parent answers there that knows this node."""
+        party = Party(
+            "a parent",
+            (host, HELLO_PORT),
+            lambda certificate: is_parent(certificate, self._cluster),
+        )
+        return not isinstance(await self._asker.ask(party, SchemaAsked()), Unable)
 
     async def find(self, _module: str, reference: Reference) -> str:
         """The value of a secret that a module's settings name; the parent knows who may.

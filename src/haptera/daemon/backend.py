@@ -20,7 +20,8 @@ from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
-from haptera.daemon.replicas import Replicas
+from haptera.daemon.tree.below import Below
+from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import Reply, Show
 from haptera.model.entity import EntityId
@@ -33,7 +34,7 @@ from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
-from haptera.rest.schemas import ReplicaView
+from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.pki import Authority, issue_client
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
@@ -80,6 +81,7 @@ class Around:
     history: Path
     authority: Authority
     replicas: Replicas
+    below: Below
 
 
 class EngineBackend:
@@ -105,6 +107,7 @@ class EngineBackend:
         self._evict = around.evict
         self._logs = around.logs
         self._replicas = around.replicas
+        self._below = around.below
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | Show]] = {}
 
@@ -270,6 +273,9 @@ class EngineBackend:
 
     async def replica(self, follower: Follower, log: int, place: int, files: str) -> ReplicaView:
         return await self._replicas.tell(follower, log, place, files)
+
+    async def report(self, body: bytes) -> ReportTaken:
+        return await self._below.take(body)
 
     def durability(self) -> str:
         return self._replicas.feed.durability

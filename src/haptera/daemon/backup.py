@@ -14,10 +14,9 @@ from typing import Final
 import msgspec
 
 import haptera
-from haptera.daemon.following import keep_beside
-from haptera.daemon.replicas import digest_of, read_beside
-from haptera.daemon.settings import PROMOTED
-from haptera.daemon.standby import home_of
+from haptera.daemon.settings import PROMOTED, home_of
+from haptera.daemon.tree.following import keep_beside
+from haptera.daemon.tree.replicas import digest_of, read_beside
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.private import private_directory, sync, write_durable
 from haptera.runtime.store.replica import Replica

@@ -45,6 +45,8 @@ class Exchange:
         self._codec = codec
         self._ask = ask
         self._deliver = deliver
+        # Another one once an agent has moved to another parent.
+        self.boot = engine.side.instance
         self._errands: asyncio.Queue[Errand] = asyncio.Queue(QUEUE_MAX)
 
     def send(self, errand: Errand) -> None:
@@ -64,7 +66,7 @@ class Exchange:
         """What a neighbour is told."""
         match request:
             case ListAsked():
-                return ListTold(self._engine.side.instance, *self._engine.links.listed(peer))
+                return ListTold(self.boot, *self._engine.links.listed(peer))
             case SchemaAsked():
                 catalog = self._engine.catalog
                 kinds, manifests = catalog.kinds.values(), catalog.manifests.values()

@@ -30,9 +30,10 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.record import Record
-from haptera.daemon.replicas import Replicas
 from haptera.daemon.sessions import Sessions
 from haptera.daemon.settings import PROMOTED, Settings
+from haptera.daemon.tree.place import Tree
+from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Change, Stored
 from haptera.model.effects import (
     Call,
@@ -53,8 +54,8 @@ from haptera.model.effects import (
     Write,
 )
 from haptera.model.errors import ConflictError, HapteraError, InputError
-from haptera.model.events import Enrolled, Event
-from haptera.model.parts import Context
+from haptera.model.events import Event
+from haptera.model.parts import Context, Step
 from haptera.modules import BUNDLED
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
@@ -75,7 +76,6 @@ from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder
 from haptera.runtime.store.feed import Feed
 from haptera.runtime.store.optimistic_write import write
-from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.sdk import Boot
 from haptera.site.apply.site_process import readers
@@ -198,6 +198,7 @@ class _Parent:
             clock.kernel_boot(),
             self._settings.hello_ms * MS,
             secrets.SystemRandom().random,
+            self._settings.parent_name,
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._succeed_another(engine)
@@ -211,13 +212,17 @@ class _Parent:
         self._sessions = Sessions(
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
+        self._tree = Tree(engine, self._store, self._sessions.join, self._deliver, self._feed.log)
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)
+        self._make_backend(engine, stored.epoch)
+
+    def _make_backend(self, engine: Engine, epoch: int) -> None:
         self._backend = EngineBackend(
             engine,
             self._store,
-            stored.epoch,
+            epoch,
             Around(
                 self._deliver,
                 self._channel.ask,
@@ -226,8 +231,10 @@ class _Parent:
                 self._home / HISTORY_FOLDER,
                 self._authority,
                 Replicas(self._feed, self._store, self._home),
+                self._tree.below,
             ),
         )
+        self._tree.follow(self._settings, self._backend)
         self._backend.radius_percent = self._settings.radius_percent
 
     def _succeed_another(self, engine: Engine) -> None:
@@ -235,7 +242,8 @@ class _Parent:
         mark = self._home / PROMOTED
         if mark.exists():
             now = clock.now_ns()
-            until = engine.succeed_another(now)
+            steps = [one for one in self._catalog.parts() if isinstance(one, Step)]
+            until = engine.safety.succeed(steps, now)
             loop = asyncio.get_running_loop()
             loop.call_later((until - now) / S, lambda: mark.unlink(missing_ok=True))
 
@@ -259,13 +267,13 @@ class _Parent:
             meters=self._meters,
             entry=self._doors.entry,
         )
-        images = [*image_servers(settings, self._authority, self._channel)]
+        images = image_servers(settings, self._authority, self._channel)
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
-                tasks.create_task(self._channel.exchange.run()),
+                *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
             for line in confinement_told(settings):
@@ -302,8 +310,14 @@ class _Parent:
         server = EnrolServer(
             self._authority,
             self._store,
-            Offer(self._udp.port, settings.hello_ms, settings.modules, self._own),
-            self._enrolled,
+            Offer(
+                self._udp.port,
+                settings.hello_ms,
+                settings.modules,
+                self._own,
+                self._tree.parents_of,
+            ),
+            self._tree.enrolled,
             RequestServer(self._channel.admit, self._channel.answer, requests).converse,
             wall_s=clock.wall_s,
         )
@@ -342,11 +356,6 @@ class _Parent:
         self._store.close()
         self._recorder.close()
 
-    def _enrolled(self, saved: SavedSession) -> None:
-        """A child has a session: hear it from now on."""
-        self._sessions.join(saved)
-        self._deliver([Enrolled(saved.peer, saved.agreement.incarnation)])
-
     def _perform(self, effects: list[Effect]) -> None:  # noqa: C901  one branch an effect
         for effect in effects:
             match effect:
@@ -370,6 +379,7 @@ class _Parent:
                     self._backend.bus.publish(entities, types)
                     self._record.changed(entities)
                     self._sessions.heed(entities)
+                    self._tree.changed(entities)
                 case FetchList() | FetchSchema() | Recall() | Urge():
                     self._channel.exchange.send(effect)
                 case Keep():

@@ -1,10 +1,12 @@
 """`haptera serve`: a parent of this directory's cluster, from its site file or as it was before."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from haptera.daemon.cluster import Cluster, read_cluster
 from haptera.daemon.parent import run
-from haptera.daemon.settings import HELLO_MS, WAYS, Settings, Ways, check_address
+from haptera.daemon.settings import HELLO_MS, WAYS, Settings, Ways, check_address, home_of
+from haptera.daemon.tree.above import join
 from haptera.model.errors import HapteraError
 from haptera.model.plan import RADIUS_PERCENT
 from haptera.runtime.identity.private import private_directory
@@ -12,7 +14,15 @@ from haptera.site.model.site import load_site
 from haptera.site.syntax.sources import constants_of
 
 
-def serve(
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A parent below others: what nodes' lists call it, and client files of those above."""
+
+    name: str
+    above: tuple[str, ...]
+
+
+def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
     site: Path | None,
     address: str,
@@ -20,6 +30,7 @@ def serve(
     radius_percent: int = RADIUS_PERCENT,
     hello_ms: int = HELLO_MS,
     keep_user: tuple[str, ...] = (),
+    below: Below | None = None,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -27,6 +38,8 @@ def serve(
         HapteraError: it cannot be reached there, or its site file is wrong…; see `run`.
     """
     check_address(address)
+    if below is not None:
+        join(home_of(directory), below.above)
     cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
     root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
     run(
@@ -36,13 +49,15 @@ def serve(
             str(root / "client.json"),
             cluster.name,
             modules=cluster.modules,
-            controllers=cluster.controllers,
+            controllers=cluster.controllers if below is None else (),
             own=cluster.own,
             site=None if site is None else str(site),
             ways=ways,
             radius_percent=radius_percent,
             hello_ms=hello_ms,
             keep_user=keep_user,
+            parent_name=None if below is None else below.name,
+            above=() if below is None else below.above,
         )
     )
 

@@ -1,6 +1,7 @@
 """What one parent is started with."""
 
 from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -41,7 +42,9 @@ class Settings(msgspec.Struct, frozen=True):
     a CLI in. A first start takes `cluster` as the cluster's UUID, or makes one. A `site` file is
     applied at the start. More than `radius_percent` of the nodes are not disrupted by what comes
     over the API without the digest of its plan. Modules are users of their own where the parent is
-    root, but those that `keep_user` names; None: all keep its user.
+    root, but those that `keep_user` names; None: all keep its user. A
+    parent below others is called `parent_name` in nodes' lists; `above` are the client files of
+    those that it may follow.
     """
 
     directory: str
@@ -59,6 +62,13 @@ class Settings(msgspec.Struct, frozen=True):
     ways: Ways = WAYS
     radius_percent: int = RADIUS_PERCENT
     keep_user: tuple[str, ...] | None = None
+    parent_name: str | None = None
+    above: tuple[str, ...] = ()
+
+
+def home_of(directory: Path) -> Path:
+    """Where a parent's state is, below the directory that it is given."""
+    return directory.resolve() / ".haptera" / "parent"
 
 
 def check_address(address: str) -> None:

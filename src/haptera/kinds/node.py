@@ -52,6 +52,8 @@ mac = Attribute("node", "mac", size_bytes_max=17, wide=True)
 # `network`: it is started only once its parent offers it what to boot.
 boot_from = Attribute("node", "boot_from", size_bytes_max=16, wide=True)
 NETWORK: Final = "network"
+# The parents that it may have, the first one first: `m1, m2`. Without a list, the root.
+parents = Attribute("node", "parents", size_bytes_max=48, wide=True)
 # The groups that it is in, `gpu, login`: @gpu in a selector.
 groups = Attribute("node", "groups", size_bytes_max=256, wide=True)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
@@ -69,5 +71,18 @@ HAS_AGENT_NEVER: Final = "never"
 kind = Kind(
     "node",
     (power, agent, busy, netboot),
-    (platform, rack, address, bmc, mac, boot_from, jobs, has_agent, fault_group, if_lost, groups),
+    (
+        platform,
+        rack,
+        address,
+        bmc,
+        mac,
+        boot_from,
+        jobs,
+        has_agent,
+        fault_group,
+        if_lost,
+        groups,
+        parents,
+    ),
 )

@@ -5,7 +5,7 @@ import msgspec
 from haptera.model.chain import NoChain, ToldChain
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.entity import EntityId
-from haptera.model.messages import Mark, Message
+from haptera.model.messages import Mark, Message, ObservedUpdate
 from haptera.model.parts import Manifest
 from haptera.model.remote_schema import ToldSchema
 
@@ -183,6 +183,21 @@ class Recalled(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[EntityId, ...]
 
 
+class Reported(msgspec.Struct, frozen=True, gc=False):
+    """A parent below reports what it keeps: what changed, and of which nodes it hears the agent."""
+
+    parent: str
+    updates: tuple[ObservedUpdate, ...]
+    heard: tuple[str, ...]
+    arrived_at: int
+
+
+class Silenced(msgspec.Struct, frozen=True, gc=False):
+    """A parent below has not reported for too long."""
+
+    parent: str
+
+
 class Released(msgspec.Struct, frozen=True, gc=False):
     """A person has seen why the brake is on, and lets disruptive steps go on.
 
@@ -211,6 +226,8 @@ Event = (
     | Learnt
     | Listed
     | Recalled
+    | Reported
+    | Silenced
     | Ticked
     | Asked
     | Released

@@ -328,6 +328,18 @@ class ReplicaView(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"ReplicaView({self.log}, {self.place})"
 
 
+class ReportBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a parent below keeps, in a form of its own, between equal versions."""
+
+    report: bytes
+
+
+class ReportTaken(msgspec.Struct, frozen=True):
+    """Which process took it: another one than before knows nothing of earlier reports."""
+
+    log: int
+
+
 class FreezeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is to be frozen and why; without `for_s`, until somebody thaws it.
 

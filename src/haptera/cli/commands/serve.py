@@ -90,6 +90,14 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
     help="A module that runs as root, if the parent does, and not as a user of its own.",
 )
 @_hello_option
+@click.option("--name", help="For a parent below others: its name in the lists of nodes (parents).")
+@click.option(
+    "--above",
+    multiple=True,
+    metavar="CLIENT_FILE",
+    type=click.Path(path_type=Path),
+    help="The parent above, and perhaps its standby, by client files of scope admin.",
+)
 @_radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
@@ -102,6 +110,8 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     let_in: tuple[str, ...],
     keep_user: tuple[str, ...],
     hello_s: float,
+    name: str | None,
+    above: tuple[Path, ...],
     radius_percent: int,
 ) -> int:
     r"""Run a parent: the engine, its store and its API.
@@ -110,13 +120,18 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     Examples:
       haptera serve --dir /srv/cluster --site site.yaml
       haptera serve --dir /srv/cluster --listen 127.0.0.2
+      haptera serve --dir /srv/m1 --listen 127.0.0.3 --name m1 --above root.json
     """
+    from haptera.daemon.serve import Below
     from haptera.daemon.serve import serve as run
     from haptera.daemon.settings import Ways
 
+    if (name is None) == bool(above) or (above and site):
+        raise click.UsageError("a parent below others has --name and --above, and no --site")
+    below = None if name is None else Below(name, tuple(str(one.resolve()) for one in above))
     ways = Ways(api, hosts, socket, let_in)
     hello_ms = round(hello_s * 1000)
-    run(directory, site, listen, ways, radius_percent, hello_ms=hello_ms, keep_user=keep_user)
+    run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below)
     return 0
 
 

@@ -36,7 +36,7 @@ def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) ->
     """
     from haptera.daemon.serve import serve
     from haptera.daemon.settings import check_address
-    from haptera.daemon.standby import Standby
+    from haptera.daemon.tree.standby import Standby
 
     check_address(listen)
     Standby(directory, the_access(ctx)).follow()
@@ -57,8 +57,8 @@ def promote(directory: Path, anyway: bool) -> int:
       haptera promote --dir /srv/standby
       haptera promote --dir /srv/standby --anyway
     """
-    from haptera.daemon.standby import Order
-    from haptera.daemon.standby import promote as order
+    from haptera.daemon.tree.standby import Order
+    from haptera.daemon.tree.standby import promote as order
 
     done = order(directory, Order(anyway))
     lag = "an unknown number of" if done.lag is None else str(done.lag)

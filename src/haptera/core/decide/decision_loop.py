@@ -76,6 +76,9 @@ class Rounds:
         elif self.supervisor.runs(entity):
             self.backlog.drop(turn, entity)
             self.supervisor.decide(turn, row)
+        elif row.stepping is None and not self.neighbours.arrivals.charge.keeps(entity.node):
+            self.backlog.drop(turn, entity)
+            self._leave(turn, row)
         elif not self._has_time_for(turn, row):
             self.backlog.put_off(turn, row)
         else:
@@ -88,6 +91,17 @@ class Rounds:
             self.decisions.decide(turn, row)
             if row.leaving and row.condition is Condition.CONVERGED:
                 self.neighbours.forget(entity)
+
+    def _leave(self, turn: Turn, row: Row) -> None:
+        """Another parent keeps its node: nothing is looked at here, or asked for."""
+        if row.looks:
+            self.hands.looks.retire(turn, row)
+            row.looks.clear()
+        self.hands.searches.release(row.id)
+        self.hands.safety.leave(turn, row.id)
+        if row.kind.name == "node":
+            self.neighbours.part(row.id.name)
+        self.neighbours.arrivals.reports.stand(turn, row)
 
     def _has_time_for(self, turn: Turn, row: Row) -> bool:
         """Whether it can be decided on now, which it is after its node: it borrows of that."""

@@ -152,9 +152,14 @@ class Safety:
         """Why nothing disruptive begins anywhere now."""
         return self._brake.on(now)
 
-    def hold(self, until: int) -> None:
-        """Nothing disruptive until then: what another parent began may still take effect."""
-        self._held_until = until
+    def succeed(self, steps: Iterable[Step], now: int) -> int:
+        """Another parent may have begun any of these until now; returns until when they may work.
+
+        Until then nothing disruptive begins.
+        """
+        late_ms = [one.within_ms + one.late_ms for one in steps if one.disruptive]
+        self._held_until = now + max(late_ms, default=0) * MS
+        return self._held_until
 
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""

@@ -14,8 +14,9 @@ PARENT = "parent"
 class Side:
     """`node` is the agent's own node, None on a parent; `instance` is new for each process.
 
-    `hello_ns` is H, which all timers of the tree are multiples of. `draw` gives
-    the share, between 0 and 1, of a back-off that is waited; by default all of it.
+    `hello_ns` is H, which all timers of the tree are multiples of. `draw` gives the share, between
+    0 and 1, of a back-off that is waited; by default all of it. `name` is how nodes' lists of
+    parents call this one; None: the root.
     """
 
     context: Context
@@ -24,6 +25,7 @@ class Side:
     kernel_boot: str
     hello_ns: int
     draw: Callable[[], float] = field(default=lambda: 1.0, compare=False)
+    name: str | None = None
 
     def runs(self, part: Part) -> bool:
         """Whether this side runs the part; the other side's are planned, and waited for."""

@@ -69,6 +69,12 @@ class Links:
         self._timers.set(("hello", name), now + phase_ns(name, hello_ns))
         self._timers.set(("tier", name), now + SUSPECT_AFTER * hello_ns // 10)
 
+    def part(self, name: str) -> None:
+        """This neighbour is another's: no hellos, and no silence of its own."""
+        if self._peers.pop(name, None) is not None:
+            for what in ("hello", "tier", "tell", "list", "schema"):
+                self._timers.drop((what, name))
+
     def heard(self, turn: Turn, event: Heard) -> None:
         """Take over what a neighbour says, and answer where it lacks something."""
         peer = self._peers.get(event.peer)

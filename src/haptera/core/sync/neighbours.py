@@ -8,6 +8,7 @@ from haptera.core.state.table import Table
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
+from haptera.core.sync.arrivals import Arrivals
 from haptera.core.sync.delta import DesiredOut, ObservedOut, Outgoing
 from haptera.core.sync.links import Links, Spoken
 from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
@@ -46,6 +47,7 @@ class Neighbours:
         out: Outgoing = self._desired_out if down else self._observed_out
         coming: Incoming = self._observed_in if down else self._desired_in
         self.links = Links(side, timers, out, coming, schema, spoken)
+        self.arrivals = Arrivals(side, table, self.links, here)
 
     def peer(self, name: str) -> Peer | None:
         return self.links.get(name)
@@ -70,6 +72,10 @@ class Neighbours:
         if name is None or self.links.agrees(name):
             return None
         return self.links.differs_in(name, sums)
+
+    def part(self, node: str) -> None:
+        """The node is another parent's: tell it nothing, and do not listen for it."""
+        self.links.part(node)
 
     def stored(self, entity: EntityId, revision: int) -> None:
         """This is desired durably by now."""

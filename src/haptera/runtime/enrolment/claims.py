@@ -45,6 +45,7 @@ class Granted(msgspec.Struct, frozen=True, tag="granted"):
     hello_ms: int
     modules: tuple[str, ...]
     own: tuple[OwnModule, ...] = ()
+    parents: tuple[str, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):

@@ -40,6 +40,7 @@ class Enrolment:
     hello_ms: int
     modules: tuple[str, ...]
     own: tuple[OwnModule, ...] = ()
+    parents: tuple[str, ...] = ()
 
 
 async def enrol(
@@ -148,4 +149,5 @@ def _enrolment(granted: Granted, host: str) -> Enrolment:
         granted.hello_ms,
         granted.modules,
         granted.own,
+        granted.parents,
     )

@@ -35,12 +35,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What every child is told: where to send hellos, how often, and which modules it runs."""
+    """What every child is told: where to send hellos, how often, and which modules it runs.
+
+    `parents` are the addresses of all parents that a node may have, in its order.
+    """
 
     hello_port: int
     hello_ms: int
     modules: tuple[str, ...]
     own: tuple[OwnModule, ...] = ()
+    parents: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
 class EnrolServer:
@@ -139,6 +143,7 @@ class EnrolServer:
             hello_ms=self._offer.hello_ms,
             modules=self._offer.modules,
             own=self._offer.own,
+            parents=self._offer.parents(session.peer),
         )
 
     def _note(self, session: SavedSession, key: bytes, token: str, host: str, how: str) -> None:

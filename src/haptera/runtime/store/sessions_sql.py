@@ -142,6 +142,24 @@ def drop_session(connection: sqlite3.Connection, peer: str) -> None:
     connection.execute("DELETE FROM enrolments WHERE node = ?", (peer,))
 
 
+def adopt(connection: sqlite3.Connection, sessions: Sequence[SavedSession]) -> list[SavedSession]:
+    """Take over sessions that other parents made; those that were news.
+
+    Of a node that is not declared here, and of an earlier incarnation, none is.
+    """
+    taken = []
+    for one in sessions:
+        agreement = one.agreement
+        known = connection.execute(
+            "UPDATE nodes SET uuid = ?1, incarnation = ?2 WHERE name = ?3 AND incarnation < ?2",
+            (str(agreement.node), agreement.incarnation, one.peer),
+        )
+        if known.rowcount == 1:
+            save_session(connection, one)
+            taken.append(one)
+    return taken
+
+
 def load_sessions(connection: sqlite3.Connection) -> list[SavedSession]:
     """All sessions, by the name of the peer."""
     return [_session(row) for row in connection.execute(_SESSIONS + " ORDER BY s.peer")]

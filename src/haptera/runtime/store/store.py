@@ -1,6 +1,6 @@
 """The parent's durable state, `state.db`: what is desired, intents, sessions and tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -167,6 +167,10 @@ class Store:
 
     def sessions(self) -> list[SavedSession]:
         return self._answer(sessions_sql.load_sessions)
+
+    def adopt(self, sessions: Sequence[SavedSession]) -> Future[list[SavedSession] | Failure]:
+        """Take over sessions that other parents made; answered with those that were news."""
+        return self._ask(partial(sessions_sql.adopt, sessions=sessions))
 
     def save_session(self, session: SavedSession) -> None:
         """Write a session's address and its peer's boot-id some time; nobody waits for it."""

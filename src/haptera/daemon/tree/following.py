@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from haptera.client import Access, Client, calls
-from haptera.daemon.replicas import digest_of, read_beside
+from haptera.daemon.tree.replicas import digest_of, read_beside
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.private import private_directory, write_durable

@@ -14,8 +14,8 @@ import msgspec
 from haptera.client import Access, calls
 from haptera.client import Client as Asker
 from haptera.client.errors import UnreachableError
-from haptera.daemon.following import Following
-from haptera.daemon.settings import PROMOTED
+from haptera.daemon.settings import PROMOTED, home_of
+from haptera.daemon.tree.following import Following
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.identity.private import private_directory, write_durable
@@ -132,11 +132,6 @@ class Standby:
             except HapteraError:
                 return True
         return True
-
-
-def home_of(directory: Path) -> Path:
-    """Where a parent's state is, below the directory that it is given."""
-    return directory.resolve() / ".haptera" / "parent"
 
 
 def promote(directory: Path, order: Order) -> Promoted:

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Looks at the tree from outside, kills a parent below and then the root, and sees what comes of it.
+#
+#   examples/tree/check.sh [DIRECTORY]     the directory that holds .haptera
+#
+# It uses curl, ss, /proc, pid files, logs and the BMCs' own records; of haptera `promote` alone.
+set -euo pipefail
+
+directory=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
+root=$directory/.haptera
+haptera=$(cd "$(dirname "$0")/../.." && pwd)/.venv/bin/haptera
+# shellcheck source=examples/tree/parents.sh
+source "$(dirname "$0")/parents.sh"
+wait_s=60
+nodes=()
+for rack in 1 2 3; do for n in 1 2 3 4 5 6 7 8; do nodes+=("rack${rack}n${n}"); done; done
+
+fail() { echo "check: $*" >&2; exit 1; }
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+address() { cat "$root/nodes/$1/address"; }
+answers() { [[ $(curl -s -m 1 "http://$(address "$1"):${2:-8080}/") == "$1" ]]; }
+# The process that listens there, by the kernel's own account.
+listener() { ss -ltnpH "src $(address "$1"):${2:-8080}" | sed -n 's/.*pid=\([0-9]*\).*/\1/p'; }
+actions() { cat "$root"/nodes/*/bmc/commands.jsonl | grep -c '"verdict":"accepted"' || true; }
+services() { for node in "${nodes[@]}"; do echo "$node $(listener "$node")"; done; }
+
+# wait_for WHAT COMMAND...: until the command succeeds
+wait_for() {
+  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
+  shift
+  until "$@" 2>/dev/null; do
+    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
+    sleep 0.05
+  done
+}
+
+# ask CLIENT_FILE METHOD PATH [BODY]: headers and body of the answer
+ask() {
+  local url token
+  url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$1")
+  token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$1")
+  curl -sf -m 5 -i -X "$2" "$url$3" ${4:+-d "$4"} -H @- <<<"Authorization: Bearer $token"
+}
+
+# said PHASE SINCE_MS WHAT
+said() {
+  local took=$(($(now_ms) - $2))
+  printf '%-44s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"
+}
+
+# A change asked of the root listens at the node: node, port, client file
+change() {
+  ask "$3" PATCH "/v1/entities/service:web@$1/desired?take=1" "{\"port\": $2}" >/dev/null
+  wait_for "$1 serves at port $2" answers "$1" "$2"
+}
+
+# moves NODE: how often its agent has moved to the parent at this address
+moves() { grep -c "moves to the parent at 127.$(octet).0.$2:" "$root/nodes/$1/agent.log" || true; }
+rack1_moved() { # to the parent at OCTET, for the COUNTth time
+  local n
+  for n in 1 2 3 4 5 6 7 8; do (($(moves "rack1n$n" "$1") >= $2)) || return 1; done
+}
+
+untouched() { # WHAT: all services are the processes that they were, and no power action was taken
+  [[ $(actions) == "$power" ]] || fail "$1: power was switched"
+  local after
+  after=$(services)
+  [[ $after == "$running" ]] || { diff <(echo "$running") <(echo "$after") >&2; fail "$1: a service is another"; }
+}
+
+since=$(now_ms)
+for node in "${nodes[@]}"; do wait_for "$node answers" answers "$node"; done
+said "24 nodes answer" "$since" "$(actions) power actions"
+(($(actions) == 24)) || fail "24 nodes took $(actions) power actions"
+
+converged() { ask "$1" GET /v1/summary | tail -n 1 | grep -q '"node":{[^}]*"converged":24[,}]'; }
+since=$(now_ms)
+wait_for "the root knows all 24 to be as desired" converged "$client"
+said "the root sees it, through three parents" "$since" "all converged"
+
+since=$(now_ms)
+change rack1n8 8081 "$client"
+said "a change goes down to a node" "$since" "rack1n8 serves at its new port"
+change rack1n8 8080 "$client"
+
+power=$(actions) running=$(services)
+
+# 1. A parent below is killed: its nodes go on, move on, and come back.
+since=$(now_ms)
+kill -9 "$(cat "$tree/m1.pid")"
+node=rack1n1 pid=$(listener rack1n1)
+kill -9 "$pid"
+healed() { [[ -n $(listener "$1") && $(listener "$1") != "$2" ]] && answers "$1"; }
+wait_for "$node mends its service without a parent" healed "$node" "$pid"
+said "m1 killed; a node without parent mends itself" "$since" "its service runs again"
+running=$(services)
+wait_for "the nodes of rack1 move to m2" rack1_moved 12 1
+change rack1n2 8082 "$client"
+said "its 8 nodes moved to m2" "$since" "a change reaches them by it"
+change rack1n2 8080 "$client"
+running=$(sed "s/^rack1n2 .*/rack1n2 $(listener rack1n2)/" <<<"$running")
+wait_for "the root sees them through m2" converged "$client"
+untouched "m1 killed"
+
+since=$(now_ms)
+start_parent m1
+wait_for "the nodes of rack1 are back at m1" rack1_moved 11 1
+change rack1n3 8083 "$client"
+said "m1 started again; its nodes came back" "$since" "a change reaches them by it"
+change rack1n3 8080 "$client"
+running=$(sed "s/^rack1n3 .*/rack1n3 $(listener rack1n3)/" <<<"$running")
+untouched "m1 started again"
+
+# 2. The root is killed for good, while changes are written, and its standby promoted.
+replicated() { ask "$client" PATCH /v1/entities/node:m3/desired?take=1 '{}' | grep -qi '^haptera-durability: replicated'; }
+wait_for "the standby keeps up" replicated
+written=$tree/written
+: >"$written"
+(
+  for ((number = 1; number < 100000; number++)); do
+    told=$(ask "$client" PATCH "/v1/entities/node:m3/attributes?take=1" "{\"rack\": \"$number\"}") || exit 0
+    grep -qi '^haptera-durability: replicated' <<<"$told" && echo "$number" >>"$written"
+  done
+) &
+writer=$!
+wait_for "a hundred changes are acknowledged" eval '(($(wc -l <"$written") > 100))'
+kill -STOP "$(cat "$root/parent/init.pid")" # so that nothing starts it again
+since=$(now_ms)
+kill -9 "$(cat "$root/parent/parent.pid")"
+wait "$writer" || true
+"$haptera" promote --dir "$tree/standby" >/dev/null
+new=$tree/standby.json
+wait_for "the standby serves" eval 'ask "$new" GET /v1/health >/dev/null'
+took=$(ask "$new" GET /v1/entities/node:m3 | tail -n 1 | sed 's/.*"rack":"\([0-9]*\)".*/\1/')
+(($(tail -n 1 "$written") <= took)) || fail "change $(tail -n 1 "$written") was acknowledged, and $took is there"
+said "the root killed, its standby promoted" "$since" "$(wc -l <"$written") changes acknowledged, none lost"
+wait_for "the new root sees all" converged "$new"
+change rack2n4 8084 "$new"
+said "a change goes down from the new root" "$since" "rack2n4 serves at its new port"
+change rack2n4 8080 "$new"
+running=$(sed "s/^rack2n4 .*/rack2n4 $(listener rack2n4)/" <<<"$running")
+untouched "the root killed"
+
+for log in "$tree"/*.log; do ! grep -q Traceback "$log" || fail "$log has a traceback"; done
+echo "all held"

@@ -1,0 +1,217 @@
+"""A parent below another: follows that one's store for its nodes, and reports what it keeps."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from haptera.client import AsyncClient, calls, find
+from haptera.core.engine import Engine
+from haptera.core.state.row import Row
+from haptera.core.sync.charge import report as updates_of
+from haptera.daemon.tree.below import Adopt, Report
+from haptera.daemon.tree.following import Following, keep_beside
+from haptera.daemon.tree.relayed import changes, nodes_of, relayed
+from haptera.daemon.tree.replicas import read_beside
+from haptera.model.changes import Author, Change, StoredEntity
+from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
+from haptera.model.messages import ObservedUpdate
+from haptera.runtime.clock import now_ns
+from haptera.runtime.identity.private import private_directory
+from haptera.runtime.store import changes_sql, sessions_sql
+from haptera.runtime.store.feed import Follower
+from haptera.runtime.store.optimistic_write import Proposing, write
+from haptera.runtime.store.replica import Replica
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.store import STATE_FILE
+
+FOLDER: Final = "above"
+ASK_AGAIN_S: Final = 0.3
+# Changes that come closer together than this are reported together.
+EVERY_S: Final = 0.1
+REPORT_WITHIN_S: Final = 5.0
+_S: Final = 1_000_000_000
+
+_log = logging.getLogger(__name__)
+
+
+class Stores(Proposing, Protocol):
+    """Who takes proposals, and says what is desired now."""
+
+    def stored(self) -> Sequence[StoredEntity]: ...
+
+
+class Above:
+    """The one of `places` (client files) that is the parent now, and what passes between."""
+
+    def __init__(
+        self,
+        name: str,
+        places: Iterable[str],
+        home: Path,
+        engine: Engine,
+        backend: Stores,
+        adopt: Adopt,
+    ) -> None:
+        self._name = name
+        self._places = [Path(one) for one in places]
+        self._home = private_directory(home / FOLDER)
+        self._own = home
+        self._engine = engine
+        self._backend = backend
+        self._adopt = adopt
+        self._place: Path | None = None
+        self._log = 0
+        self._changed: set[EntityId] = set()
+        self._kept: frozenset[str] = frozenset()
+        self._made: dict[str, SavedSession] = {}
+        self._news = asyncio.Event()
+
+    def changed(self, entities: Iterable[EntityId]) -> None:
+        """What is known of these is another than before."""
+        self._changed.update(entities)
+        self._news.set()
+
+    def enrolled(self, session: SavedSession) -> None:
+        """A node has a session that was made here: others may have to take the node over."""
+        self._made[session.peer] = session
+        self._news.set()
+
+    async def run(self) -> None:
+        """Follow and report until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            tasks.create_task(self._report())
+
+    async def _follow(self) -> None:
+        replica = Replica.open(self._home / STATE_FILE)
+        try:
+            for place in cycle(self._places):
+                await self._follow_one(place, replica)
+                await asyncio.sleep(ASK_AGAIN_S)
+        finally:
+            replica.close()
+
+    async def _follow_one(self, place: Path, replica: Replica) -> None:
+        """Follow one parent for as long as it answers."""
+        following: Following | None = None
+        try:
+            following = Following(Follower.BELOW, find(place).access, replica, self._home)
+            while True:
+                news = await asyncio.to_thread(following.ask)
+                if self._place != place:
+                    self._place = place
+                    _log.info("follows the parent of %s", place)
+                if news:
+                    await self._relay(replica)
+        except HapteraError as error:
+            if self._place == place:
+                self._place = None
+                _log.warning("lost the parent of %s: %s", place, error)
+        finally:
+            if following is not None:
+                following.close()
+
+    async def _relay(self, replica: Replica) -> None:
+        """Have the own store hold what is desired of the nodes, and their sessions."""
+        entities, sessions = await asyncio.to_thread(_read, replica)
+        await asyncio.to_thread(keep_beside, self._own, _secrets(self._own, self._home))
+        wanted = relayed(entities, self._name)
+
+        async def make() -> tuple[Change, ...]:
+            return changes(wanted, self._backend.stored())
+
+        await write(self._backend, make, Author("above", "as the parent above desires"))
+        nodes = nodes_of(entities, self._name)
+        await self._adopt([one for one in sessions if one.peer in nodes])
+
+    async def _report(self) -> None:
+        hello_s = self._engine.side.hello_ns / _S
+        while True:
+            try:
+                async with asyncio.timeout(hello_s):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+            if self._place is not None:
+                await self._report_to(self._place)
+            await asyncio.sleep(EVERY_S)
+
+    async def _report_to(self, place: Path) -> None:
+        changed, self._changed = self._changed, set()
+        sessions = tuple(self._made.values())
+        report = Report(self._name, self._updates(changed), self._heard(), sessions)
+        try:
+            async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
+                taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
+        except (HapteraError, TimeoutError, OSError):
+            self._kept = frozenset()  # all is told anew
+            return
+        for one in sessions:
+            if self._made.get(one.peer) is one:
+                del self._made[one.peer]
+        if taken.log != self._log:
+            self._log, self._kept = taken.log, frozenset()
+            self._news.set()
+
+    def _updates(self, changed: set[EntityId]) -> tuple[ObservedUpdate, ...]:
+        """What changed on nodes that are kept here, and all of those that are so from now on."""
+        table, charge = self._engine.table, self._engine.neighbours.arrivals.charge
+        kept = frozenset(one for one in table.nodes() if charge.keeps(one))
+        new, self._kept = kept - self._kept, kept
+        rows: list[Row] = [row for node in sorted(new) for row in table.on(node)]
+        for entity in sorted(changed):
+            if entity.node in kept and entity.node not in new:
+                row = table.get(entity)
+                rows += [] if row is None else [row]
+        return updates_of(rows, now_ns())
+
+    def _heard(self) -> tuple[str, ...]:
+        charge = self._engine.neighbours.arrivals.charge
+        return tuple(peer.name for peer in self._engine.links if charge.hears(peer.name))
+
+
+def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession]]:
+    connection = replica.connection
+    assert connection is not None
+    return changes_sql.load(connection).entities, sessions_sql.load_sessions(connection)
+
+
+def _secrets(own: Path, above: Path) -> dict[str, bytes]:
+    """The own files, with the secrets of the parent above."""
+    held = {name: one for name, one in read_beside(own).items() if "/" not in name}
+    return held | {name: one for name, one in read_beside(above).items() if "/" in name}
+
+
+def join(home: Path, places: Iterable[str]) -> None:
+    """Before the first start: take the cluster's authority and name from a parent above.
+
+    Raises:
+        HapteraError: none of them answers.
+    """
+    if read_beside(home).keys() >= {"ca.key", "cluster.json"}:
+        return
+    folder = private_directory(private_directory(home) / FOLDER)
+    replica = Replica.open(folder / STATE_FILE)
+    try:
+        failed: HapteraError | None = None
+        for place in places:
+            try:
+                following = Following(Follower.BELOW, find(Path(place)).access, replica, folder)
+                following.ask()
+                following.close()
+            except HapteraError as error:
+                failed = error
+                continue
+            keep_beside(home, read_beside(folder))
+            return
+        assert failed is not None, "there is at least one place"
+        raise failed
+    finally:
+        replica.close()

@@ -1,0 +1,84 @@
+"""A parent's place in the tree: what parents below report, which parent above it follows."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+
+from haptera.core.engine import Engine
+from haptera.daemon.exchange import Exchange
+from haptera.daemon.settings import Settings
+from haptera.daemon.tree.above import Above, Stores
+from haptera.daemon.tree.below import Below
+from haptera.kinds.node import address
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Enrolled, Event
+from haptera.runtime.store.sessions import SavedSession
+from haptera.runtime.store.sqlite_writer import Failure
+from haptera.runtime.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+class Tree:
+    """The two ends of one parent; `join` has a session heard, `log` names this process."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        join: Callable[[SavedSession], None],
+        deliver: Callable[[Iterable[Event]], None],
+        log: int,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._join = join
+        self._deliver = deliver
+        self.below = Below(engine, deliver, self._adopt, log)
+        self._above: Above | None = None
+
+    def follow(self, settings: Settings, backend: Stores) -> None:
+        """Follow the parents above, where the settings name any."""
+        if settings.parent_name is not None:
+            home, name = Path(settings.directory), settings.parent_name
+            above = settings.above
+            self._above = Above(name, above, home, self._engine, backend, self._adopt)
+
+    def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
+        """What passes messages on for as long as the parent runs."""
+        above = [] if self._above is None else [self._above.run()]
+        return [exchange.run(), self.below.watch(), *above]
+
+    def enrolled(self, saved: SavedSession) -> None:
+        """A child has a session that was made here: hear it from now on."""
+        self._heed(saved)
+        if self._above is not None:
+            self._above.enrolled(saved)
+
+    def changed(self, entities: Iterable[EntityId]) -> None:
+        """What is known of these is another than before."""
+        if self._above is not None:
+            self._above.changed(entities)
+
+    def parents_of(self, node: str) -> tuple[str, ...]:
+        """Where the parents are that a node may have."""
+        rows = [
+            self._engine.table.get(node_id(one))
+            for one in self._engine.neighbours.arrivals.charge.listed(node)
+        ]
+        addresses = [None if row is None else row.attributes.get(address.name) for row in rows]
+        return tuple(one for one in addresses if one is not None)
+
+    async def _adopt(self, sessions: Sequence[SavedSession]) -> None:
+        """Sessions that other parents made: their nodes may move here."""
+        news = await asyncio.wrap_future(self._store.adopt(sessions))
+        if isinstance(news, Failure):
+            _log.warning("sessions of other parents are not kept: %s", news.text)
+            return
+        for saved in news:
+            self._heed(saved)
+
+    def _heed(self, saved: SavedSession) -> None:
+        self._join(saved)
+        self._deliver([Enrolled(saved.peer, saved.agreement.incarnation)])

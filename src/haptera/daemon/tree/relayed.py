@@ -1,0 +1,61 @@
+"""What of a parent's desired state is a parent's below it, and what must change there for it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from haptera.core.sync.charge import parents_of
+from haptera.kinds.node import kind as node
+from haptera.model.changes import Change, Declare, SetDesired, StoredEntity, Undeclare, UnsetDesired
+from haptera.model.entity import EntityId
+
+
+def nodes_of(entities: Iterable[StoredEntity], parent: str) -> frozenset[str]:
+    """The nodes that may move to this parent."""
+    return frozenset(
+        one.entity.name
+        for one in entities
+        if one.entity.kind == node.name and parent in parents_of(one.attributes)
+    )
+
+
+def relayed(entities: Iterable[StoredEntity], parent: str) -> dict[EntityId, StoredEntity]:
+    """All that is on these nodes, the parents that they may have, and what is the cluster's."""
+    every = list(entities)
+    nodes = nodes_of(every, parent)
+    others = {
+        name
+        for one in every
+        if one.entity.kind == node.name and one.entity.name in nodes
+        for name in parents_of(one.attributes)
+    }
+    return {
+        one.entity: one
+        for one in every
+        if one.entity.node is None
+        or one.entity.node in nodes
+        or (one.entity.kind == node.name and one.entity.name in others)
+    }
+
+
+def changes(
+    wanted: Mapping[EntityId, StoredEntity], held: Iterable[StoredEntity]
+) -> tuple[Change, ...]:
+    """What leads from the one to the other; each value stays its owner's. Nodes come first."""
+    before = {one.entity: one for one in held}
+    made = sorted(wanted.values(), key=lambda one: (one.entity.kind != node.name, one.entity))
+    gone = sorted(before.keys() - wanted.keys(), key=lambda one: (one.kind == node.name, one))
+    return (
+        *(change for one in made for change in _made(one, before.get(one.entity))),
+        *(Undeclare(one) for one in gone),
+    )
+
+
+def _made(wanted: StoredEntity, held: StoredEntity | None) -> Iterator[Change]:
+    declared = (wanted.attributes, wanted.owner)
+    if held is None or (held.attributes, held.owner) != declared:
+        yield Declare(wanted.entity, dict(wanted.attributes), wanted.owner)
+    before = {} if held is None else held.desired
+    for name, one in wanted.desired.items():
+        if before.get(name) != one:
+            yield SetDesired(wanted.entity, name, one.value, one.owner)
+    for name in before.keys() - wanted.desired.keys():
+        yield UnsetDesired(wanted.entity, name)

@@ -1,0 +1,137 @@
+"""Which parent of a tree acts on a node, and whose word on it counts at the root."""
+
+from itertools import count
+
+from haptera.core.engine import Engine
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.limits import S
+from haptera.core.state.side import Side
+from haptera.kinds import KINDS
+from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.effects import Call, Effect, Tell, Write
+from haptera.model.entity import EntityId, node_id
+from haptera.model.events import Heard, Ready, Reported, Silenced, Ticked
+from haptera.model.facts import Method
+from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
+from haptera.model.parts import Context
+from haptera.model.views import Condition
+from haptera.modules import load
+
+MANIFESTS = [load(name).manifest() for name in ("labnode", "service")]
+NODE, WEB = node_id("n1"), EntityId("service", "web", "n1")
+UP = {"power": ("on", "labnode"), "agent": ("up", "sync")}
+SERIAL = count(1)
+
+
+def engine(name: str | None, parents: str = "m1, m2") -> Engine:
+    """A parent that is told of one node with a service."""
+    entities = [
+        StoredEntity(
+            NODE,
+            {"platform": "labnode", "parents": parents},
+            "site",
+            {"power": Desired("on", "site"), "agent": Desired("up", "site")},
+            1,
+        ),
+        StoredEntity(WEB, {}, "site", {"run": Desired("running", "site")}, 2),
+    ]
+    side = Side(Context.PARENT, None, next(SERIAL), "boot", S, name=name)
+    made = Engine(side, Catalog(KINDS, MANIFESTS), Stored(7, 2, entities, [], {"n1": 1}), 1, S)
+    assert calls(made.handle([Ready("labnode")], S)) == ([] if not keeps(made) else ["labnode"])
+    return made
+
+
+def keeps(made: Engine) -> bool:
+    return made.neighbours.arrivals.charge.keeps("n1")
+
+
+def calls(effects: list[Effect]) -> list[str]:
+    """The modules that are asked for anything."""
+    return sorted({one.module for one in effects if isinstance(one, Call)})
+
+
+def hello(at: int) -> Heard:
+    return Heard("n1", 5, Message(1, 0, 1, Mark(), Mark()), at)
+
+
+def told(entity: EntityId, values: dict[str, tuple[str, str]], why: str = "") -> ObservedUpdate:
+    seen = {
+        name: SeenValue(value, True, Method.READ, 0, by) for name, (value, by) in values.items()
+    }
+    condition = Condition.STUCK if why else Condition.CONVERGED
+    return ObservedUpdate(entity, 1, seen, standing=Standing(condition, 0, why or None))
+
+
+def stands(made: Engine, entity: EntityId) -> tuple[Condition, str | None, list[str]]:
+    row = made.table.get(entity)
+    assert row is not None
+    return row.condition, row.why, sorted(row.known)
+
+
+def test_only_the_first_parent_on_the_list_looks_and_says_hello_at_first() -> None:
+    made = {name: engine(name) for name in (None, "m1", "m2", "m3")}
+    assert [name for name, one in made.items() if keeps(one)] == ["m1"]
+    hellos = {
+        name: any(isinstance(one, Tell) for one in made[name].handle([Ticked()], 3 * S))
+        for name in made
+    }
+    assert hellos == {None: False, "m1": True, "m2": False, "m3": False}
+    assert stands(made["m2"], NODE) == (Condition.WAITING, "is kept by m1", [])
+
+
+def test_the_next_parent_acts_while_it_hears_the_node_and_no_longer() -> None:
+    second = engine("m2")
+    effects = second.handle([hello(2 * S)], 2 * S)
+    assert (keeps(second), calls(effects), any(isinstance(one, Tell) for one in effects)) == (
+        True,
+        [],
+        True,
+    )
+    effects = second.handle([Ready("labnode")], 2 * S)
+    assert calls(effects) == ["labnode"]
+    now = 2 * S
+    while now < 8 * S:
+        now = second.deadline() or now + S
+        effects = second.handle([Ticked()], now)
+        assert not any(isinstance(one, Write) for one in effects), "it begins no step"
+    assert not keeps(second)
+    assert stands(second, NODE) == (Condition.WAITING, "is kept by m1", [])
+    assert second.links.get("n1") is None
+
+
+def test_a_stranger_takes_up_no_node_that_is_not_its_own() -> None:
+    other = engine("m3")
+    assert other.handle([hello(2 * S)], 2 * S) == []
+    assert not keeps(other)
+
+
+def test_the_root_shows_what_the_parent_reports_that_hears_the_node() -> None:
+    root = engine(None)
+    root.handle([Reported("m1", (told(NODE, UP),), ("n1",), 2 * S)], 2 * S)
+    assert stands(root, NODE) == (Condition.CONVERGED, None, ["agent", "power"])
+    lost = told(NODE, {"power": ("on", "labnode")}, "nothing heard from the agent")
+    both = [
+        Reported("m2", (told(NODE, UP),), ("n1",), 3 * S),
+        Reported("m1", (lost,), (), 3 * S),
+    ]
+    root.handle(both, 3 * S)
+    assert stands(root, NODE) == (Condition.CONVERGED, None, ["agent", "power"])
+    root.handle([Reported("m1", (told(NODE, UP, "too hot"),), ("n1",), 4 * S)], 4 * S)
+    assert stands(root, NODE)[:2] == (Condition.STUCK, "too hot")
+    root.handle([Silenced("m1")], 5 * S)
+    assert stands(root, NODE)[:2] == (Condition.CONVERGED, None), "m2 hears it still"
+    root.handle([Silenced("m2")], 6 * S)
+    assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
+
+
+def test_a_parent_is_not_believed_about_nodes_of_others() -> None:
+    root = engine(None)
+    lie = Reported("m3", (told(NODE, UP, "the disk burns"), told(WEB, {})), ("n1",), 2 * S)
+    root.handle([lie], 2 * S)
+    assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
+    assert root.neighbours.arrivals.reports.refused == {"m3": 2}
+
+
+def test_without_a_list_the_root_keeps_a_node_and_no_parent_below_does() -> None:
+    assert keeps(engine(None, parents=""))
+    assert not keeps(engine("m1", parents=""))
