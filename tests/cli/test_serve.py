@@ -97,6 +97,9 @@ def test_what_somebody_took_since_is_left_to_them_at_a_restart_and_said(tmp_path
         assert typed("set", "n1", "power=off", "--take", folder=tmp_path, client=client)[0] == 0
     with served(tmp_path, "--site", site, address=OTHER):
         assert desired(tmp_path) == {**DESIRED, "node:n1": "off"}
+        # One token of an admin, however often it was started.
+        listed = typed("token", "list", folder=tmp_path, client=client_of(tmp_path))[1]
+        assert listed.count("admin") == 1
     said = f"{site} is not applied: power of node:n1 belongs to user:cli, who wants off"
     assert said in (tmp_path / "serve.out").read_text()
 

@@ -6,12 +6,16 @@ from typing import Final
 import msgspec
 
 from haptera.daemon.doors import Doors
+from haptera.runtime import clock
 from haptera.runtime.identity.private import write_private
-from haptera.runtime.identity.tokens import Bearer, Scope
+from haptera.runtime.identity.tokens import Bearer, Scope, parse_token
 from haptera.runtime.store.store import Store
 
 CLIENT_TTL_S: Final = 90 * 86_400
 PAGE_TTL_S: Final = 86_400
+# A token that ends sooner is not kept over a start.
+KEPT_S_MIN: Final = CLIENT_TTL_S // 3
+_ADMIN: Final = Bearer("cli", Scope.ADMIN)
 
 
 class Client(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,9 +33,25 @@ class Client(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def write_client(place: Path, doors: Doors, constants: dict[str, str], store: Store) -> None:
-    """Make new tokens and write them where only their owner can read."""
-    admin = store.mint_token(Bearer("cli", Scope.ADMIN), CLIENT_TTL_S).text
+    """Write tokens where only their owner can read: the one of before, while it holds long enough.
+
+    A new one at each start would leave all of them lying about, each an admin's for its 90 days.
+    """
+    admin = _kept_token(place, store) or store.mint_token(_ADMIN, CLIENT_TTL_S).text
     read = store.mint_token(Bearer("page", Scope.READ), PAGE_TTL_S).text
     page = f"{doors.url}/#token={read}"
     client = Client(doors.url, admin, page, constants, doors.trusted)
     write_private(place, msgspec.json.encode(client))
+
+
+def _kept_token(place: Path, store: Store) -> str | None:
+    """The token of the client file that is there, where it is still good for a while."""
+    try:
+        text = msgspec.json.decode(place.read_bytes(), type=Client).token
+    except (OSError, msgspec.DecodeError):
+        return None
+    token = parse_token(text)
+    if token is None or store.check_token(text) != _ADMIN:
+        return None
+    row = next((one for one in store.tokens() if one.id == token.id), None)
+    return text if row is not None and row.expires_s - clock.wall_s() > KEPT_S_MIN else None
