@@ -4,7 +4,7 @@ import pytest
 
 from haptera.cli.main import OK, USAGE
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from tests.api.serving import serving
 from tests.cli.test_commands import point_at, typed
 
@@ -19,7 +19,8 @@ def cluster(monkeypatch, tmp_path):
         for node in NODES
         for name, value in (("power", "on"), ("agent", "up"))
     ]
-    with serving(*(Declare(node, {}, "site") for node in NODES), *wants) as one:
+    web = Declare(EntityId("service", "web", "n1"), {}, "site")
+    with serving(*(Declare(node, {}, "site") for node in NODES), web, *wants) as one:
         point_at(one.url, "write-token", monkeypatch, tmp_path)
         yield one
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import click
 
-from haptera.cli.commands.set import write
+from haptera.cli.commands.set import is_one, write
 from haptera.cli.commands.wait import wait_for, within_option
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.input.terms import Terms, terms_options
 from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import entities_option
+from haptera.kinds import node
 from haptera.kinds.node import Power, agent, power
 
 # An agent runs on what is on: off, nobody desires it any more; on again, it comes by itself.
@@ -50,11 +51,21 @@ def switch(
     mine = Terms(take=True, digest=terms.digest, why=terms.why)
     then = Terms(take=True, digest=None, why=terms.why)
     values = _ON if what == "on" else _OFF
-    write(ctx, selector, values, mine, dry_run=dry_run, output=output)
+    nodes = nodes_of(selector)
+    write(ctx, nodes, values, mine, dry_run=dry_run, output=output)
     if what != "cycle" or dry_run:
         return OK
-    nodes = entity_named(selector)
     if (code := wait_for(the_client(ctx), nodes, f"{power.name}={Power.OFF}", within)) != OK:
         return code
     write(ctx, nodes, _ON, then, dry_run=False, output=output)
     return OK
+
+
+def nodes_of(selector: str) -> str:
+    """The nodes among what is meant: a selector of nodes means all that is on them, too.
+
+    >>> nodes_of("rack1n1"), nodes_of("node:rack1n1"), nodes_of("rack1n[1-4]")
+    ('node:rack1n1', 'node:rack1n1', '(rack1n[1-4]) and node:*')
+    """
+    named = entity_named(selector)
+    return named if is_one(named) else f"({selector}) and {node.kind.name}:*"

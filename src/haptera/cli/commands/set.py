@@ -107,7 +107,7 @@ def write(
 ) -> None:
     """Write these values of what is meant, and tell what that starts."""
     meant = entity_named(meant)
-    client, one = the_client(ctx), _is_one(meant)
+    client, one = the_client(ctx), is_one(meant)
     if one and not dry_run and terms.digest is None:
         _tell_one(client.ask(calls.desire(meant, values, take=terms.take, why=terms.why)), output)
         return
@@ -131,7 +131,7 @@ def write(
             print_groups(plan)
 
 
-def _is_one(text: str) -> bool:
+def is_one(text: str) -> bool:
     """Whether it names an entity, not many: a selector has more in it than a name may have."""
     try:
         parse_entity(text)
