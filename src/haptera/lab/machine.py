@@ -190,6 +190,7 @@ class _Machine:
         (home / "orders").unlink(missing_ok=True)
         os.mkfifo(home / "orders", 0o600)
         record.begin_anew(self._home / "console.log")
+        record.begin_anew(home / "commands.jsonl")
         self._tell("power", "0")
         self._tell("boot", self._boot)
 
