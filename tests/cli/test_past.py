@@ -186,3 +186,13 @@ def test_what_cannot_be_undone_is_told_with_all_that_stands_against_it(cluster, 
         "  revert the later change first, or set it anew",
     ]
     assert typed(capsys, "revert", "99")[0] == REFUSED
+
+
+def test_a_freeze_is_told_as_a_freeze(cluster, capsys):
+    typed(capsys, "freeze", "rack1n1", "--reason", "board swap", "--for", "ever")
+    typed(capsys, "thaw", "rack1n1")
+    rows = [row[2:] for row in columns(typed(capsys, "history")[1])[-2:]]
+    assert [(who, what.partition(":")[0], *rest) for who, what, *rest in rows] == [
+        ("user:bob", "freeze", "frozen: rack1n1", "board swap"),
+        ("user:bob", "freeze", "thawed"),
+    ]

@@ -12,6 +12,7 @@ from haptera.cli.input import completing
 from haptera.cli.input.confirming import agreed, type_digest
 from haptera.cli.input.plan_file import PlanFile, save_plan
 from haptera.cli.main import the_client
+from haptera.cli.output import frozen
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_table
@@ -198,7 +199,8 @@ def _print_rows(
 def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:
     """One for all changes of a write that differ only in the node."""
     alike: dict[tuple[str, ...], list[str]] = {}
-    for one in changes:
+    some = [*changes]
+    for one in frozen.told_once(some):
         entity = parse_entity(one.entity)
         title = one.entity.partition("@")[0] if entity.kind != "node" else "node"
         key = (
@@ -206,7 +208,7 @@ def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:
             utc_text(int(one.at_s)),
             one.who or f"for {one.owner}",
             title,
-            _change(one),
+            printable(frozen.words(some, one) or _change(one)),
             "" if one.why is None else printable(one.why),
         )
         alike.setdefault(key, []).append(entity.node or "")
