@@ -96,7 +96,7 @@ def test_an_agent_that_answers_where_power_reads_off_is_contested_and_both_are_a
 
     effects = engine.handle([Alive(("n01",), 4 * S)], 4 * S)
     row = row_of(engine)
-    assert done(effects) == ["probe", "look_power"]
+    assert done(effects) == ["look_power", "probe"]
     assert (row.condition, row.why, contested(row)) == (Condition.ACTING, WHY, WHY)
     assert view(row, 5 * S).observed == {
         "power": ObservedView(

@@ -276,8 +276,8 @@ class Engine:
                 self.searches.wake(turn)
             case ("preview", int()) | ("late",) | ("takeover",):
                 pass  # What they are for is looked after in each turn.
-            case ("look" | "decide", EntityId() as entity):
-                turn.dirty.add(entity)
+            case ("look" | "decide" as what, EntityId() as entity):
+                self.rounds.wake(turn, what, entity)
             case _:
                 raise AssertionError(key)
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.supervise import Supervisor
@@ -79,6 +81,35 @@ class Looks:
             self._keep(turn, row, node, look)
         self._calls.slots.settle(row.id)
 
+    def refresh(self, turn: Turn, row: Row, node: Row | None) -> bool:
+        """Look again at what is at rest, without deciding on it; False where it is to be."""
+        opened = [one for one in row.looks.values() if one.look is not None]
+        if not row.at_rest or not all(self._holds(row, one, turn.now) for one in opened):
+            return False
+        seen = {one.look.at for one in opened if one.look is not None}
+        aging = (row.known[name].by for name in row.known.keys() - seen)
+        if any(map(self._supervisor.knows, aging)):
+            return False
+        for looking in opened:
+            assert looking.look is not None
+            self._keep(turn, row, node, looking.look)
+            self._timers.soonest(("look", row.id), self._dies_at(row, looking.look))
+        self._calls.slots.settle(row.id)
+        return True
+
+    def _holds(self, row: Row, looking: Looking, now: int) -> bool:
+        """Whether what a look found still counts, and its module is there to look again."""
+        look = looking.look
+        if look is None or looking.failed_until or not self.can(look):
+            return False
+        fact = row.known.get(look.at)
+        return fact is not None and fact.by == look.module and self._dies_at(row, look) > now
+
+    def _dies_at(self, row: Row, look: Look) -> int:
+        """When a reading is so old that looks are overdue."""
+        within_ms = self._policies.terms(row.id, look).within_ms
+        return row.known[look.at].at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
+
     def age(self, turn: Turn, row: Row, domain: Domain) -> None:
         """Remember what was read so long ago that looks are overdue, whatever holds them up.
 
@@ -88,8 +119,7 @@ class Looks:
             fact = row.known.get(look.at)
             if fact is None or fact.by != look.module or not self._ages(look, fact):
                 continue
-            within_ms = self._policies.terms(row.id, look).within_ms
-            dies_at = fact.at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
+            dies_at = self._dies_at(row, look)
             if dies_at <= turn.now or self._supervisor.failed(look.module):
                 row.forget(look.at, turn.now)
                 turn.changed.add(row.id)
@@ -166,15 +196,23 @@ class Looks:
 
     def _learn(self, turn: Turn, row: Row, look: Look, seen: Answered | Sighted) -> None:
         row.looks[look.path].failed_until = 0
+        forgiven = row.failures.get(look.path)
         row.succeed(look.path)
         incarnation = self._incarnation(row.id)
         fact = Fact(seen.value, look.module, Method.READ, seen.at, incarnation, seen.note)
-        turn.dirty.add(row.id)
+        held = row.known.get(look.at)
         if row.learn(look.at, fact):
             turn.changed.add(row.id)
+        same = held is not None and msgspec.structs.replace(held, at=fact.at) == fact
+        if same and forgiven is None and row.at_rest:
+            # Nothing follows from it but when to look again.
+            self._timers.soonest(("look", row.id), row.looks[look.path].due_at)
+        else:
+            turn.dirty.add(row.id)
 
     def _keep(self, turn: Turn, row: Row, node: Row | None, look: Look) -> None:
         looking = row.looks.setdefault(look.path, Looking())
+        looking.look = look
         if looking.watch is not None and self._calls.leaves(looking.watch):
             # Its process takes no new calls, and a watch never ends: it is opened at the next one.
             self._calls.cancel(turn, looking.watch)
@@ -196,7 +234,7 @@ class Looks:
         for call in (looking.call, looking.watch):
             if call is not None:
                 self._calls.cancel(turn, call)
-        looking.call = looking.watch = None
+        looking.call = looking.watch = looking.look = None
 
 
 def _problem(row: Row, look: Look, seen: Answered | Sighted, now: int) -> str | None:

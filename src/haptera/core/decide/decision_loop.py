@@ -52,6 +52,16 @@ class Rounds:
             turn.dirty.add(entity)
             self._decide(turn)
 
+    def wake(self, turn: Turn, what: str, entity: EntityId) -> None:
+        """Its time has come: what is at rest is only looked at again, all else is decided on."""
+        row = self.table.get(entity)
+        rests = what == "look" and row is not None and not self.backlog.is_overdue(entity)
+        if row is None or not rests or not self._refreshed(turn, row):
+            turn.dirty.add(entity)
+
+    def _refreshed(self, turn: Turn, row: Row) -> bool:
+        return self.hands.looks.refresh(turn, row, self.table.node_of(row))
+
     def _decide(self, turn: Turn) -> None:
         """Nodes before what is on them; again where deciding itself changed something."""
         self.hands.freezes.follow(turn)

@@ -80,6 +80,10 @@ class Supervisor:
         one = self._modules.get(entity.name)
         return one is not None and one.entity == entity
 
+    def knows(self, name: str) -> bool:
+        """Whether a module of this name runs on this side."""
+        return name in self._modules
+
     def need(self, turn: Turn, name: str) -> None:
         """A part of this module is to be taken."""
         one = self._modules.get(name)

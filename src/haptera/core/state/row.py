@@ -14,7 +14,7 @@ from haptera.model.entity import EntityId
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask
-from haptera.model.parts import Step
+from haptera.model.parts import Look, Step
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Kind, digest
 from haptera.model.views import Condition
@@ -34,6 +34,7 @@ class Looking:
     """One look of an entity: when it is due, and the calls under way for it.
 
     Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
+    `look` is the look itself, while its conditions hold.
     `asked_at` is when it was last begun, and `usual_ns` how long it usually took until then.
     """
 
@@ -44,6 +45,7 @@ class Looking:
     watch_at: int = 0
     asked_at: int = 0
     usual_ns: int | None = None
+    look: Look | None = None
 
 
 class Phase(Enum):
@@ -219,6 +221,14 @@ class Row:
     @property
     def why(self) -> str | None:
         return self.verdict.why
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it is as desired, nothing is under way, and nothing is wrong with it."""
+        settled = self.condition in (Condition.CONVERGED, Condition.IDLE) and not self.leaving
+        disputed = self.contests or self.second or self.oscillation is not None
+        idle = self.stepping is None and self.asking is None and self.error is None
+        return settled and idle and not disputed
 
     def arrive(self, verdict: Verdict, now: int) -> bool:
         """Take this to be where the entity stands; tell whether that is news."""
