@@ -37,6 +37,7 @@ class Connection(H11Protocol):
         self._within_s = within_s
         self._answering = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._gone = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -47,6 +48,7 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._gone = True
         self._stop_waiting()
         self._crowd.leave(self._guest)
 
@@ -59,7 +61,7 @@ class Connection(H11Protocol):
     def ended(self) -> None:
         """It is answered, though maybe not read."""
         self._answering -= 1
-        if not self._answering:
+        if not self._answering and not self._gone:
             self._crowd.wait(self._guest)
             self._wait(KEEP_ALIVE_S, self.transport.get_write_buffer_size())
 
