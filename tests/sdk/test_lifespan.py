@@ -41,6 +41,8 @@ def module_on(library: Library, **terms: Any) -> Module[Target]:
     @power.look(outcomes=(Power.OFF, Power.ON))
     def look(target: Target) -> Power:
         library.log.append(f"look {target.name} {target.session}")
+        if target.attributes.get("bug"):
+            raise KeyError("stat")
         if target.attributes.get("hung"):
             library.go.wait()
         main = threading.current_thread() is threading.main_thread()
@@ -109,6 +111,19 @@ def test_what_a_plain_function_raises_is_told_as_of_any_other() -> None:
         assert await daemon.next() == failed(1, "the key is turned", refused=True)
 
     converse(scenario, {"settings": {"pause_s": 2}})
+
+
+def test_a_bug_is_told_with_its_type_and_its_traceback_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look", attributes={"bug": "1"}))
+        assert await daemon.next() == failed(1, "KeyError: 'stat'", refused=False)
+
+    converse(scenario, {"settings": {"pause_s": 2}})
+    printed = capfd.readouterr().err
+    assert "in look" in printed
+    assert printed.endswith("KeyError: 'stat'\n")
 
 
 def test_a_device_that_hangs_a_plain_function_harms_itself_only() -> None:

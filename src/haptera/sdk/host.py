@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -211,6 +212,9 @@ class _Host:
             told = {"op": "failed", "id": call.id, "text": _words(waits), "refused": False}
             self._answer({**told, "drains": True})
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            if _is_bug(error):
+                # Into the module's log: `haptera logs module:NAME`.
+                traceback.print_exception(error)
             self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
 
     async def _work(self, call: _Call, target: Target, made: object) -> None:
@@ -279,9 +283,9 @@ class _Host:
         value, outcomes = str(reading), self._module.outcomes(call.part)
         if outcomes is None:
             if len(value.encode()) > READING_BYTES_MAX:
-                raise ValueError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
+                raise HapteraError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
         elif value not in outcomes:
-            raise ValueError(f"{call.part} found {value!r}, which is not among its outcomes")
+            raise HapteraError(f"{call.part} found {value!r}, which is not among its outcomes")
         return value
 
     def _fail(self, call: int, text: str) -> None:
@@ -313,8 +317,16 @@ def _parsed(frame: Frame) -> _Call:
 
 
 def _words(error: Exception) -> str:
-    """The exception's own words, cut to what a person reads."""
-    return _cut(str(error) or type(error).__name__, TEXT_BYTES_MAX)
+    """The exception's own words, with its type where they mean little without; cut to be read."""
+    name, words = type(error).__name__, str(error)
+    told = f"{name}: {words}" if words and _is_bug(error) else words or name
+    return _cut(told, TEXT_BYTES_MAX)
+
+
+def _is_bug(error: Exception) -> bool:
+    """Whether Python raised it (a missing key), not the module in its own words, or the world."""
+    own = isinstance(error, OSError | RuntimeError | ValueError)
+    return type(error).__module__ == "builtins" and not own
 
 
 def _cut(text: str, bytes_max: int) -> str:
