@@ -55,6 +55,15 @@ def write(client, number):
     return headers["Haptera-Durability"]
 
 
+def is_declared(client):
+    """Whether a parent serves, and has read its site."""
+    try:
+        asked(client, "GET", "/v1/entities/service:web@n1")
+    except OSError:
+        return False
+    return True
+
+
 def lag(client):
     access = json.loads(client.read_text())
     request = urllib.request.Request(
@@ -77,7 +86,7 @@ def test_a_promoted_standby_has_all_that_was_acknowledged_as_replicated(tmp_path
     serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
     follow = ("standby", "--dir", standby, "--listen", STANDBY)
     with started(*serve, log=tmp_path / "primary.log") as process:
-        wait_for(lambda: typed("status", folder=primary, client=client)[0] == 0)
+        wait_for(lambda: is_declared(client))
         assert write(client, 0) == "local"
         with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
             wait_for(lambda: lag(client) == ["0.0"])
@@ -113,7 +122,7 @@ def test_a_standby_that_stops_answering_holds_nobody_up_for_long(tmp_path):
     serve = ("serve", "--dir", primary, "--listen", PRIMARY, "--site", site)
     follow = ("standby", "--dir", standby, "--listen", STANDBY)
     with started(*serve, log=tmp_path / "primary.log"):
-        wait_for(lambda: typed("status", folder=primary, client=client)[0] == 0)
+        wait_for(lambda: is_declared(client))
         with started(*follow, log=tmp_path / "standby.log", client=client) as follower:
             wait_for(lambda: lag(client) == ["0.0"])
             follower.send_signal(signal.SIGSTOP)
