@@ -56,7 +56,7 @@ def _see_that_an_agent_starts(folder: Path, root: Path) -> None:
     subprocess.run(["bash", "-o", "pipefail", "-c", unpack], cwd=root, check=True)
     told = subprocess.run(
         ["chroot", str(root), "/bin/python3", "-m", "haptera", "agent", "--help"],
-        env={"PYTHONPATH": "/app"},
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": "/app"},
         capture_output=True,
         text=True,
         check=False,
