@@ -52,7 +52,7 @@ def problem(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "names", "states"),
     [
-        ("service", ["run", "applied"], 6),
+        ("service", ["run", "applied"], 9),
         ("module", ["run", "applied"], 6),
     ],
 )

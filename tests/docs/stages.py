@@ -235,6 +235,13 @@ HALLS = {
 ONE_NODE = SITE.replace("n[1-2]", "n01")
 A_RACK = SITE.replace("n[1-2]", "rack1n[1-3]")
 
+UP = """\
+cluster: small
+modules: [labnode]
+nodes: {n1: {platform: labnode}}
+desired: {n1: {power: on, agent: up}}
+"""
+
 # Of each session, by its page and the name of its fences.
 STAGES: dict[str, Stage] = {
     "CONTRIBUTING.md": desk(**CHECKOUT),
@@ -263,6 +270,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/rest.md tls": over_tls(desk(**{"site.yaml": SITE})),
     "docs/reference/selectors.md": told(four_nodes),
     "docs/reference/site-file.md": parent(desk("docs/reference/site-file.md"), site="site"),
+    "docs/reference/site-file.md contradicts": parent(desk(**{"site.yaml": UP})),
     "docs/reference/why.md together": told(silent_together),
     "docs/reference/why.md why": told(keeps_dying, *DECLARED),
     "docs/reference/why.md busy": told(busy, *DECLARED),

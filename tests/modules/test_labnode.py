@@ -78,6 +78,7 @@ def test_it_declares_one_look_and_three_steps_at_the_parent() -> None:
                 disruptive=True,
             ),
         ),
+        unique=("bmc",),
     )
 
 

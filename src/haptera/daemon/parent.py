@@ -274,12 +274,14 @@ class _Parent:
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
-                *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
+            wrong = await self._apply_site()
+            # Whoever connects meanwhile waits, and sees the site applied.
+            servers = (*self._doors.servers(app), *images)
+            running += [tasks.create_task(one.run()) for one in servers]
             for line in confinement_told(settings):
                 _log.info("%s", line)
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
-            wrong = await self._apply_site()
             if wrong is None:
                 running.append(tasks.create_task(keep_telling()))
                 await stopped.wait()
