@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from starlette.applications import Starlette
 
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
@@ -253,20 +254,7 @@ class _Parent:
         self._udp.start(self._codec, self._deliver, self._sessions.moved, self._driver.waiting)
         self._sessions.open()
         enrolment = self._enrolment(requests := Counter[str]())
-        app = make_app(
-            self._backend,
-            self._sites,
-            cluster=settings.name,
-            tallies=Tallies(
-                self._udp.counts,
-                enrolment.counts,
-                requests,
-                self._doors.counts,
-                lambda: self._feed.lag,
-            ),
-            meters=self._meters,
-            entry=self._doors.entry,
-        )
+        app = self._app(enrolment.counts, requests)
         images = image_servers(settings, self._authority, self._channel)
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
@@ -289,6 +277,23 @@ class _Parent:
                 task.cancel()
         if wrong is not None:
             raise wrong
+
+    def _app(self, enrolled: Mapping[str, int], requests: Mapping[str, int]) -> Starlette:
+        """The API, with what its metrics count."""
+        return make_app(
+            self._backend,
+            self._sites,
+            cluster=self._settings.name,
+            tallies=Tallies(
+                self._udp.counts,
+                enrolled,
+                requests,
+                self._doors.counts,
+                lambda: self._feed.lag,
+            ),
+            meters=self._meters,
+            entry=self._doors.entry,
+        )
 
     def _make_starter(self) -> None:
         """Be able to start modules, those of one's own among them."""
