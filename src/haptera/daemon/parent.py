@@ -280,17 +280,12 @@ class _Parent:
 
     def _app(self, enrolled: Mapping[str, int], requests: Mapping[str, int]) -> Starlette:
         """The API, with what its metrics count."""
+        counts = (self._udp.counts, enrolled, requests, self._doors.counts)
         return make_app(
             self._backend,
             self._sites,
             cluster=self._settings.name,
-            tallies=Tallies(
-                self._udp.counts,
-                enrolled,
-                requests,
-                self._doors.counts,
-                lambda: self._feed.lag,
-            ),
+            tallies=Tallies(*counts, lambda: self._feed.lag),
             meters=self._meters,
             entry=self._doors.entry,
         )
