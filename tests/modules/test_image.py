@@ -129,6 +129,7 @@ def a_recipe(folder: Path, *lines: str) -> Path:
     folder.mkdir()
     (folder / "Dockerfile").write_text("\n".join(["FROM scratch", *lines, ""]))
     (folder / "hello").write_text("hello\n")
+    os.utime(folder / "hello", (1e9, 1e9))  # older than any build of it
     return folder
 
 

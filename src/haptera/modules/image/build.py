@@ -64,7 +64,7 @@ class Build:
         shutil.rmtree(self.work, ignore_errors=True)  # what an earlier build left that was killed
         self.work.mkdir(parents=True)
         self.log.write_bytes(b"")
-        begun_s = self.log.stat().st_mtime
+        begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions
         root, artefact = self.work / "root", self.work / "root.squashfs"
         tag = f"localhost/{self.name.lower()}"
         await self._do(
@@ -132,7 +132,7 @@ class Build:
         return f"{words[0]} ended with status {status}: {' / '.join(filter(None, lines))}"
 
 
-def settle(root: Path, begun_s: float) -> None:
+def settle(root: Path, begun_s: int) -> None:
     """Give no time to what the build itself made, so that doing it again makes the same bytes.
 
     What is older keeps its time: programs go by it (Python, to see whether to compile anew).
