@@ -141,5 +141,20 @@ change rack2n4 8080 "$new"
 running=$(sed "s/^rack2n4 .*/rack2n4 $(listener rack2n4)/" <<<"$running")
 untouched "the root killed"
 
+# 3. The old root comes back after all: nobody follows it any more.
+since=$(now_ms)
+kill -CONT "$(cat "$root/parent/init.pid")"
+wait_for "the old root serves again" eval 'ask "$client" GET /v1/health >/dev/null'
+kill -9 "$(cat "$tree/m2.pid")"
+start_parent m2 # it asks the old root first
+refused() { grep -q "term 1 has begun" "$tree/m2.log"; }
+wait_for "m2 refuses the old root" refused
+wait_for "the new root sees all" converged "$new"
+change rack2n5 8085 "$new"
+said "the old root is back; m2 does not follow it" "$since" "a change from the new root reaches rack2n5"
+change rack2n5 8080 "$new"
+running=$(sed "s/^rack2n5 .*/rack2n5 $(listener rack2n5)/" <<<"$running")
+untouched "the old root is back"
+
 for log in "$tree"/*.log; do ! grep -q Traceback "$log" || fail "$log has a traceback"; done
 echo "all held"

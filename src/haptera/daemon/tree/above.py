@@ -66,6 +66,7 @@ class Above:
         self._backend = backend
         self._adopt = adopt
         self._place: Path | None = None
+        self._said: dict[Path, str] = {}
         self._log = 0
         self._changed: set[EntityId] = set()
         self._kept: frozenset[str] = frozenset()
@@ -106,13 +107,16 @@ class Above:
                 news = await asyncio.to_thread(following.ask)
                 if self._place != place:
                     self._place = place
+                    self._said.pop(place, None)
                     _log.info("follows the parent of %s", place)
                 if news:
                     await self._relay(replica)
         except HapteraError as error:
             if self._place == place:
                 self._place = None
-                _log.warning("lost the parent of %s: %s", place, error)
+            if self._said.get(place) != str(error):
+                self._said[place] = str(error)
+                _log.warning("does not follow the parent of %s: %s", place, error)
         finally:
             if following is not None:
                 following.close()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from haptera.client import Access, Client, calls
-from haptera.daemon.tree.replicas import digest_of, read_beside
+from haptera.daemon.tree.replicas import digest_of, read_beside, term_of
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.private import private_directory, write_durable
@@ -56,10 +56,26 @@ class Following:
 
     def _take(self, told: ReplicaView) -> None:
         if told.files is not None:
+            check_term(self._home, told.files)
             keep_beside(self._home, told.files)
         if told.whole is not None:
             self._replica.take_whole(told.whole, told.log, told.place - len(told.batches))
         self._replica.take(told.batches)
+
+
+def check_term(home: Path, files: Mapping[str, bytes]) -> None:
+    """Follow no parent that a standby has superseded, as far as is known here.
+
+    Raises:
+        HapteraError: it has been.
+    """
+    theirs, known = term_of(files), term_of(read_beside(home))
+    if theirs < known:
+        raise HapteraError(
+            f"is the parent of term {theirs}, and term {known} has begun",
+            where=str(home),
+            do="stop it: its standby was promoted",
+        )
 
 
 def keep_beside(home: Path, files: Mapping[str, bytes]) -> None:

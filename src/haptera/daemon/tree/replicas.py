@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,10 @@ from haptera.runtime.store.store import Store
 
 # How long a follower that has everything is left waiting; then it asks again, and is there.
 WAIT_S: Final = 1.0
-# The authority, the cluster's name and modules, and the secrets with who may name them.
-_FILES: Final = ("ca.key", FILE)
+# The authority, the cluster's name and modules, how often a standby was promoted, and the secrets
+# with who may name them.
+TERM: Final = "term"
+_FILES: Final = ("ca.key", FILE, TERM)
 _FOLDERS: Final = ("secrets", "secret-users")
 
 
@@ -77,6 +80,12 @@ def read_beside(home: Path) -> dict[str, bytes]:
         if (home / folder).is_dir():
             places += sorted(one for one in (home / folder).iterdir() if one.suffix != ".new")
     return {str(one.relative_to(home)): one.read_bytes() for one in places if one.is_file()}
+
+
+def term_of(files: Mapping[str, bytes]) -> int:
+    """How often a standby was promoted: a parent of an earlier term has been superseded."""
+    text = files.get(TERM, b"0")
+    return int(text) if text.isdigit() else 0
 
 
 def digest_of(files: dict[str, bytes]) -> str:

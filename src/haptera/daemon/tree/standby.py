@@ -16,6 +16,7 @@ from haptera.client import Client as Asker
 from haptera.client.errors import UnreachableError
 from haptera.daemon.settings import PROMOTED, home_of
 from haptera.daemon.tree.following import Following
+from haptera.daemon.tree.replicas import TERM, read_beside, term_of
 from haptera.model.errors import ConflictError, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.identity.private import private_directory, write_durable
@@ -121,6 +122,7 @@ class Standby:
         except HapteraError as error:
             return Promoted(refusal=str(error))
         write_durable(self.home / PROMOTED, b"")
+        write_durable(self.home / TERM, str(term_of(read_beside(self.home)) + 1).encode())
         return Promoted(revision, following.lag)
 
     def _primary_answers(self) -> bool:
