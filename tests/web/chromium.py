@@ -1,5 +1,6 @@
 """Headless Chromium, driven by its own DevTools protocol over a pair of pipes."""
 
+import base64
 import fcntl
 import json
 import os
@@ -89,6 +90,11 @@ class Page:
     def await_(self, condition):
         """The first value of the condition that is something."""
         return self.evaluate(AWAIT % condition)
+
+    def screenshot(self, path):
+        """A picture of what is in sight, written to this file."""
+        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
+        return path
 
     def ask(self, method, **parameters):
         self._number += 1

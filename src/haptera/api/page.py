@@ -1,4 +1,4 @@
-"""The status page: three files, read once at the start; they hold no state, so anybody may."""
+"""The status page: its files, read once at the start; they hold no state, so anybody may."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -9,18 +9,15 @@ from starlette.responses import Response
 
 from haptera.api.endpoint import Caller, Contract, Endpoint
 
-_TYPES: Final = {
-    "index.html": "text/html",
-    "status.css": "text/css",
-    "status.js": "text/javascript",
-}
+_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
 def page_endpoints() -> Iterator[Endpoint]:
     static = files("haptera.web") / "static"
-    for name, media_type in _TYPES.items():
-        path = "/" if name == "index.html" else f"/{name}"
-        yield _file(path, (static / name).read_bytes(), media_type)
+    for file in sorted(static.iterdir(), key=lambda one: one.name):
+        path = "/" if file.name == "index.html" else f"/page/{file.name}"
+        media_type = _TYPES[file.name.rpartition(".")[2]]
+        yield _file(path, file.read_bytes(), media_type)
 
 
 def _file(path: str, content: bytes, media_type: str) -> Endpoint:

@@ -1,4 +1,4 @@
-"""Routes of the API's own tokens: making them, seeing which there are, taking them back."""
+"""Routes of the API's own tokens: who asks, making them, which there are, taking them back."""
 
 import re
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from haptera.kinds.meaning import check_selector
 from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import (
+    CallerView,
     CertificateBody,
     CertificateMade,
     TokenBody,
@@ -37,6 +38,8 @@ class TokenRoutes:
     backend: Backend
 
     def endpoints(self) -> Iterator[Endpoint]:
+        contract = Contract(gives=CallerView)
+        yield Endpoint("GET", "/v1/caller", Scope.READ, self.caller, contract, narrows=True)
         contract = Contract(gives=Tokens)
         yield Endpoint("GET", "/v1/tokens", Scope.ADMIN, self.all, contract)
         contract = Contract(takes=TokenBody, gives=TokenMade, status=HTTPStatus.CREATED)
@@ -47,6 +50,11 @@ class TokenRoutes:
         yield Endpoint("POST", "/v1/certificates", Scope.ADMIN, self.certify, contract)
         contract = Contract(gives=TokenView, problems=(NOT_FOUND,), keyed=True)
         yield Endpoint("DELETE", "/v1/tokens/{token}", Scope.ADMIN, self.revoke, contract)
+
+    async def caller(self, _request: Request, caller: Caller) -> Response:
+        """Who asks, and what they may: a page offers nothing else."""
+        within = None if caller.within is None else caller.within.text
+        return as_json(CallerView(caller.name, caller.scope, within))
 
     async def all(self, _request: Request, _caller: Caller) -> Response:
         """All tokens that hold, without their secrets."""

@@ -205,6 +205,14 @@ class TokenBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     within: str | None = None
 
 
+class CallerView(msgspec.Struct, frozen=True):
+    """Who asks: their name, what they may, and all that they may see, where that is limited."""
+
+    name: str | None
+    scope: Scope | None
+    within: str | None
+
+
 class TokenView(msgspec.Struct, frozen=True):
     """A token: whose it is and what it allows; times in seconds since 1970."""
 

@@ -1,104 +1,35 @@
-// The status page: follows the stream of events, paints a cell for each node, tells why.
+// The status page: follows the events, paints what changed, and puts its parts together.
 
-const BACK_OFF_MS = [200, 500, 1000, 2000, 5000];
-const SILENCE_MS = 45_000; // the server says that it is there every 15 s
-const CELLS = ["converged", "acting", "waiting", "stuck", "dark"];
-const WORST_FIRST = ["stuck", "acting", "waiting"];
-const SIGNS = { stuck: "\u2715", waiting: "\u2026" }; // not by colour alone
-const FROZEN_SIGN = "\u2744";
-const TOKEN_KEY = "haptera-token";
-const natural = new Intl.Collator("en", { numeric: true }).compare;
+import { Actions } from "./acting.js";
+import { ask, follow, token } from "./api.js";
+import { CauseList, causesOf } from "./causes.js";
+import { Colouring, SHORT, SPOKEN } from "./colours.js";
+import { at, duration, make, refill, write } from "./dom.js";
+import { Fleet } from "./fleet.js";
+import { SIZES, layOut, places, sizeFor } from "./layout.js";
+import { NodeList } from "./list.js";
+import { NodeMap } from "./map.js";
+import { expand } from "./nodeset.js";
+import { Panel } from "./panel.js";
+import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
+import { groupsOf, offer } from "./groups.js";
 
-const views = new Map(); // by entity; each with `arrived`, when it came
-const cells = new Map(); // buttons by node
-let cluster = "haptera";
-const ages = []; // what in the panel grows older
-let chosen = null;
-let shown = "";
-let lost = null; // since when nobody answers
+const CAUSES_EVERY_MS = 250;
+const SEARCH_EVERY_MS = 2000;
+const SEARCH_AFTER_MS = 300; // of typing no more
+
+let fleet = new Fleet();
+const colouring = new Colouring();
+let scene = null;
+let causes = [];
+let causesAt = -Infinity;
+let picked = null; // the cause whose nodes alone are lit
+let searched = null; // the nodes that the selector means; null for all
+let searchedAt = -Infinity;
+let matchesOf = [];
 let painting = false;
 let following = null;
-
-const at = (id) => document.getElementById(id);
-
-function make(tag, options = {}, ...children) {
-  const { classes = "", ...rest } = options;
-  const element = Object.assign(document.createElement(tag), rest);
-  if (classes) element.className = classes;
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
-// ---- following the stream: EventSource cannot send a token, so fetch reads it
-
-class Refused extends Error {}
-
-async function follow(token, signal) {
-  let lastId = null;
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    try {
-      lastId = await read(token, lastId, signal, (id) => {
-        lastId = id;
-        attempt = 0;
-      });
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof Refused) return say(error.message);
-    }
-    lost ??= Date.now();
-    paintLost();
-    const wait = BACK_OFF_MS[Math.min(attempt, BACK_OFF_MS.length - 1)];
-    await new Promise((done) => setTimeout(done, wait));
-  }
-}
-
-// Reads until the stream ends; returns where it can be gone on from.
-async function read(token, lastId, signal, arrived) {
-  const headers = { Authorization: `Bearer ${token}` };
-  if (lastId !== null) headers["Last-Event-ID"] = lastId;
-  const silence = new AbortController();
-  const either = AbortSignal.any([signal, silence.signal]);
-  const answer = await fetch("v1/events", { headers, signal: either, cache: "no-store" });
-  if (answer.status === 410) return null;
-  if (answer.status === 401 || answer.status === 403) {
-    const problem = await answer.json();
-    throw new Refused(`${problem.what}: open the address that haptera printed`);
-  }
-  if (!answer.ok) throw new Error(`answered ${answer.status}`);
-  lost = null;
-  document.body.classList.remove("stale");
-  say("live");
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
-    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
-    if (done) return lastId;
-    const blocks = (text + value).split("\n\n");
-    text = blocks.pop();
-    for (const block of blocks) {
-      lastId = take(block) ?? lastId;
-      arrived(lastId);
-    }
-  }
-}
-
-// Takes one event in; returns its id, or null where it has none.
-function take(block) {
-  const fields = {};
-  for (const line of block.split("\n")) {
-    const colon = line.indexOf(": ");
-    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
-  }
-  if (fields.data === undefined) return null;
-  const event = JSON.parse(fields.data);
-  if (fields.event === "snapshot") views.clear();
-  cluster = event.cluster;
-  for (const view of event.entities) views.set(view.entity, { ...view, arrived: performance.now() });
-  for (const entity of event.gone) views.delete(entity);
-  paintSoon();
-  return fields.id ?? null;
-}
+let lostAt = null;
 
 // ---- painting
 
@@ -112,254 +43,297 @@ function paintSoon() {
 }
 
 function paint() {
-  const nodes = nodesWithAll();
-  at("cluster").textContent = cluster;
-  document.title = `${cluster} \u00b7 haptera`;
-  paintCells(nodes);
-  paintCounts(nodes);
-  paintPanel(nodes);
+  const changed = fleet.settle();
+  colouring.update(fleet, place.colour, changed);
+  paintHead();
+  scene = { ...sceneOf(), matches: matching(changed) };
+  map.draw(scene);
+  list.update(scene);
+  paintCauses(changed);
+  paintCounts();
+  panel.update(place.node, place.node ? fleet.all(place.node) : [], rightsText());
+}
+
+function paintHead() {
+  write(at("cluster"), fleet.cluster);
+  document.title = `${fleet.cluster} \u00b7 haptera`;
+  offer(at("group"), at("colour"), fleet, place);
+  document.body.classList.toggle("as-list", place.view === "list");
+  at("as-list").setAttribute("aria-pressed", String(place.view === "list"));
   paintClock();
 }
 
-// Each node's views, its own first, by its name.
-function nodesWithAll() {
-  const nodes = new Map();
-  for (const view of [...views.values()].sort((a, b) => natural(a.entity, b.entity))) {
-    if (view.kind === "node") nodes.set(view.name, [view]);
-  }
-  for (const view of views.values()) {
-    if (view.kind !== "node") nodes.get(view.node)?.push(view);
-  }
-  return nodes;
+function sceneOf() {
+  const size = Number(place.zoom) || sizeFor(fleet.nodes.length);
+  const key = [fleet.shape, place.group, size, map.width].join("\n");
+  const kept = scene?.key === key ? scene : null;
+  const layout = kept?.layout ?? layOut(groupsOf(fleet, place.group), map.width, size);
+  const by = place.colour;
+  const styles = new Map(colouring.labels.map((label) => [label, colouring.style(label, by)]));
+  return {
+    key,
+    fleet,
+    layout,
+    at: kept?.at ?? places(layout, fleet.nodes.length),
+    chosen: fleet.index.get(place.node) ?? null,
+    focused: at("list").matches(":focus-visible"),
+    asList: place.view === "list",
+    styleOf: (number) => styles.get(colouring.of(number)),
+    frozen: (number) => colouring.frozen[number] === 1,
+    spoken: (number) => `${fleet.nodes[number]}: ${spoken(number)}`,
+  };
 }
 
-// The worst of a node and what is on it; dark while it is off. The CLI has the same rule.
-function cellOf(all) {
-  const worst = WORST_FIRST.find((one) => all.some((view) => view.condition === one));
-  if (worst) return worst;
-  const power = all[0].observed.power;
-  return power?.known && power.value === "on" ? "converged" : "dark";
+function spoken(number) {
+  const label = colouring.of(number);
+  return `${SPOKEN[label] ?? (label || "none")}${colouring.frozen[number] ? ", frozen" : ""}`;
 }
 
-function paintCells(nodes) {
-  if (nodes.size !== cells.size || [...nodes.keys()].some((name) => !cells.has(name))) {
-    buildRacks(nodes);
-  }
-  for (const [name, all] of nodes) {
-    const cell = cells.get(name);
-    const colour = cellOf(all);
-    if (!cell.classList.contains(colour)) cell.className = `cell ${colour}`;
-    const frozen = all.some((view) => view.frozen);
-    cell.textContent = SIGNS[colour] ?? (frozen ? FROZEN_SIGN : "");
-    const words = colour === "dark" ? "off or unknown" : colour;
-    cell.setAttribute("aria-label", `${name}: ${words}${frozen ? ", frozen" : ""}`);
-    cell.setAttribute("aria-pressed", String(name === chosen));
-  }
-}
-
-function buildRacks(nodes) {
-  const focused = document.activeElement?.dataset?.node;
-  const racks = new Map();
-  cells.clear();
-  for (const [name, [node]] of nodes) {
-    const rack = node.attributes.rack ?? "";
-    const cell = make("button", { type: "button", title: name });
-    cell.dataset.node = name;
-    cell.tabIndex = -1;
-    cells.set(name, cell);
-    if (!racks.has(rack)) racks.set(rack, []);
-    racks.get(rack).push(cell);
-  }
-  const sections = [...racks.keys()].sort(natural).map((rack) => {
-    const grid = make("div", { classes: "cells" }, ...racks.get(rack));
-    const columns = Math.min(10, Math.max(2, Math.ceil(Math.sqrt(racks.get(rack).length))));
-    grid.style.setProperty("--columns", columns);
-    return make("div", { classes: "rack" }, make("h2", { textContent: rack || "no rack" }), grid);
+// Which nodes are lit: null for all, else a byte for each; the same array while nothing changed.
+function matching(changed) {
+  const only = new Set(onlyLabels());
+  const of = [place.only, place.colour, picked, searched, fleet.shape, picked && causes];
+  const stale = changed.size > 0 && only.size > 0;
+  if (!stale && of.every((one, number) => one === matchesOf[number])) return scene?.matches ?? null;
+  matchesOf = of;
+  const on = picked === null ? null : new Set(causes.find((one) => one.key === picked)?.on ?? []);
+  if (!only.size && !on && !searched) return null;
+  return Uint8Array.from(fleet.nodes, (name, number) => {
+    if (only.size && !only.has(colouring.of(number))) return 0;
+    return (!on || on.has(name)) && (!searched || searched.has(name)) ? 1 : 0;
   });
-  at("racks").replaceChildren(...sections);
-  if (cells.size) (cells.get(chosen) ?? cells.values().next().value).tabIndex = 0;
-  cells.get(focused)?.focus();
 }
 
-function paintCounts(nodes) {
-  const counts = Object.fromEntries(CELLS.map((one) => [one, 0]));
-  for (const all of nodes.values()) counts[cellOf(all)] += 1;
-  const items = CELLS.filter((one) => counts[one]).map((one) =>
-    make("li", { classes: one, textContent: `${counts[one]} ${one === "dark" ? "off" : one}` }),
-  );
-  at("counts").replaceChildren(...items);
-}
-
-// Made anew only where something came, so that what is selected in it stays so.
-function paintPanel(nodes) {
-  const all = nodes.get(chosen);
-  const now = [chosen, ...(all ?? []).map((view) => view.arrived)].join();
-  if (!all || now === shown) return;
-  shown = now;
-  ages.length = 0;
-  at("panel").replaceChildren(...all.map(article));
-  paintAges();
-}
-
-function paintAges() {
-  for (const { element, seen, arrived } of ages) {
-    const age = duration(seen.age_ms + performance.now() - arrived);
-    element.textContent = `${seen.known ? seen.method : "remembered, read"} ${age} ago by ${seen.by}${contested(seen)}`;
+function paintCauses(changed) {
+  const now = performance.now();
+  if (changed.size && now - causesAt < CAUSES_EVERY_MS) {
+    for (const name of changed) fleet.changed.add(name);
+    setTimeout(paintSoon, CAUSES_EVERY_MS);
+  } else if (changed.size) {
+    causesAt = now;
+    causes = causesOf(fleet);
+    if (place.select && now - searchedAt > SEARCH_EVERY_MS) search();
   }
+  causeList.update(causes, picked);
 }
 
-// A reading that cannot be so together with this one.
-function contested(seen) {
-  const other = seen.contested;
-  return other ? `; contested: ${other.by} says ${other.variable} ${other.value}` : "";
+let countsShown = "";
+
+function paintCounts() {
+  const { labels, counts } = colouring;
+  const rows = labels.map((label, number) => ({ label, count: counts[number] }));
+  const told = JSON.stringify([rows, place.only, place.colour]);
+  const lit = scene.matches ? scene.matches.reduce((sum, one) => sum + one, 0) : null;
+  write(at("lit"), lit === null ? "" : `${lit} of ${fleet.nodes.length} nodes`);
+  if (told === countsShown) return;
+  countsShown = told;
+  const only = onlyLabels();
+  const items = rows
+    .filter(({ label, count }) => count || only.includes(label))
+    .map(({ label, count }) => {
+      const pressed = { pressed: String(only.includes(label)) };
+      const text = `${count} ${SHORT[label] ?? (label || "none")}`;
+      const classes = colouring.style(label, place.colour);
+      const options = { type: "button", data: { key: `=${label}` }, aria: pressed, textContent: text };
+      return make("li", { classes }, make("button", options));
+    });
+  refill(at("counts"), ...items);
 }
 
-// How long the part under way has lasted, where that is much longer than usual.
-function lasting(doing) {
-  const usual = doing?.usual_ms ?? null;
-  if (usual === null || doing.since_ms <= 2 * usual + 1000) return "";
-  return `, for ${duration(doing.since_ms)} (usually ${duration(usual)})`;
-}
-
-function article(view) {
-  return make(
-    "article",
-    {},
-    make("h2", {}, view.entity, make("span", { classes: `badge ${view.condition}`, textContent: view.condition })),
-    view.frozen && view.frozen !== view.why && make("p", { classes: "why", textContent: view.frozen }),
-    view.why && make("p", { classes: "why", textContent: view.why + lasting(view.doing) }),
-    ...part("Chain", view.chain.length ? make("ol", {}, ...view.chain.map(link)) : null),
-    ...part("Last error", view.error && make("p", { classes: "why" }, make("code", { textContent: view.error }))),
-    ...part("State", variables(view)),
-    ...part("Attributes", pairs(Object.entries(view.attributes))),
-  );
-}
-
-function part(heading, content) {
-  return content ? [make("h3", { textContent: heading }), content] : [];
-}
-
-function link(one) {
-  const where = one.where === "self" ? "on the node" : `on the ${one.where}`;
-  const expect = one.expect === null ? "" : `, expecting ${one.expect}`;
-  return make(
-    "li",
-    {},
-    `${one.does}${expect} `,
-    make("small", { textContent: `${one.part} ${where}` }),
-    one.disruptive ? make("small", { classes: "disruptive", textContent: " disruptive" }) : null,
-  );
-}
-
-// Desired and observed side by side, each with where it comes from.
-function variables(view) {
-  const names = [...new Set([...Object.keys(view.desired), ...Object.keys(view.observed)])];
-  return pairs(names.map((name) => [name, ...told(view, name)]));
-}
-
-function told(view, name) {
-  const seen = view.observed[name];
-  const wanted = view.desired[name];
-  const lines = [];
-  if (seen) {
-    const element = make("small");
-    ages.push({ element, seen, arrived: view.arrived });
-    lines.push(element);
-  }
-  if (wanted) lines.push(make("small", { textContent: `desired: ${wanted.value}, says ${wanted.owner}` }));
-  const value = seen ? seen.value + (seen.known ? "" : "?") : wanted ? "unknown" : "";
-  return [value, ...lines];
-}
-
-function pairs(rows) {
-  if (!rows.length) return null;
-  return make("dl", {}, ...rows.flatMap(([name, ...values]) => [make("dt", { textContent: name }), make("dd", {}, ...values)]));
-}
-
-// What the parent says of how long it lasts: the longest that is under way, or else since when all rests.
+// What the parent says of how long it lasts: the longest that is under way, or since when all rests.
 function paintClock() {
-  if (!views.size || lost !== null) return paintLost();
-  const all = [...views.values()];
-  const lasted = (some) => some.map((view) => view.since_ms + performance.now() - view.arrived);
-  const acting = lasted(all.filter((view) => view.condition === "acting"));
-  const text = acting.length ? `acting for ${duration(Math.max(...acting))}` : `at rest for ${duration(Math.min(...lasted(all)))}`;
-  at("elapsed").textContent = text;
+  if (!fleet.views.size || lostAt !== null) return paintLost();
+  let [acting, rest] = [null, Infinity];
+  for (const view of fleet.views.values()) {
+    const lasted = view.since_ms + performance.now() - view.arrived;
+    if (view.condition === "acting") acting = Math.max(acting ?? 0, lasted);
+    rest = Math.min(rest, lasted);
+  }
+  const text = acting === null ? `at rest for ${duration(rest)}` : `acting for ${duration(acting)}`;
+  write(at("elapsed"), text);
 }
 
 // Nobody answers: what is shown was so once, and looks like it.
 function paintLost() {
-  if (lost === null) return;
-  const since = new Date(lost).toLocaleTimeString("en-GB");
+  if (lostAt === null) return;
+  const since = new Date(lostAt).toLocaleTimeString("en-GB");
   document.body.classList.add("stale");
-  at("elapsed").textContent = "";
-  say(`no answer since ${since} (${duration(Date.now() - lost)}): what is shown is old; trying again`);
-}
-
-function duration(ms) {
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
-  if (ms < 60_000) return `${Math.floor(ms / 1000)} s`;
-  return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min` : `${Math.floor(ms / 3_600_000)} h`;
+  write(at("elapsed"), "");
+  say(`no answer since ${since} (${duration(Date.now() - lostAt)}): what is shown is old; trying again`);
 }
 
 function say(text) {
-  at("link").textContent = text;
+  write(at("link"), text);
 }
 
-// ---- choosing and moving
+// ---- what is asked for
 
-function choose(name) {
-  chosen = name;
+async function search() {
+  const select = place.select;
+  searchedAt = performance.now();
+  if (!select) {
+    searched = null;
+    write(at("searched"), "");
+    return paintSoon();
+  }
+  try {
+    const told = await ask("GET", "status", { query: { select } });
+    if (select !== place.select) return;
+    searched = new Set(told.alike.flatMap((one) => expand(one.on)));
+    write(at("searched"), "");
+  } catch (error) {
+    if (select === place.select) write(at("searched"), error.message);
+  }
   paintSoon();
 }
 
-function move(from, key) {
-  const sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
-  const upright = key === "ArrowUp" || key === "ArrowDown";
-  const here = from.getBoundingClientRect();
-  let best = null;
-  for (const cell of cells.values()) {
-    const there = cell.getBoundingClientRect();
-    const [x, y] = [there.x - here.x, there.y - here.y];
-    const [along, aside] = upright ? [y * sign, Math.abs(x)] : [x * sign, Math.abs(y)];
-    if (along < 2) continue;
-    const distance = along + 3 * aside;
-    if (best === null || distance < best.distance) best = { cell, distance };
-  }
-  if (!best) return;
-  from.tabIndex = -1;
-  best.cell.tabIndex = 0;
-  best.cell.focus();
+function choose(number) {
+  if (number === null) return;
+  place.node = fleet.nodes[number];
+  go();
+  map.reveal(number);
 }
 
-at("racks").addEventListener("click", (event) => {
-  if (event.target.dataset.node) choose(event.target.dataset.node);
+// What is looked at is another: it is kept in the address, and painted.
+function go() {
+  writePlace();
+  paintSoon();
+}
+
+function zoom(by) {
+  const now = SIZES.indexOf(Number(place.zoom) || sizeFor(fleet.nodes.length));
+  place.zoom = String(SIZES[Math.min(SIZES.length - 1, Math.max(0, now + by))]);
+  go();
+}
+
+const map = new NodeMap({
+  scroller: at("map"),
+  spacer: at("spacer"),
+  canvas: at("canvas"),
+  choose: (number) => {
+    at("list").focus({ preventScroll: true });
+    choose(number);
+  },
+  redraw: paintSoon,
 });
-at("racks").addEventListener("focusin", (event) => {
-  if (event.target.dataset.node) choose(event.target.dataset.node);
+const list = new NodeList(at("list"), choose);
+const causeList = new CauseList(at("causes"), (key) => {
+  picked = picked === key ? null : key;
+  paintSoon();
 });
-at("racks").addEventListener("keydown", (event) => {
-  if (!event.key.startsWith("Arrow") || !event.target.dataset.node) return;
+const actions = new Actions(at("ask"), (text) => write(at("done"), text));
+const panel = new Panel({ element: at("entity"), history: at("history"), actions });
+const rightsText = () => [actions.rights.scope, actions.rights.within].join();
+
+at("counts").addEventListener("click", (event) => {
+  const key = event.target.dataset.key;
+  if (key === undefined) return;
+  toggleLabel(key.slice(1));
+  go();
+});
+at("group").addEventListener("change", () => {
+  place.group = at("group").value;
+  go();
+});
+at("colour").addEventListener("change", () => {
+  [place.colour, place.only] = [at("colour").value, ""];
+  go();
+});
+at("as-list").addEventListener("click", () => {
+  place.view = place.view === "list" ? "" : "list";
+  go();
+});
+at("larger").addEventListener("click", () => zoom(1));
+at("smaller").addEventListener("click", () => zoom(-1));
+at("list").addEventListener("focus", paintSoon);
+at("list").addEventListener("blur", paintSoon);
+
+let typing = null;
+at("select").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    place.select = at("select").value.trim();
+    writePlace();
+    search();
+  }, SEARCH_AFTER_MS);
+});
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
   event.preventDefault();
-  move(event.target, event.key);
+  at("select").focus();
 });
 
-// ---- the token comes in the fragment, which browsers never send
+// ---- signing in; the token comes in the fragment, which browsers never send, or is pasted
+
+function signedOut(text) {
+  following?.abort();
+  lostAt = null;
+  document.body.classList.add("stale");
+  say(text);
+  at("sign-in").hidden = false;
+}
 
 function begin() {
-  const given = location.hash.slice(1).replace(/^token=/, "");
-  if (given) {
-    sessionStorage.setItem(TOKEN_KEY, given);
-    // It would stay in the history, in bookmarks, and on screens that are shown to others.
-    history.replaceState(null, "", location.pathname + location.search);
-  }
-  const token = given || sessionStorage.getItem(TOKEN_KEY);
+  const given = readPlace();
+  at("select").value = place.select;
+  if (!place.select) searched = null;
+  else if (following !== null) search();
+  if (following !== null && !given) return paintSoon();
   following?.abort();
-  if (!token) return say("no token: open the address that haptera printed");
-  following = new AbortController();
-  follow(token, following.signal);
+  if (!token.get()) return signedOut("no token: open the address that haptera printed");
+  const mine = (following = new AbortController());
+  fleet = new Fleet();
+  actions.rights = { scope: null, within: null };
+  at("sign-in").hidden = true;
+  follow({
+    signal: mine.signal,
+    live: () => {
+      lostAt = null;
+      document.body.classList.remove("stale");
+      say("live");
+      who();
+    },
+    lost: () => {
+      lostAt ??= Date.now();
+      paintLost();
+    },
+    refused: (problem) => {
+      following = null;
+      signedOut(`${problem.what}: open the address that haptera printed`);
+    },
+    taken: (kind, event) => {
+      fleet.take(kind, event);
+      paintSoon();
+    },
+  });
 }
 
+// What the token may decides which buttons there are; the parent decides what is done.
+async function who() {
+  const told = await ask("GET", "caller").catch(() => ({ name: null, scope: null, within: null }));
+  actions.rights = told;
+  const limit = told.within === null ? "" : ` within ${told.within}`;
+  write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}`);
+  at("sign-out").hidden = false;
+  if (place.select) search();
+  paintSoon();
+}
+
+at("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = at("token").value.trim();
+  at("token").value = "";
+  if (!text) return;
+  token.set(text);
+  following = null;
+  begin();
+});
+at("sign-out").addEventListener("click", () => {
+  token.forget();
+  following?.abort();
+  location.reload();
+});
+
 addEventListener("hashchange", begin);
-setInterval(paintClock, 100);
-setInterval(paintAges, 1000);
+setInterval(paintClock, 1000);
 begin();

@@ -1,0 +1,87 @@
+// The cluster as the events tell it: each entity's view, and which nodes changed since the last look.
+
+export const natural = new Intl.Collator("en", { numeric: true }).compare;
+
+export class Fleet {
+  cluster = "haptera";
+  views = new Map(); // by entity; each with `arrived`, when it came
+  nodes = []; // names, in their natural order
+  index = new Map(); // of a node in `nodes`
+  shape = 0; // another number whenever nodes came, went, or have other attributes
+  variables = new Set(); // what can be known or desired of a node, or of `service:web.`
+  attributes = new Set();
+  changed = new Set(); // nodes, since `settle`
+  #on = new Map(); // what is on a node, by its name
+  #reshaped = false;
+
+  take(kind, event) {
+    if (kind === "snapshot") this.#clear();
+    this.cluster = event.cluster;
+    for (const view of event.entities) this.#put({ ...view, arrived: performance.now() });
+    for (const entity of event.gone) this.#drop(entity);
+  }
+
+  // Puts the nodes in order again where that is needed; returns which changed.
+  settle() {
+    const changed = this.changed;
+    this.changed = new Set();
+    if (!this.#reshaped) return changed;
+    this.#reshaped = false;
+    const names = [...this.#on.keys()].filter((name) => this.views.has(`node:${name}`));
+    this.nodes = names.sort(natural);
+    this.index = new Map(this.nodes.map((name, number) => [name, number]));
+    this.shape += 1;
+    return changed;
+  }
+
+  node(name) {
+    return this.views.get(`node:${name}`);
+  }
+
+  // A node's views: its own, then those of what is on it.
+  all(name) {
+    const node = this.node(name);
+    if (!node) return [];
+    const others = [...(this.#on.get(name) ?? [])].map((entity) => this.views.get(entity));
+    return [node, ...others];
+  }
+
+  #clear() {
+    this.views.clear();
+    this.#on.clear();
+    this.#reshaped = true;
+  }
+
+  #put(view) {
+    const before = this.views.get(view.entity);
+    this.views.set(view.entity, view);
+    const name = view.kind === "node" ? view.name : view.node;
+    if (name !== null) this.#place(view, name);
+    const prefix = view.kind === "node" ? "" : `${view.kind}:${view.name}.`;
+    for (const one in view.desired) this.variables.add(prefix + one);
+    for (const one in view.observed) this.variables.add(prefix + one);
+    if (view.kind !== "node") return;
+    for (const one in view.attributes) this.attributes.add(one);
+    if (!before || !same(before.attributes, view.attributes)) this.#reshaped = true;
+  }
+
+  #place(view, name) {
+    if (!this.#on.has(name)) this.#on.set(name, new Set());
+    if (view.kind !== "node") this.#on.get(name).add(view.entity);
+    this.changed.add(name);
+  }
+
+  #drop(entity) {
+    const view = this.views.get(entity);
+    if (!view) return;
+    this.views.delete(entity);
+    if (view.kind === "node") this.#reshaped = true;
+    else if (view.node !== null) this.#on.get(view.node)?.delete(entity);
+    this.changed.add(view.node ?? view.name);
+  }
+}
+
+function same(one, other) {
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((n) => one[n] === other[n]);
+}

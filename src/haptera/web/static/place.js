@@ -1,0 +1,34 @@
+// What is looked at, kept in the fragment of the address: browsers never send it to anybody.
+
+import { token } from "./api.js";
+
+const DEFAULTS = { group: "rack", colour: "condition", select: "", only: "", node: "", zoom: "", view: "" };
+
+export const place = { ...DEFAULTS };
+
+// Takes a token out of the address: it would stay in the history, in bookmarks, on screens.
+export function readPlace() {
+  const told = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
+  const given = told.get("token");
+  for (const [name, value] of Object.entries(DEFAULTS)) place[name] = told.get(name) ?? value;
+  if (given) {
+    token.set(given);
+    writePlace();
+  }
+  return given;
+}
+
+export function writePlace() {
+  const told = Object.entries(place).filter(([name, value]) => value && value !== DEFAULTS[name]);
+  const text = new URLSearchParams(told).toString().replaceAll("+", "%20");
+  history.replaceState(null, "", location.pathname + location.search + (text && `#${text}`));
+}
+
+// Which labels alone are shown; none for all.
+export const onlyLabels = () => (place.only ? place.only.split(",").map(decodeURIComponent) : []);
+
+export function toggleLabel(label) {
+  const some = new Set(onlyLabels());
+  if (!some.delete(label)) some.add(label);
+  place.only = [...some].map(encodeURIComponent).join(",");
+}

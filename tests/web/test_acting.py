@@ -1,0 +1,113 @@
+"""Freezing, thawing and retrying from the page: with a token that may, and only with one.
+
+Needs Chromium (Debian: chromium); without it these tests are skipped.
+"""
+
+import json
+
+import pytest
+
+from haptera.model.entity import node_id
+from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope
+from tests.api.serving import serving
+from tests.cli.rig import client_of, served, typed
+from tests.web.chromium import FOUND, browsing
+from tests.web.seen import NODES, changes, tell
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.net,
+    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+]
+
+STUCK = NODES[3]
+DEEDS = "[...document.querySelectorAll('#panel [data-deed]')].map(e => e.textContent).join()"
+TEXT = "document.querySelector('#panel article')?.innerText"
+OPEN = "document.getElementById('ask').open"
+SITE = "cluster: small\nnodes: {'n[1-2]': {rack: '1'}}\nmodules: [service]\n"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with browsing(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
+
+
+def choose(browser, url, token, node=STUCK):
+    browser.go("about:blank")
+    browser.go(f"{url}/#token={token}&node={node}")
+    browser.await_("document.querySelector('#who')?.textContent.includes(':')")
+    browser.await_("document.querySelector('#panel article')")
+
+
+def press(browser, deed):
+    browser.await_(f"document.querySelector('#panel [data-deed={deed}]')")
+    browser.evaluate(f"document.querySelector('#panel [data-deed={deed}]').click()")
+    browser.await_(OPEN)
+
+
+def confirm(browser, why=None):
+    if why is not None:
+        browser.evaluate(f"document.getElementById('why').value = {why!r}")
+    browser.evaluate("document.querySelector('#ask .go').click()")
+
+
+def test_a_token_that_may_only_read_sees_no_such_buttons(browser):
+    with serving(*changes()) as parent:
+        parent.do(tell, parent.backend)
+        choose(browser, parent.url, "read-token")
+        assert browser.evaluate(DEEDS) == ""
+        choose(browser, parent.url, "write-token")
+        assert browser.await_(DEEDS) == f"Freeze {STUCK},Retry now"
+
+
+def test_a_limited_token_may_retry_but_not_freeze(browser):
+    with serving(*changes()) as parent:
+        parent.do(tell, parent.backend)
+        bearer = Bearer("eve", Scope.WRITE, "rack1*")
+        parent.backend.minted["hp1.t1.x"] = ApiToken("t1", bearer, b"", 1000.0, 1e12)
+        choose(browser, parent.url, "hp1.t1.x")
+        assert browser.await_(DEEDS) == "Retry now"
+
+
+def test_a_retry_names_what_it_affects_and_is_asked_for_once(browser):
+    with serving(*changes()) as parent:
+        parent.do(tell, parent.backend)
+        choose(browser, parent.url, "write-token")
+        press(browser, "retry")
+        assert f"node:{STUCK}" in browser.evaluate("document.getElementById('ask').innerText")
+        assert parent.backend.asked == []
+        confirm(browser, "the cable is in again")
+        assert browser.await_("document.getElementById('done').textContent")
+        assert parent.backend.asked == [node_id(STUCK)]
+        noted = parent.backend.noted[-1]
+        assert (noted.who, noted.what) == ("user:bob", f"retry node:{STUCK}")
+
+
+def test_a_freeze_that_is_cancelled_or_has_no_reason_is_none(browser):
+    with serving(*changes()) as parent:
+        choose(browser, parent.url, "write-token")
+        press(browser, "freeze")
+        confirm(browser)
+        assert browser.evaluate(OPEN)
+        browser.evaluate("document.querySelector('#ask [type=button]').click()")
+        assert not browser.evaluate(OPEN)
+        assert not any(one.kind == "freeze" for one in parent.backend.store)
+
+
+def test_freezing_and_thawing_reach_a_real_parent_under_the_name_of_the_token(browser, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "site.yaml").write_text(SITE)
+    with served(home, "--site", home / "site.yaml"):
+        url = json.loads(client_of(home).read_text())["url"]
+        text = typed("token", "make", "eve", "--scope", "write", folder=home)[1].split()[-1]
+        choose(browser, url, text, "n1")
+        press(browser, "freeze")
+        confirm(browser, "board swap")
+        told = browser.await_(f"{TEXT}.includes('board swap') && {TEXT}")
+        assert "frozen by user:eve" in told
+        press(browser, "thaw")
+        confirm(browser)
+        assert browser.await_("!document.querySelector('#panel [data-deed=thaw]')")
+        assert "board swap" not in typed("freeze", folder=home)[1]

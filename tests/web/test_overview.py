@@ -1,0 +1,257 @@
+"""The overview: groups, colours, counts that filter, search, causes; in both themes and widths.
+
+Needs Chromium (Debian: chromium); without it these tests are skipped.
+"""
+
+import json
+import sys
+
+import pytest
+
+from haptera.model.changes import Declare
+from haptera.model.entity import node_id
+from tests.api.serving import serving
+from tests.web.chromium import FOUND, browsing
+from tests.web.seen import NODES, changes, tell, web
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.net,
+    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+]
+
+GROUPS = "[...document.querySelectorAll('#list [role=group]')].map(e => e.ariaLabel)"
+COUNTS = "[...document.querySelectorAll('#counts button')].map(e => e.textContent)"
+CAUSES = "[...document.querySelectorAll('#causes button')].map(e => e.textContent)"
+LISTED = "[...document.querySelectorAll('#list [data-node]')].map(e => e.dataset.node)"
+LIT = "document.getElementById('lit').textContent"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with browsing(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def parent():
+    with serving(*changes(), Declare(web(NODES[0]), {}, "site")) as one:
+        one.do(tell, one.backend)
+        yield one
+
+
+@pytest.fixture
+def page(browser, parent):
+    browser.wrong.clear()
+    see(browser, parent)
+    yield browser
+    assert browser.wrong == []
+
+
+def see(browser, parent, token="read-token", **looked_at):
+    """Open the page anew, with this in its address, and wait until it shows the cluster."""
+    more = "".join(f"&{name}={value}" for name, value in looked_at.items())
+    browser.go("about:blank")
+    browser.go(f"{parent.url}/#token={token}{more}")
+    browser.await_("document.querySelector('#who')?.textContent.includes(':')")
+    browser.await_("document.querySelectorAll('#list [data-node]').length > 0")
+
+
+def pick(browser, menu, value):
+    browser.evaluate(
+        f"(() => {{ const it = document.getElementById({menu!r}); it.value = {value!r};"
+        " it.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def search(browser, selector):
+    browser.evaluate(
+        f"(() => {{ const it = document.getElementById('select'); it.value = {selector!r};"
+        " it.dispatchEvent(new Event('input')); })()"
+    )
+
+
+def say(line):
+    """A figure for whoever reads the test's output: no bound holds on a busy machine."""
+    sys.stdout.write(f"{line}\n")
+
+
+def equals(expression, value):
+    return (
+        f"JSON.stringify({expression}) === {json.dumps(json.dumps(value, separators=(',', ':')))}"
+    )
+
+
+def test_nodes_are_grouped_by_rack_unless_something_else_is_asked_for(page):
+    assert page.evaluate(GROUPS) == ["rack1", "rack2", "rack3", "rack4"]
+    pick(page, "group", "-")
+    assert page.await_(equals(GROUPS, ["all nodes"]))
+    assert page.evaluate("location.hash") == "#group=-"
+
+
+def test_counts_tell_of_conditions_and_filter(page):
+    told = ["12 converged", "1 waiting", "3 stuck"]
+    assert page.await_(equals(COUNTS, told))
+    page.evaluate("document.querySelector('#counts .stuck button').click()")
+    assert page.await_(equals(LISTED, NODES[3:6]))
+    assert page.evaluate(LIT) == "3 of 16 nodes"
+    assert page.evaluate("location.hash") == "#only=stuck"
+
+
+def test_any_variable_colours_and_whose_values_differ(page):
+    pick(page, "colour", "variable=power")
+    assert page.await_(equals(COUNTS, ["4 off", "12 on"]))
+    pick(page, "colour", "owner")
+    assert page.await_(equals(COUNTS, ["11 as desired", "4 site", "1 user:eve"]))
+
+
+def test_a_selector_lights_what_it_means_and_a_wrong_one_says_what_is_wrong(page):
+    search(page, "rack[1-2]n* and condition=stuck")
+    assert page.await_(equals(LISTED, NODES[3:6]))
+    search(page, "pwer=on")
+    told = page.await_("document.getElementById('searched').textContent")
+    assert "nothing has a 'pwer'" in told
+    page.wrong.clear()  # Chromium notes each answer that is a refusal
+
+
+def test_what_is_alike_is_one_cause_worst_first_and_leads_to_its_nodes(page):
+    assert page.await_(f"{CAUSES}.length === 2")
+    assert page.evaluate(CAUSES) == [
+        "stuck 3 nodes: switch_on: the BMC of the node does not answer",
+        "waiting rack3n1: a budget is spent",
+    ]
+    page.evaluate("document.querySelector('#causes button').click()")
+    assert page.await_(equals(LISTED, NODES[3:6]))
+
+
+def test_the_address_holds_what_is_looked_at_and_opens_it_again(browser, parent):
+    see(browser, parent, colour="owner", only="site", node=NODES[4], view="list")
+    assert browser.await_(equals(LISTED, [*NODES[3:6], NODES[8]]))
+    assert (
+        browser.evaluate("document.querySelector('[aria-selected=true]').dataset.node") == NODES[4]
+    )
+    assert browser.evaluate("document.body.className") == "as-list"
+    assert "token" not in browser.evaluate("location.href")
+    assert not any("read-token" in one["url"] for one in browser.answers)
+
+
+def test_the_arrow_keys_move_as_the_cells_lie_and_a_click_hits_by_arithmetic(page):
+    page.evaluate("document.getElementById('list').focus()")
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "End"):
+        page.ask("Input.dispatchKeyEvent", type="keyDown", key=key)
+    assert page.await_(
+        "document.querySelector('#panel h2')?.textContent.startsWith('node:rack4n4')"
+    )
+    active = "document.getElementById('list').getAttribute('aria-activedescendant')"
+    assert page.await_(f"{active} === 'node-15'")
+
+    left, top = page.evaluate(
+        "(() => { const {left, top} = canvas.getBoundingClientRect(); return [left, top]; })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        where = {"x": left + 20, "y": top + 40, "button": "left", "clickCount": 1}
+        page.ask("Input.dispatchMouseEvent", type=kind, **where)
+    assert page.await_("document.querySelector('#panel h2').textContent.startsWith('node:rack1n1')")
+
+
+def test_the_panel_shows_the_chain_with_the_present_step_and_who_can_unblock(page):
+    page.evaluate(f"document.querySelector('[data-node={NODES[3]}]').click()")
+    step = page.await_("document.querySelector('#panel [aria-current=step]')?.textContent")
+    assert step == "switches it on redfish.switch_on on the parent disruptivenext"
+    text = page.evaluate("document.querySelector('#panel article').innerText")
+    for told in (
+        "switch_on: the BMC of rack1n4 does not answer",
+        "whoever looks after the BMC; tried again in 4.0 s",
+        "connection timed out",
+        "desired: on, says site",
+        "by bmc",
+    ):
+        assert told in text
+
+    page.evaluate("document.getElementById('history').open = true")
+    page.await_("document.querySelector('#history time')")
+    lines = page.evaluate("document.getElementById('history').innerText")
+    assert "desired power unset \u2192 on by site" in lines
+
+
+def test_stale_cells_look_stale_once_the_parent_is_dead(tmp_path):
+    with browsing(tmp_path) as browser:
+        with serving(*changes(NODES[:2])) as parent:
+            see(browser, parent)
+            shown = "getComputedStyle(document.getElementById('map')).opacity"
+            assert browser.evaluate(shown) == "1"
+        assert browser.await_("document.body.classList.contains('stale')")
+        assert browser.evaluate(shown) == "0.5"
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_both_themes_and_widths_hold_all(browser, parent, tmp_path, theme, width):
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.ask("Emulation.setEmulatedMedia", features=scheme)
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.ask("Emulation.setDeviceMetricsOverride", **size)
+    try:
+        see(browser, parent, node=NODES[3])
+        browser.await_("document.querySelector('#panel article')")
+        wide = browser.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, "it would have to be scrolled sideways"
+        ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == {"dark": "rgb(11, 18, 21)", "light": "rgb(243, 246, 245)"}[theme]
+        shot = browser.screenshot(tmp_path / f"{theme}-{width}.png")
+        assert shot.stat().st_size > 10_000
+    finally:
+        browser.ask("Emulation.clearDeviceMetricsOverride")
+        browser.ask("Emulation.setEmulatedMedia", features=[])
+
+
+def test_ten_thousand_nodes_are_drawn_scrolled_and_changed(browser):
+    names = [f"r{rack}n{number}" for rack in range(1, 251) for number in range(1, 41)]
+    with serving(*changes(names)) as parent:
+        browser.wrong.clear()
+        browser.go("about:blank")
+        browser.go(f"{parent.url}/#token=read-token")
+        browser.await_("document.querySelector('#counts')?.textContent === '10000 converged'")
+        opened_ms = browser.evaluate("performance.now()")
+        frames = sorted(browser.evaluate(FRAMES))
+        drawn = sorted(browser.evaluate(DRAWN))
+        parent.do(parent.backend.say, node_id(names[-1]), condition="stuck", why="no way")
+        assert browser.await_(equals(COUNTS, ["9999 converged", "1 stuck"]))
+        say(f"open to all drawn: {opened_ms:.0f} ms")
+        for what, some in (("between frames", frames), ("a frame's drawing", drawn)):
+            middle, late = some[len(some) // 2], some[int(len(some) * 0.95)]
+            say(f"{what} while scrolling, ms: median {middle:.1f}, 95 % {late:.1f}, {some[-1]:.1f}")
+        assert browser.wrong == []
+
+
+# Times between the frames of a scroll through all, and what the callbacks of a frame take of each.
+FRAMES = """
+new Promise((done) => {
+  const map = document.getElementById('map'), times = [];
+  let last = performance.now();
+  const next = (now) => {
+    times.push(now - last);
+    last = now;
+    map.scrollTop += 40;
+    if (times.length < 90) requestAnimationFrame(next); else done(times.slice(1));
+  };
+  requestAnimationFrame(next);
+})
+"""
+DRAWN = """
+new Promise((done) => {
+  const map = document.getElementById('map'), times = [];
+  const next = () => {
+    map.scrollTop -= 40;
+    const began = performance.now();
+    requestAnimationFrame(() => {
+      const first = performance.now();
+      setTimeout(() => {
+        times.push(performance.now() - first);
+        if (times.length < 40) requestAnimationFrame(next); else done(times);
+      });
+    });
+  };
+  requestAnimationFrame(next);
+})
+"""
