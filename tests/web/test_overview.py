@@ -10,6 +10,7 @@ import pytest
 
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
+from haptera.model.views import Condition
 from tests.api.serving import serving
 from tests.web.chromium import FOUND, browsing
 from tests.web.seen import NODES, changes, tell, web
@@ -124,6 +125,33 @@ def test_what_is_alike_is_one_cause_worst_first_and_leads_to_its_nodes(page):
     assert page.await_(equals(LISTED, NODES[3:6]))
 
 
+def test_a_cause_that_is_gone_dims_nothing_any_more(browser):
+    with serving(*changes(NODES[:2])) as parent:
+        parent.do(parent.backend.say, node_id(NODES[0]), condition=Condition.STUCK, why="no way")
+        see(browser, parent)
+        browser.await_("document.querySelector('#causes button')")
+        browser.evaluate("document.querySelector('#causes button').click()")
+        assert browser.await_(equals(LISTED, NODES[:1]))
+        parent.do(parent.backend.say, node_id(NODES[0]), condition=Condition.CONVERGED, why=None)
+        assert browser.await_(equals(LISTED, NODES[:2]))
+
+
+def test_a_search_by_state_follows_the_state(browser):
+    with serving(*changes(NODES[:2])) as parent:
+        see(browser, parent)
+        search(browser, "condition=stuck")
+        assert browser.await_(equals(LIT, "0 of 2 nodes"))
+        parent.do(parent.backend.say, node_id(NODES[1]), condition=Condition.STUCK, why="no way")
+        assert browser.await_(equals(LISTED, NODES[1:2]))
+
+
+def test_an_address_that_means_nothing_shows_all(browser, parent):
+    see(browser, parent, zoom="1e9", node="nowhere", group="nothing-like-it", colour="so", view="x")
+    assert len(browser.await_(LISTED)) == len(NODES)
+    told = browser.evaluate("document.getElementById('entity').textContent")
+    assert told == "nowhere is not declared, or not for this token to see."
+
+
 def test_the_address_holds_what_is_looked_at_and_opens_it_again(browser, parent):
     see(browser, parent, colour="owner", only="site", node=NODES[4], view="list")
     assert browser.await_(equals(LISTED, [*NODES[3:6], NODES[8]]))
@@ -198,6 +226,7 @@ def test_both_themes_and_widths_hold_all(browser, parent, tmp_path, theme, width
         assert wide <= width, "it would have to be scrolled sideways"
         ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == {"dark": "rgb(11, 18, 21)", "light": "rgb(243, 246, 245)"}[theme]
+        browser.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         shot = browser.screenshot(tmp_path / f"{theme}-{width}.png")
         assert shot.stat().st_size > 10_000
     finally:

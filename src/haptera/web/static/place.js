@@ -25,10 +25,12 @@ export function writePlace() {
 }
 
 // Which labels alone are shown; none for all.
-export const onlyLabels = () => (place.only ? place.only.split(",").map(decodeURIComponent) : []);
+export const onlyLabels = () => (place.only ? place.only.split(",").map(plain) : []);
 
 export function toggleLabel(label) {
   const some = new Set(onlyLabels());
   if (!some.delete(label)) some.add(label);
-  place.only = [...some].map(encodeURIComponent).join(",");
+  place.only = [...some].map((one) => one.replaceAll("%", "%25").replaceAll(",", "%2C")).join(",");
 }
+
+const plain = (text) => text.replaceAll("%2C", ",").replaceAll("%25", "%");

@@ -25,7 +25,7 @@ let causes = [];
 let causesAt = -Infinity;
 let picked = null; // the cause whose nodes alone are lit
 let searched = null; // the nodes that the selector means; null for all
-let searchedAt = -Infinity;
+let searching = null;
 let matchesOf = [];
 let painting = false;
 let following = null;
@@ -64,7 +64,7 @@ function paintHead() {
 }
 
 function sceneOf() {
-  const size = Number(place.zoom) || sizeFor(fleet.nodes.length);
+  const size = cellSize();
   const key = [fleet.shape, place.group, size, map.width].join("\n");
   const kept = scene?.key === key ? scene : null;
   const layout = kept?.layout ?? layOut(groupsOf(fleet, place.group), map.width, size);
@@ -82,6 +82,11 @@ function sceneOf() {
     frozen: (number) => colouring.frozen[number] === 1,
     spoken: (number) => `${fleet.nodes[number]}: ${spoken(number)}`,
   };
+}
+
+function cellSize() {
+  const asked = Number(place.zoom);
+  return SIZES.includes(asked) ? asked : sizeFor(fleet.nodes.length);
 }
 
 function spoken(number) {
@@ -112,7 +117,9 @@ function paintCauses(changed) {
   } else if (changed.size) {
     causesAt = now;
     causes = causesOf(fleet);
-    if (place.select && now - searchedAt > SEARCH_EVERY_MS) search();
+    if (picked !== null) paintSoon(); // its nodes are others now, or it is gone
+    if (!causes.some((one) => one.key === picked)) picked = null;
+    if (place.select) searchAgain();
   }
   causeList.update(causes, picked);
 }
@@ -168,9 +175,15 @@ function say(text) {
 
 // ---- what is asked for
 
+// What a selector means changes with the states: it is asked again, but not all the time.
+function searchAgain() {
+  searching ??= setTimeout(search, SEARCH_EVERY_MS);
+}
+
 async function search() {
   const select = place.select;
-  searchedAt = performance.now();
+  clearTimeout(searching);
+  searching = null;
   if (!select) {
     searched = null;
     write(at("searched"), "");
@@ -201,7 +214,7 @@ function go() {
 }
 
 function zoom(by) {
-  const now = SIZES.indexOf(Number(place.zoom) || sizeFor(fleet.nodes.length));
+  const now = SIZES.indexOf(cellSize());
   place.zoom = String(SIZES[Math.min(SIZES.length - 1, Math.max(0, now + by))]);
   go();
 }
