@@ -20,7 +20,7 @@ from haptera.core.views.bus import Bus, Listener
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
 from haptera.selectors.selector import parse_selector
-from haptera.selectors.subscription import Types, Wanted
+from haptera.selectors.subscription import Subscription, Types
 
 ROUNDS = 20
 ROUNDS_WARM = 3
@@ -58,7 +58,7 @@ def queues() -> Round:
     return run
 
 
-def a_bus(wanted: list[Wanted], *, stalled: int = 0) -> Round:
+def a_bus(wanted: list[Subscription], *, stalled: int = 0) -> Round:
     """These listeners, of whom the last `stalled` never take."""
     bus = Bus("e", lambda: NODES)
     listeners = [bus.listen(one, lambda: None) for one in wanted]
@@ -79,15 +79,15 @@ def drain(listener: Listener) -> None:
         pass
 
 
-def all_alike() -> list[Wanted]:
-    return [Wanted()] * LISTENERS
+def all_alike() -> list[Subscription]:
+    return [Subscription()] * LISTENERS
 
 
-def each_its_rack() -> list[Wanted]:
+def each_its_rack() -> list[Subscription]:
     """Each its own ten nodes, in observed state only."""
     sets = [f"node:n[{10 * at}-{10 * at + 9}]" for at in range(LISTENERS)]
     only = frozenset({News.OBSERVED})
-    return [Wanted(only, frozenset({"node"}), parse_selector(text)) for text in sets]
+    return [Subscription(only, frozenset({"node"}), parse_selector(text)) for text in sets]
 
 
 def measure(rounds: int) -> dict[str, float]:

@@ -26,7 +26,7 @@ from haptera.kinds import KINDS
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Mark, Message
 from haptera.runtime.network.udp import Udp
-from haptera.wire.seal import Agreement, Role, Session
+from haptera.wire.seal import Agreement, SealRole, Session
 from haptera.wire.updates import Codec
 
 ROUNDS = 60
@@ -134,8 +134,8 @@ async def sealed_path(name: str, changed: int) -> Path:
     children.start(CODEC, lambda events: None, lambda *moved: None)
     for number in range(HELLOS):
         agreement = Agreement(SECRET, UUID(int=1), UUID(int=number), 1, number, HELLOS + number)
-        parent.add(str(number), Session(agreement, Role.PARENT, 1), (HOST, children.port))
-        children.add(str(number), Session(agreement, Role.CHILD, 2), (HOST, parent.port))
+        parent.add(str(number), Session(agreement, SealRole.PARENT, 1), (HOST, children.port))
+        children.add(str(number), Session(agreement, SealRole.CHILD, 2), (HOST, parent.port))
     version = 0
 
     def send() -> None:

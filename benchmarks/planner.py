@@ -32,7 +32,7 @@ from benchmarks.planning import (
     services,
 )
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain
 from haptera.model.entity import node_id
@@ -298,7 +298,7 @@ def show_fleet(rounds: int) -> None:
     """All nodes of a fleet planned anew; they are in few states, so that few are searched."""
     catalog = Catalog(KINDS, [load(name).manifest() for name in ("labnode", "service")])
     nodes = [
-        Row(node_id(f"n{number}"), KINDS["node"], {"platform": "labnode"})
+        EntityState(node_id(f"n{number}"), KINDS["node"], {"platform": "labnode"})
         for number in range(FLEET)
     ]
     domain = catalog.domain(nodes[0], None)
@@ -324,7 +324,9 @@ def search_each(domain: Domain, states: list[int], goal: dict[str, str]) -> int:
     return 0
 
 
-def replan(catalog: Catalog, nodes: list[Row], starts: list[int], goal: dict[str, str]) -> int:
+def replan(
+    catalog: Catalog, nodes: list[EntityState], starts: list[int], goal: dict[str, str]
+) -> int:
     barred: frozenset[str] = frozenset()
     for number, node in enumerate(nodes):
         catalog.plan(node, None, starts[number % len(starts)], goal, barred)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from haptera.model.parts import Condition, Look, Step
+from haptera.model.parts import Look, Requirement, Step
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.problem import Problem
 from haptera.planner.explain.problem_json import ProblemQuestion, problem_from_json
@@ -228,6 +228,6 @@ def _forgotten(after: dict[str, str], looks: Iterable[Look]) -> set[str]:
     return forgotten
 
 
-def _known(conditions: Iterable[Condition]) -> Iterator[str]:
+def _known(conditions: Iterable[Requirement]) -> Iterator[str]:
     for one in conditions:
         yield f"known {one.name}={one.values[0]}"

@@ -26,7 +26,7 @@ from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, Stored, StoredEntity
-from haptera.model.effects import Show
+from haptera.model.effects import PlanReply
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Ticked
 from haptera.model.parts import Context
@@ -82,7 +82,7 @@ def turns(made: Engine, changes: tuple[Change, ...]) -> tuple[Plan, list[int]]:
         effects = made.handle([event], 2 * S)
         took.append(process_time_ns() - began)
         for effect in effects:
-            if isinstance(effect, Show) and effect.plan is not None:
+            if isinstance(effect, PlanReply) and effect.plan is not None:
                 return effect.plan, took
         event = Ticked()
 

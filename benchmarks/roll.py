@@ -19,8 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from haptera.lab import tree
-from haptera.modules.system.bundle import Around, configuration
-from haptera.modules.system.module import Settings, System, connect, flip, stage, start, stop
+from haptera.modules.system.bundle import SystemSurroundings, configuration
+from haptera.modules.system.module import System, SystemSettings, connect, flip, stage, start, stop
 from tests.modules.image_rig import Rig, a_root, squashed
 
 ROUNDS = 20
@@ -58,7 +58,7 @@ async def flipped(rig: Rig, rounds: int) -> list[float]:
     """Outages of the module's flips."""
 
     def wants(image: str) -> System:
-        return connect(rig.target(image, f"digest of {image}", Settings(scratch_mb=16)))
+        return connect(rig.target(image, f"digest of {image}", SystemSettings(scratch_mb=16)))
 
     async with rig.served():
         one = wants("a")
@@ -79,7 +79,7 @@ def swapped(rig: Rig, rounds: int) -> list[float]:
         (folder / name).mkdir(parents=True)
     manifest = rig.store.manifest("a")
     assert manifest is not None
-    around = Around("bare", folder / "jobs", {})
+    around = SystemSurroundings("bare", folder / "jobs", {})
     said = configuration(manifest, folder / "root", around, f"/haptera/{rig.folder.name}")
     (folder / "config.json").write_text(json.dumps(said))
     for number in range(rounds + 1):

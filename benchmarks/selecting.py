@@ -15,7 +15,7 @@ from time import process_time_ns
 from typing import NamedTuple
 
 from haptera.core.state.selecting import meant
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare
@@ -63,8 +63,8 @@ ASKED = [
 NINE = {f"rack{number}" for number in range(1, 10)}
 
 
-def cluster() -> tuple[Table, list[Plain]]:
-    table, plain = Table(KINDS), list[Plain]()
+def cluster() -> tuple[EntityTable, list[Plain]]:
+    table, plain = EntityTable(KINDS), list[Plain]()
     for number, name in enumerate(NAMES):
         rack = name.partition("n")[0]
         table.apply(Declare(node_id(name), {"platform": "lab", "rack": rack}, "site"), 1)
@@ -86,7 +86,7 @@ def least_ms(rounds: int, run: Callable[[], object]) -> float:
     return min(took) / 1e6
 
 
-def ask(asked: Asked, table: Table, plain: list[Plain], rounds: int) -> str:
+def ask(asked: Asked, table: EntityTable, plain: list[Plain], rounds: int) -> str:
     """How long it takes to find what is meant, the selector being read already."""
     selectors = [parse_selector(asked.text)]
     found = len(list(meant(table, selectors, NOW)))
@@ -97,7 +97,7 @@ def ask(asked: Asked, table: Table, plain: list[Plain], rounds: int) -> str:
     return f"{asked.text:50} {figures}"
 
 
-def tell(table: Table, rounds: int) -> str:
+def tell(table: EntityTable, rounds: int) -> str:
     """How long it takes to tell all nodes in whole, for comparison."""
     rows = list(meant(table, [parse_selector("node:*")], NOW))
     ms = least_ms(rounds, lambda: [view(row, NOW) for row in rows])

@@ -44,7 +44,7 @@ from haptera.model.events import (
     Ticked,
     Written,
 )
-from haptera.model.parts import Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Context, Look, Manifest, Requirement, Step
 from haptera.model.schema import Attribute
 from haptera.planner.domain.problem import Problem
 from haptera.runtime.garbage import old_objects_frozen
@@ -73,7 +73,7 @@ def by_model(classes: int, count: int) -> Problem:
     whole = problem(independent(count))
     looks, steps = list[Look](), list[Step]()
     for number in range(classes):
-        where = (Condition(MODEL, (f"m{number}",)),)
+        where = (Requirement(MODEL, (f"m{number}",)),)
         looks += (replace(one, name=f"{one.name}_{number}", requires=where) for one in whole.looks)
         steps += (replace(one, name=f"{one.name}_{number}", requires=where) for one in whole.steps)
     return Problem(whole.variables, {MODEL: None}, tuple(looks), tuple(steps))

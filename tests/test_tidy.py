@@ -72,6 +72,16 @@ def test_no_function_has_outgrown_a_screen() -> None:
     assert {name: n for name, n in long.items() if n > FUNCTION_LINES_MAX} == {}
 
 
+def test_no_public_class_name_is_defined_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in modules():
+        for node in parse(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(place(path))
+
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_each_file_name_says_what_is_in_it() -> None:
     vague = [place(path) for path in modules() if NAMES_THAT_SAY_NOTHING & words_of(path.stem)]
 

@@ -12,7 +12,7 @@ from haptera.daemon.parts import catalog_of, codec_of
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author
-from haptera.model.effects import Publish, Reply, Show, Write
+from haptera.model.effects import PlanReply, Publish, Reply, Write
 from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
@@ -41,7 +41,7 @@ async def real_backend(folder: Path, *changes):
             match effect:
                 case Write():
                     store.submit(effect)
-                case Reply() | Show():
+                case Reply() | PlanReply():
                     backend.answered(effect)
                 case Publish(entities, types):
                     backend.bus.publish(entities, types)

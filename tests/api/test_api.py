@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from haptera.api.app import endpoints, make_app
-from haptera.api.callers import Entry
+from haptera.api.callers import EntryRules
 from haptera.api.endpoint import check_scopes
 from haptera.api.stream import StreamRoute
 from haptera.model.changes import Declare, Desired, SetDesired
@@ -148,7 +148,7 @@ def test_each_route_answers_exactly_to_those_whom_its_scope_allows(method, path,
 @pytest.mark.parametrize(("method", "path", "scope"), ROUTES)
 def test_each_route_answers_alike_to_whom_the_connection_names(method, path, scope, peer):
     backend, _ = quick()
-    entry = Entry(check_peer=PEERS.get)
+    entry = EntryRules(check_peer=PEERS.get)
     app = make_app(backend, Sites("quick"), cluster="quick", entry=entry)
     answer = tried(app, method, path, peer=peer)
     if scope is not None and peer is STRANGER:
@@ -232,7 +232,9 @@ def test_a_request_for_a_name_that_is_not_ours_is_not_answered():
         assert ask(app, "GET", "/v1/health", host=host).status == 421
     for host in ("127.0.0.1:4270", "[::1]:4270", "LOCALHOST"):
         assert ask(app, "GET", "/v1/health", host=host).status == 200
-    named = make_app(FakeBackend(), Sites("quick"), cluster="quick", entry=Entry(["head.site"]))
+    named = make_app(
+        FakeBackend(), Sites("quick"), cluster="quick", entry=EntryRules(["head.site"])
+    )
     assert ask(named, "GET", "/v1/health", host="head.site:4270").status == 200
 
 

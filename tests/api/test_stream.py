@@ -18,7 +18,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
 from haptera.model.views import Condition
 from haptera.runtime.identity.tokens import Bearer
-from haptera.selectors.subscription import Cursor, Wanted, parse_cursor
+from haptera.selectors.subscription import Cursor, Subscription, parse_cursor
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -244,7 +244,7 @@ def test_a_long_snapshot_comes_in_slices_and_only_the_last_names_its_place():
     backend = FakeBackend()
     count = ENTITIES_PER_EVENT * 2 + 1
     backend.write(*(Declare(node_id(f"n{number}"), {}, "site") for number in range(count)))
-    listener = backend.bus.listen(Wanted(), lambda: None)
+    listener = backend.bus.listen(Subscription(), lambda: None)
     route = StreamRoute(backend, "quick")
     texts = [
         route.text(batch, None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.api.callers import Entry
+from haptera.api.callers import EntryRules
 from haptera.api.server import listen_unix
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
@@ -60,7 +60,7 @@ def asked(path, target, *more, user=None, groups=()):
 
 
 def serves(path, *rules, mode=0o666):
-    entry = Entry(check_peer=PeerRules.of(rules).bearer)
+    entry = EntryRules(check_peer=PeerRules.of(rules).bearer)
     changes = [Declare(N1, {}, "site"), Declare(N2, {}, "site")]
     return serving(*changes, entry=entry, path=path, mode=mode)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.jobs.gate import Gate, gate_path
+from haptera.modules.jobs.gate import JobsGate, gate_path
 from haptera.sdk import Refused
 from tests.cli.rig import command, environment, told, typed
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.net
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    made = Gate(tmp_path)
+def gate(tmp_path: Path) -> JobsGate:
+    made = JobsGate(tmp_path)
     made.release()
     return made
 
 
 @pytest.fixture
-def job(gate: Gate, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+def job(gate: JobsGate, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """A job that has begun; it is over with the test."""
     shell = "echo in; exec sleep 60"
     with subprocess.Popen(
@@ -38,7 +38,9 @@ def job(gate: Gate, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_a_job_runs_as_itself_and_its_exit_code_is_the_commands(gate: Gate, tmp_path: Path) -> None:
+def test_a_job_runs_as_itself_and_its_exit_code_is_the_commands(
+    gate: JobsGate, tmp_path: Path
+) -> None:
     shell = "echo said; echo wrong >&2; exit 7"
     answer = typed("job", "--gate", gate_path(tmp_path), "sh", "-c", shell, folder=tmp_path)
 
@@ -46,7 +48,7 @@ def test_a_job_runs_as_itself_and_its_exit_code_is_the_commands(gate: Gate, tmp_
 
 
 def test_a_node_with_a_job_is_busy_until_the_job_is_killed(
-    gate: Gate, job: "subprocess.Popen[str]"
+    gate: JobsGate, job: "subprocess.Popen[str]"
 ) -> None:
     with pytest.raises(Refused, match=rf"1 job runs \(locked by {job.pid}\)"):
         gate.hold()
@@ -56,7 +58,7 @@ def test_a_node_with_a_job_is_busy_until_the_job_is_killed(
     gate.hold()
 
 
-def test_a_closed_gate_lets_no_job_begin(gate: Gate, tmp_path: Path) -> None:
+def test_a_closed_gate_lets_no_job_begin(gate: JobsGate, tmp_path: Path) -> None:
     gate.hold()
     path = gate_path(tmp_path)
     answer = typed("job", "--gate", path, "touch", "begun", folder=tmp_path)
@@ -73,7 +75,7 @@ def test_a_closed_gate_lets_no_job_begin(gate: Gate, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_run_is_told_as_by_a_shell(
-    gate: Gate, tmp_path: Path, line: tuple[str, ...], code: int, what: str
+    gate: JobsGate, tmp_path: Path, line: tuple[str, ...], code: int, what: str
 ) -> None:
     answer = typed("job", "--gate", gate_path(tmp_path), *line, folder=tmp_path)
 
@@ -97,7 +99,7 @@ def test_a_gate_that_cannot_be_used_is_not_called_closed(tmp_path: Path) -> None
 
 
 def test_a_job_is_ended_by_a_pipe_that_nobody_reads_as_anywhere_else(
-    gate: Gate, tmp_path: Path
+    gate: JobsGate, tmp_path: Path
 ) -> None:
     (code, output, _) = typed(
         "job", "--gate", gate_path(tmp_path), "sh", "-c", "kill -PIPE $$; echo on", folder=tmp_path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.processes.secrets import SecretStore
 from tests.cli.rig import client_of, lab, typed
 from tests.lab.rig import wait_for
 
@@ -100,7 +100,7 @@ def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path, monkey
     with lab(tmp_path):
         # Nothing starts before its secret is there, and why says which is not.
         wait_for(lambda: "secret lamp: No such file" in type_in("why", "module:lamp")[1])
-        allow_the_lamp(type_in, Kept(tmp_path / ".haptera" / "parent"))
+        allow_the_lamp(type_in, SecretStore(tmp_path / ".haptera" / "parent"))
         wait_for(lambda: type_in("status", "--check")[0] == 0)
         assert (tmp_path / "lamps" / "l1").read_text() == "on"
         (filed,) = (tmp_path / ".haptera" / "nodes").rglob("filed")

@@ -5,7 +5,7 @@ import pytest
 
 from haptera.cli.output.plans import group_lines, print_plan
 from haptera.model.changes import SetDesired
-from haptera.rest.schemas import Applied
+from haptera.rest.schemas import AppliedView
 from tests.core.test_preview import LAB, frozen, lab_node, previewed
 
 OFF = SetDesired(LAB, "power", "off", "site")
@@ -15,7 +15,7 @@ def test_what_waits_for_a_thaw_or_the_brake_is_told(capsys: pytest.CaptureFixtur
     table = lab_node(power="on", agent="up", busy="free")
     frozen(table, "n1", until_s=1_795_284_000)
     plan = previewed(table, OFF, brake="12 of 40 nodes fell silent within 30 s")
-    print_plan(Applied(3, [], plan, wide=False))
+    print_plan(AppliedView(3, [], plan, wide=False))
     assert capsys.readouterr().out.splitlines()[-5:-1] == [
         "  1 wait until thawed: frozen by user:eve until 2026-11-21 18:00 UTC: board swap",
         "",

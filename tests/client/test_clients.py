@@ -6,9 +6,9 @@ import pytest
 
 from haptera.client import (
     Access,
+    ApiCall,
     AsyncClient,
     Broken,
-    Call,
     Client,
     RefusedError,
     UnreachableError,
@@ -153,7 +153,7 @@ def test_nobody_there_is_told_with_the_address(client_of):
 
 def test_an_answer_of_another_shape_is_told(cluster, client_of):
     with pytest.raises(HapteraError, match="use the same version here as there"):
-        client_of(access(cluster)).ask(Call("GET", "/v1/health", int))
+        client_of(access(cluster)).ask(ApiCall("GET", "/v1/health", int))
 
 
 @pytest.mark.parametrize("folder", ["near", "deep" * 40])
@@ -201,4 +201,4 @@ def test_a_stream_outlives_its_server_and_begins_anew_with_the_next(client_of):
 
 def test_a_stream_that_is_refused_ends_with_the_servers_words(cluster, client_of):
     with pytest.raises(RefusedError, match="there is no news 'x'"):
-        next(client_of(access(cluster)).news(Call("GET", "/v1/events", Event, {"types": "x"})))
+        next(client_of(access(cluster)).news(ApiCall("GET", "/v1/events", Event, {"types": "x"})))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.client.http1 import HEAD_BYTES_MAX, Exchange
+from haptera.client.http1 import HEAD_BYTES_MAX, HttpExchange
 
 BODIES = st.binary(max_size=300)
 HEADERS = st.lists(
@@ -59,7 +59,7 @@ def chunked(body, size):
 
 
 def asked(method="GET", **headers):
-    return Exchange(method, "/", {"Host": "head", **headers}, None)
+    return HttpExchange(method, "/", {"Host": "head", **headers}, None)
 
 
 def read(exchange, data, cuts):
@@ -172,6 +172,6 @@ def test_what_is_no_header_is_not_sent_and_not_told(text):
 
 
 def test_a_body_is_sent_with_its_length():
-    exchange = Exchange("PATCH", "/x?y=1", {"Host": "head", "If-Match": "é"}, b"{}")
+    exchange = HttpExchange("PATCH", "/x?y=1", {"Host": "head", "If-Match": "é"}, b"{}")
     head = b"PATCH /x?y=1 HTTP/1.1\r\nHost: head\r\nIf-Match: \xe9\r\nContent-Length: 2\r\n\r\n"
     assert exchange.request == head + b"{}"

@@ -11,7 +11,7 @@ from haptera.client.protocol import (
     CONNECT_WITHIN_S,
     SILENCE_S,
     TELL_WAITING_AFTER_S,
-    Done,
+    CallDone,
     Open,
     Pause,
     Receive,
@@ -48,14 +48,14 @@ def run(operations, *outcomes):
 def test_a_call_connects_sends_and_receives():
     *done, last = run(asking(calls.health(), ACCESS, kept=False), b"", b"", WELL[:70], WELL[70:])
     assert done == [Open(), Send(HEALTH), FIRST, NEXT]
-    assert isinstance(last, Done)
+    assert isinstance(last, CallDone)
     assert (last.given.value.status, last.given.tag, last.keeps) == ("ok", '"7.1"', True)
 
 
 def test_a_kept_connection_that_was_closed_meanwhile_is_made_anew():
     *done, last = run(asking(calls.health(), ACCESS, kept=True), b"", b"", b"", b"", WELL)
     assert done == [Send(HEALTH), FIRST, Open(), Send(HEALTH), FIRST]
-    assert isinstance(last, Done)
+    assert isinstance(last, CallDone)
 
 
 def test_a_fresh_connection_that_ends_too_early_is_no_answer():
@@ -68,7 +68,7 @@ def test_whoever_waits_long_is_told_and_waits_on():
     *done, last = run(asking(calls.health(), ACCESS, kept=False), *outcomes)
     rest = Receive(ANSWER_WITHIN_S - TELL_WAITING_AFTER_S)
     assert done == [Open(), Send(HEALTH), FIRST, Waiting(), rest]
-    assert isinstance(last, Done)
+    assert isinstance(last, CallDone)
 
 
 def test_who_waits_for_too_long_gives_up_with_the_address():

@@ -3,13 +3,13 @@
 import random
 from itertools import combinations, permutations
 
-from haptera.controllers.placement import Placement, Site, place
+from haptera.controllers.placement import Placement, Spot, place
 
 DIMENSIONS = ("rack", "pdu", "switch")
 
 
 def a_site(name, load=0, **groups):
-    return Site(name, {key: frozenset(value.split()) for key, value in groups.items()}, load)
+    return Spot(name, {key: frozenset(value.split()) for key, value in groups.items()}, load)
 
 
 def shares(one, two, dimensions):
@@ -26,7 +26,7 @@ def drawn(rng):
     """Nodes in overlapping groups, as few as make every second problem a tight one."""
     count = rng.randint(2, 7)
     return [
-        Site(
+        Spot(
             f"n{number}",
             {
                 key: frozenset(rng.sample("abcd", rng.choice((0, 1, 1, 1, 2))))

@@ -18,9 +18,9 @@ from haptera.model.events import (
     Failed,
     Proposed,
     Ready,
-    Sighted,
     Ticked,
     Unwritten,
+    WatchReported,
     Written,
 )
 from haptera.model.intent import Intent
@@ -136,18 +136,18 @@ def test_a_report_that_is_older_than_what_is_known_changes_nothing() -> None:
     told(engine, S, Ready("bmc"))
     told(engine, 3 * S, Answered(2, "on", 2 * S))
 
-    assert told(engine, 4 * S, Sighted(1, "off", S)) == []
+    assert told(engine, 4 * S, WatchReported(1, "off", S)) == []
     assert power_of(engine) == ("on", None)
 
 
 def test_what_a_module_reports_of_a_call_that_watches_nothing_changes_nothing() -> None:
     engine = parent(stored(desired={"power": "on"}))
     told(engine, S, Ready("bmc"))
-    assert told(engine, S + MS, Sighted(1, "on", S)) == []
+    assert told(engine, S + MS, WatchReported(1, "on", S)) == []
     told(engine, 2 * S, Answered(1, "off", 2 * S))
     told(engine, 2 * S, Written(1, 6))
     step = 2
-    assert told(engine, 2 * S + MS, Sighted(step, "on", 2 * S)) == []
+    assert told(engine, 2 * S + MS, WatchReported(step, "on", 2 * S)) == []
     assert power_of(engine) == ("off", None)
 
 
@@ -170,7 +170,7 @@ def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
     told(engine, 2 * S, Answered(4, "off", 2 * S))
 
     # The stream may be slow: what it tells at 5 s may be how it was before the step.
-    assert told(engine, 5 * S, Sighted(1, "off", 5 * S)) == [
+    assert told(engine, 5 * S, WatchReported(1, "off", 5 * S)) == [
         call(5, Work.LOOK, "look", 6 * S)
     ]  # fmt: skip
     assert told(engine, 5 * S, Answered(5, "on", 5 * S)) == [Write(2, (CloseIntent("a1-1"),))]

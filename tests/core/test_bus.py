@@ -5,12 +5,12 @@ from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
 
-from haptera.core.views.bus import Batch, Bus, Shown, Told, told
+from haptera.core.views.bus import Batch, Bus, BusNews, Shown, told
 from haptera.model.entity import EntityId, node_id
 from haptera.model.news import News
 from haptera.model.views import Condition, EntityView
 from haptera.selectors.selector import parse_selector
-from haptera.selectors.subscription import EVERY_TYPE, Cursor, Wanted, parse_wanted
+from haptera.selectors.subscription import EVERY_TYPE, Cursor, Subscription, parse_wanted
 
 N1, N2, N3 = (node_id(f"n{number}") for number in (1, 2, 3))
 WEB1 = EntityId("service", "web", "n1")
@@ -33,7 +33,7 @@ def nothing() -> None:
 
 def test_a_snapshot_comes_first_then_each_change_once_with_all_that_changed() -> None:
     bus, _ = made(N2, N1)
-    listener = bus.listen(Wanted(), nothing)
+    listener = bus.listen(Subscription(), nothing)
     assert listener.take(9) == Batch(
         fresh=True, changes={N1: only(), N2: only()}, cursor=Cursor("e", 0)
     )
@@ -48,7 +48,7 @@ def test_a_snapshot_comes_first_then_each_change_once_with_all_that_changed() ->
 
 def test_what_is_told_in_part_is_numbered_so_that_the_rest_is_not_missed() -> None:
     bus, _ = made(N1, N2, N3)
-    listener = bus.listen(Wanted(), nothing)
+    listener = bus.listen(Subscription(), nothing)
     cursors = [batch.cursor for batch in iter(lambda: listener.take(2), None)]
     assert cursors == [None, Cursor("e", 0)]
 
@@ -57,7 +57,7 @@ def test_what_is_told_in_part_is_numbered_so_that_the_rest_is_not_missed() -> No
     first = listener.take(1)
     assert first == Batch(False, {N3: only(News.OBSERVED)}, Cursor("e", 1))
     assert first.cursor is not None
-    again = bus.listen(Wanted(), nothing, since=first.cursor)
+    again = bus.listen(Subscription(), nothing, since=first.cursor)
     rest = again.take(9)
     assert rest is not None
     assert list(rest.changes) == [N1, N3, N2]
@@ -80,7 +80,7 @@ def test_a_listener_is_woken_once_for_all_that_it_has_not_taken() -> None:
 def test_a_listener_too_far_behind_is_given_a_snapshot_anew() -> None:
     bus, there = made(N1, pending_max=2)
     woken: list[None] = []
-    listener = bus.listen(Wanted(), lambda: woken.append(None))
+    listener = bus.listen(Subscription(), lambda: woken.append(None))
     listener.take(9)
     there |= set(IDS)
     bus.publish(IDS, [ALIVE] * len(IDS))
@@ -92,7 +92,7 @@ def test_a_listener_too_far_behind_is_given_a_snapshot_anew() -> None:
 
 def test_a_large_snapshot_is_no_reason_to_begin_it_again() -> None:
     bus, _ = made(*IDS, pending_max=1)
-    listener = bus.listen(Wanted(), nothing)
+    listener = bus.listen(Subscription(), nothing)
     first = listener.take(2)
     assert first is not None
     bus.publish(list(first.changes), [only(News.OBSERVED)] * 2)
@@ -116,7 +116,9 @@ def test_what_came_and_went_meanwhile_is_told_as_it_is_now() -> None:
         changes={N1: only(News.GONE, News.DESIRED), N2: only(News.GONE), N3: only(News.DESIRED)},
         cursor=None,
     )
-    assert told(batch, views.get) == Told([view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"], [])
+    assert told(batch, views.get) == BusNews(
+        [view(N1)], {"node:n1": [News.DESIRED]}, ["node:n2"], []
+    )
 
 
 def test_what_was_shown_and_is_wanted_no_more_has_left() -> None:
@@ -124,7 +126,7 @@ def test_what_was_shown_and_is_wanted_no_more_has_left() -> None:
     wanted = {N1}
     shown = Shown(wanted.__contains__)
 
-    def tell(*changed: EntityId, fresh: bool = False) -> Told:
+    def tell(*changed: EntityId, fresh: bool = False) -> BusNews:
         changes = dict.fromkeys(changed, only(News.CONDITION, News.GONE))
         return told(Batch(fresh, changes, None), views.get, shown)
 
@@ -164,7 +166,7 @@ def view(entity: EntityId, revision: int = 0) -> EntityView:
 class Holder:
     """Somebody who listens, and holds what was told: the last change number of each type."""
 
-    def __init__(self, bus: Bus, wanted: Wanted) -> None:
+    def __init__(self, bus: Bus, wanted: Subscription) -> None:
         self.bus, self.wanted = bus, wanted
         self.held: dict[EntityId, dict[News, int]] = {}
         self.cursor: Cursor | None = None
@@ -237,7 +239,7 @@ class Listening(RuleBasedStateMachine):
         select=st.sampled_from(["*", "*", "n1", "service:web@n[1-2]"]),
     )
     def listen(self, types: set[News], kinds: frozenset[str] | None, select: str) -> Holder:
-        holder = Holder(self.bus, Wanted(frozenset(types), kinds, parse_selector(select)))
+        holder = Holder(self.bus, Subscription(frozenset(types), kinds, parse_selector(select)))
         self.all_holders.append(holder)
         return holder
 

@@ -17,8 +17,8 @@ from haptera.model.events import (
     Exited,
     Proposed,
     Ready,
-    Sighted,
     Ticked,
+    WatchReported,
     Written,
 )
 from haptera.model.parts import Manifest
@@ -121,7 +121,7 @@ def test_what_answers_a_call_that_is_yet_to_be_given_up_counts_for_nothing() -> 
     told(engine, 2 * S, DIES)
     *_, last = lost(engine, calls)
 
-    told(engine, 2 * S, Ended(calls[last]), Sighted(calls[last], "on", 2 * S))
+    told(engine, 2 * S, Ended(calls[last]), WatchReported(calls[last], "on", 2 * S))
 
     turns(engine, 2 * S, Ticked())
     assert said(engine, last) == "bmc.switch_on: module bmc was killed"
@@ -208,7 +208,7 @@ def test_a_process_that_dies_over_the_calls_that_it_was_to_finish_loses_them() -
 def test_a_watch_goes_on_where_the_process_dies_that_has_the_look() -> None:
     engine = replaced()
     assert not asked(told(engine, 2 * S, Exited("bmc", "was killed", 1)), Work.WATCH)
-    told(engine, 2 * S, Sighted(3, "on", 2 * S))
+    told(engine, 2 * S, WatchReported(3, "on", 2 * S))
     assert known(engine, node_id("n01")) == {"power": "on"}
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from haptera.core.modules.catalog import MOVES_MAX, Catalog
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 
-NODE = Row(node_id("n01"), KINDS["node"])
-WEB = Row(EntityId("service", "web", "n01"), KINDS["service"])
+NODE = EntityState(node_id("n01"), KINDS["node"])
+WEB = EntityState(EntityId("service", "web", "n01"), KINDS["service"])
 
 POWER = Look("bmc", "look_power", "node", "power", ("off", "on"))
 RUN = Look("keeper", "look_run", "service", "run", ("stopped", "running"))

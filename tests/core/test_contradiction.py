@@ -8,7 +8,7 @@ from haptera.core.act.contradiction import NEWER_NS, SOON_MAX, SOON_NS, conteste
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -23,8 +23,8 @@ from haptera.model.events import (
     Exited,
     Heard,
     Ready,
-    Sighted,
     Ticked,
+    WatchReported,
     Written,
 )
 from haptera.model.messages import Mark, Message
@@ -50,7 +50,7 @@ def parent(**desired: str) -> Engine:
     return engine
 
 
-def row_of(engine: Engine) -> Row:
+def row_of(engine: Engine) -> EntityState:
     row = engine.table.get(NODE)
     assert row is not None
     return row
@@ -91,7 +91,7 @@ def test_an_agent_that_answers_where_power_reads_off_is_contested_and_both_are_a
     None
 ):
     engine = parent(power="off")
-    engine.handle([Sighted(1, "off", 2 * S)], 2 * S)
+    engine.handle([WatchReported(1, "off", 2 * S)], 2 * S)
     assert row_of(engine).condition is Condition.CONVERGED
 
     effects = engine.handle([Alive(("n01",), 4 * S)], 4 * S)
@@ -115,7 +115,7 @@ def test_an_agent_that_answers_where_power_reads_off_is_contested_and_both_are_a
 
 def test_a_hello_that_was_under_way_when_power_was_cut_is_not_contested() -> None:
     engine = parent(power="off")
-    engine.handle([Sighted(1, "off", 2 * S)], 2 * S)
+    engine.handle([WatchReported(1, "off", 2 * S)], 2 * S)
     engine.handle([Alive(("n01",), 2 * S + NEWER_NS)], 2 * S + NEWER_NS)
 
     assert (row_of(engine).condition, contested(row_of(engine))) == (Condition.CONVERGED, None)
@@ -123,9 +123,9 @@ def test_a_hello_that_was_under_way_when_power_was_cut_is_not_contested() -> Non
 
 def test_power_that_is_read_off_over_and_over_does_not_outrun_the_agents_word() -> None:
     engine = parent(power="off")
-    engine.handle([Sighted(1, "off", 2 * S)], 2 * S)
+    engine.handle([WatchReported(1, "off", 2 * S)], 2 * S)
     for tenth in range(21, 60):
-        engine.handle([Sighted(1, "off", tenth * S // 10)], tenth * S // 10)
+        engine.handle([WatchReported(1, "off", tenth * S // 10)], tenth * S // 10)
     engine.handle([Alive(("n01",), 6 * S)], 6 * S)
 
     assert row_of(engine).why == WHY
@@ -133,11 +133,11 @@ def test_power_that_is_read_off_over_and_over_does_not_outrun_the_agents_word() 
 
 def test_a_contest_ends_when_power_reads_on() -> None:
     engine = parent(power="on", agent="up")
-    (meant,) = done(engine.handle([Sighted(1, "off", 2 * S)], 2 * S))
+    (meant,) = done(engine.handle([WatchReported(1, "off", 2 * S)], 2 * S))
     assert isinstance(meant, Write)
     engine.handle([Alive(("n01",), 4 * S), Written(meant.ticket, 2)], 4 * S)
     assert contested(row_of(engine)) == WHY
-    engine.handle([Sighted(1, "on", 5 * S)], 5 * S)
+    engine.handle([WatchReported(1, "on", 5 * S)], 5 * S)
 
     row = row_of(engine)
     assert (row.condition, sorted(row.known)) == (Condition.CONVERGED, ["agent", "power"])
@@ -145,7 +145,7 @@ def test_a_contest_ends_when_power_reads_on() -> None:
 
 def test_a_contest_ends_when_power_was_read_off_again_and_the_agent_falls_silent() -> None:
     engine = parent(power="off")
-    live(engine, 2 * S, 9 * S, Sighted(1, "off", 2 * S), hellos=range(4 * S, 5 * S, S))
+    live(engine, 2 * S, 9 * S, WatchReported(1, "off", 2 * S), hellos=range(4 * S, 5 * S, S))
     # As long as a hello may yet be on its way: 1.2 H after the last.
     assert contested(row_of(engine)) == WHY
     live(engine, 9 * S, 10 * S)
@@ -154,7 +154,7 @@ def test_a_contest_ends_when_power_was_read_off_again_and_the_agent_falls_silent
 
 def test_an_agent_that_fell_silent_is_contested_until_power_was_looked_at_again() -> None:
     engine = parent(power="off")
-    engine.handle([Sighted(1, "off", 3 * S - MS)], 3 * S - MS)
+    engine.handle([WatchReported(1, "off", 3 * S - MS)], 3 * S - MS)
     engine.handle([Alive(("n01",), 4 * S), Exited("labnode", "was killed", 1)], 4 * S)
     for now in range(4 * S, 10 * S + MS, 200 * MS):
         engine.handle([Ticked()], now)
@@ -167,7 +167,7 @@ def test_an_agent_that_fell_silent_is_contested_until_power_was_looked_at_again(
 
 def test_no_step_is_begun_on_what_is_contested_and_one_that_was_only_meant_is_closed() -> None:
     engine = parent(power="on", agent="up")
-    (meant,) = done(engine.handle([Sighted(1, "off", 2 * S)], 2 * S))
+    (meant,) = done(engine.handle([WatchReported(1, "off", 2 * S)], 2 * S))
     assert isinstance(meant, Write)
     engine.handle([Alive(("n01",), 3 * S + MS)], 3 * S + MS)
 
@@ -180,7 +180,7 @@ def test_no_step_is_begun_on_what_is_contested_and_one_that_was_only_meant_is_cl
 def test_both_are_looked_at_a_few_times_and_then_ever_more_rarely() -> None:
     engine = parent(power="off")
     hellos = range(2 * S, 300 * S, S // 2)
-    meant = live(engine, 2 * S, 300 * S, Sighted(1, "off", 2 * S), hellos=hellos)
+    meant = live(engine, 2 * S, 300 * S, WatchReported(1, "off", 2 * S), hellos=hellos)
     # Before, it was asked for its permit.
     probes = [now for now, one in meant if one == "probe" and now > 2 * S]
     gaps = [late - early for early, late in pairwise(probes)]

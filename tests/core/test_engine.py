@@ -19,13 +19,13 @@ from haptera.model.effects import Call, Effect, Publish, Reply, Start, Work, Wri
 from haptera.model.entity import node_id
 from haptera.model.events import Answered, Ended, Event, Failed, Proposed, Ready, Ticked, Written
 from haptera.model.intent import Intent
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.schema import digest
 
 NODE = node_id("n01")
 OTHER = node_id("n02")
 ATTRIBUTES = {"platform": "test"}
-WHERE = (Condition("platform", ("test",)),)
+WHERE = (Requirement("platform", ("test",)),)
 PARENT = Context.PARENT
 LOOK = Look("bmc", "look", "node", "power", ("off", "on"), WHERE, context=PARENT, within_ms=1000)
 ON = Step(

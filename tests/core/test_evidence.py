@@ -10,10 +10,10 @@ from haptera.kinds.node import busy
 from haptera.model.entity import node_id
 from haptera.model.facts import Method
 from haptera.model.messages import SeenValue
-from haptera.model.parts import Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Context, Look, Manifest, Requirement, Step
 from tests.core.test_safety import BMC, OFF, H, Rig
 
-CAREFUL = replace(OFF, excludes=(Condition("busy", ("busy",)),))
+CAREFUL = replace(OFF, excludes=(Requirement("busy", ("busy",)),))
 BATCH_LOOK = Look(
     "batch", "look_busy", "node", "busy", ("free", "busy"), context=Context.PARENT, within_ms=1000
 )
@@ -63,7 +63,7 @@ def test_a_lost_node_that_may_be_recovered_is_not_asked_what_only_it_could_know(
 
 
 def test_a_node_that_never_has_jobs_is_known_to_be_free_without_a_look() -> None:
-    sure = replace(OFF, requires=(*OFF.requires, Condition("busy", ("free",))))
+    sure = replace(OFF, requires=(*OFF.requires, Requirement("busy", ("free",))))
     one = rig(GATE, step=sure, attributes={"jobs": "none"})
     one.run(10)
     assert len(one.called) == 1

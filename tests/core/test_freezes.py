@@ -5,9 +5,9 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import BACKOFF_NS, MS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.rules import ASKED_MAX, NOTHING, Rules
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.views.unblock import unblock
 from haptera.kinds import KINDS
 from haptera.model.changes import (
@@ -27,12 +27,12 @@ from haptera.model.effects import Call, Reply, Start, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
-    Clocked,
     Ended,
     Proposed,
     Ready,
     Ticked,
     Unwritten,
+    WallClockSet,
     Written,
 )
 from haptera.model.intent import Intent
@@ -45,7 +45,7 @@ from tests.core.test_engine import ATTRIBUTES, BMC, NODE, PARENT, SIDE, call, pa
 FREEZE = EntityId("freeze", "f1", None)
 # 2026-11-21 18:00 UTC is when the clock since boot shows 100 s.
 UNTIL_S = 1_795_284_000
-CLOCKED = Clocked((UNTIL_S - 100) * S)
+CLOCKED = WallClockSet((UNTIL_S - 100) * S)
 WHY = "frozen by user:eve until 2026-11-21 18:00 UTC: board swap"
 
 
@@ -151,7 +151,7 @@ def test_what_a_freeze_of_very_many_is_of_is_decided_on_over_many_turns() -> Non
 
 @pytest.mark.parametrize(("of", "decided"), [("n[7-9]", 3), ("node:*", None), ("*", None)])
 def test_whom_a_rule_selects_is_asked_of_few(of: str, decided: int | None) -> None:
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     for number in range(ASKED_MAX + 1):
         table.apply(Declare(node_id(f"n{number}"), {}, "site"), 1)
     found = Rules(table, "freeze").few([NOTHING, parse_selector(of)])
@@ -192,7 +192,7 @@ def test_what_comes_into_a_group_is_frozen_with_it_and_so_is_what_is_on_it() -> 
     assert row.condition is Condition.ACTING
 
 
-def looked_at_under(row: Row) -> int:
+def looked_at_under(row: EntityState) -> int:
     """The number of the call for its only look."""
     (looking,) = row.looks.values()
     assert looking.call is not None
@@ -291,9 +291,9 @@ def test_no_freeze_ends_before_the_wall_clock_is_known_and_all_follow_it_where_i
     told(engine, 500 * S, Answered(1, "off", 500 * S))
     assert standing(engine) == (Condition.WAITING, WHY)
 
-    told(engine, 500 * S, Clocked(CLOCKED.wall_offset_ns - 450 * S))
+    told(engine, 500 * S, WallClockSet(CLOCKED.wall_offset_ns - 450 * S))
     assert standing(engine) == (Condition.WAITING, WHY)
-    told(engine, 501 * S, Clocked(CLOCKED.wall_offset_ns))
+    told(engine, 501 * S, WallClockSet(CLOCKED.wall_offset_ns))
     assert standing(engine)[0] is not Condition.WAITING
 
 

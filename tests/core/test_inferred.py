@@ -7,7 +7,7 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.effects import Call, Work
@@ -35,7 +35,7 @@ def timed_out(fails_to: str) -> Engine:
     return engine
 
 
-def row_of(engine: Engine) -> Row:
+def row_of(engine: Engine) -> EntityState:
     row = engine.table.get(NODE)
     assert row is not None
     return row

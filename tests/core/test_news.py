@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.verdict import Stands, Verdict
 from haptera.core.views.news import publish
 from haptera.core.views.query import view
@@ -25,9 +25,9 @@ OWNERS = st.sampled_from(["site", "user:eve"])
 TIMES = st.integers(1, 20)
 
 
-def a_table() -> Table:
+def a_table() -> EntityTable:
     """n1 with a service, published once."""
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     table.apply(Declare(N1, {}, "site"), 1)
     table.apply(Declare(WEB, {}, "site"), 2)
     alive = EVERY_TYPE - {News.GONE}
@@ -84,7 +84,7 @@ def test_desired_data_that_are_no_longer_in_force_are_news_of_what_is_observed()
 AGES = {"since_ms", "age_ms"}
 
 
-def shown(table: Table) -> object:
+def shown(table: EntityTable) -> object:
     """All that a view says, but for ages."""
     return without_ages(msgspec.to_builtins(view(table.make(N1), 10**9)))
 

@@ -14,7 +14,7 @@ from haptera.core.act.oscillation import ADVICE, UNDONE_MAX, Scene, oscillates
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import LASTS_NS, MS, S
-from haptera.core.state.row import Row, Tried
+from haptera.core.state.row import EntityState, Tried
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.kinds.node import agent
@@ -31,10 +31,10 @@ from haptera.model.events import (
     Ticked,
     Written,
 )
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import STEPPING
 from haptera.model.schema import Kind, Variable
-from haptera.model.views import Condition as Standing
+from haptera.model.views import Requirement as Standing
 from haptera.modules import load
 
 GADGET = EntityId("gadget", "g", "n01")
@@ -50,19 +50,19 @@ NUMBERS = {Bit.UNKNOWN: 0, Bit.ZERO: 1, Bit.ONE: 2}
 GADGETS = Kind("gadget", tuple(Variable("gadget", name, Bit, NUMBERS) for name in "xyz"))
 
 
-def look(module: str, name: str, *requires: Condition) -> Look:
+def look(module: str, name: str, *requires: Requirement) -> Look:
     return Look(
         module, f"look_{name}", "gadget", name, ("0", "1"), requires, context=Context.PARENT
     )
 
 
-def step(module: str, name: str, variable: str, to: str, *requires: Condition) -> Step:
+def step(module: str, name: str, variable: str, to: str, *requires: Requirement) -> Step:
     change = Change(variable, ("1" if to == "0" else "0",), to)
     return Step(module, name, "gadget", (change,), requires, context=Context.PARENT, late_ms=1_000)
 
 
 RAISE, LOWER = step("a", "raise", "x", "1"), step("b", "lower", "x", "0")
-FILL = step("b", "fill", "y", "1", Condition("x", ("0",)))
+FILL = step("b", "fill", "y", "1", Requirement("x", ("0",)))
 WHY = "oscillates: b.lower sets x to 0, a.raise sets it back to 1 (3 times in 30 s); " + ADVICE
 
 
@@ -100,7 +100,7 @@ class Rig:
         self._coming: list[tuple[int, Event]] = [(S, Ready(name, 1, "1")) for name in "ab"]
 
     @property
-    def row(self) -> Row:
+    def row(self) -> EntityState:
         row = self.engine.table.get(GADGET)
         assert row is not None
         return row
@@ -229,10 +229,10 @@ def test_a_reading_that_neither_wrote_allows_one_more_round() -> None:
 
 def scene(*tried: tuple[str, int], of_node: tuple[int, ...] = ()) -> Scene:
     """An entity that is filled while it is high, on a node with a power of its own."""
-    fill = step("b", "fill", "y", "1", Condition("node.agent", ("up",)))
+    fill = step("b", "fill", "y", "1", Requirement("node.agent", ("up",)))
     looks = (
-        look("a", "x"), look("b", "y", Condition("x", ("1",))),
-        look("b", "z", Condition("node.agent", ("up",))),
+        look("a", "x"), look("b", "y", Requirement("x", ("1",))),
+        look("b", "z", Requirement("node.agent", ("up",))),
     )  # fmt: skip
     steps = (
         fill,
@@ -243,7 +243,7 @@ def scene(*tried: tuple[str, int], of_node: tuple[int, ...] = ()) -> Scene:
     mine = Manifest("b", "1", Context.PARENT, looks, steps)
     gadgets = replace(GADGETS, borrows=(agent,))
     catalog = Catalog({**KINDS, "gadget": gadgets}, [mine, load("labnode").manifest()])
-    node, row = Row(node_id("n01"), KINDS["node"]), Row(GADGET, gadgets)
+    node, row = EntityState(node_id("n01"), KINDS["node"]), EntityState(GADGET, gadgets)
     node.attributes["platform"] = "labnode"
     row.tried.extend(Tried(path, at * S, "done", worked=True) for path, at in tried)
     node.tried.extend(Tried("labnode.switch_off", at * S, "done", worked=True) for at in of_node)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from haptera.core.modules.catalog import Catalog
 from haptera.core.preview.outdated import outdated
 from haptera.core.state.limits import S
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
@@ -21,15 +21,17 @@ N1, N2, N3 = map(node_id, ("n1", "n2", "n3"))
 OFF = [SetDesired(one, "power", "off", "site") for one in (N1, N2, N3)]
 
 
-def nodes() -> Table:
-    table = Table(KINDS)
+def nodes() -> EntityTable:
+    table = EntityTable(KINDS)
     for one in (N1, N2, N3):
         table.apply(Declare(one, {"platform": "labnode"}, "site"), 1)
         table.apply(SetDesired(one, "power", "on", "site"), 1)
     return table
 
 
-def changed(table: Table, *meanwhile: Change, changes: list[Change] | None = None) -> list[str]:
+def changed(
+    table: EntityTable, *meanwhile: Change, changes: list[Change] | None = None
+) -> list[str]:
     """What is told of a plan after these changes."""
     wanted = OFF if changes is None else changes
     then = previewed(table, *wanted)
@@ -114,7 +116,7 @@ def test_a_freeze_that_was_laid_or_lifted_or_has_ended_is_told() -> None:
     assert told(held, previewed(table, *OFF)) == lifted
 
 
-def perturbed(random: Random, table: Table) -> None:
+def perturbed(random: Random, table: EntityTable) -> None:
     """Something has changed, or perhaps not."""
     number = random.randrange(6)
     node, service = node_id(f"n{number}"), EntityId("service", "web", f"n{number}")

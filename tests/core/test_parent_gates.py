@@ -8,16 +8,16 @@ import pytest
 from haptera.core.modules.gates import MEND, NEVER
 from haptera.core.state.limits import DRAIN_AGAIN_NS, S
 from haptera.model.changes import Declare, SetDesired
-from haptera.model.effects import Show
+from haptera.model.effects import PlanReply
 from haptera.model.entity import node_id
 from haptera.model.events import Considered, Failed, Proposed
 from haptera.model.intent import Intent
-from haptera.model.parts import Condition, Context, Look, Manifest
+from haptera.model.parts import Context, Look, Manifest, Requirement
 from tests.core.test_safety import BMC, H, Rig
 
 LOOK = Look("batch", "look_busy", "node", "busy", ("free", "busy"), context=Context.PARENT)
 BATCH = Manifest("batch", "1", Context.PARENT, (LOOK,), (), gate=True)
-ELSEWHERE = replace(BATCH, looks=(replace(LOOK, requires=(Condition("rack", ("r9",)),)),))
+ELSEWHERE = replace(BATCH, looks=(replace(LOOK, requires=(Requirement("rack", ("r9",)),)),))
 ALONE = {"has_agent": "never"}
 
 
@@ -133,6 +133,6 @@ def test_a_plan_says_which_permits_can_never_come() -> None:
     one.run(2)
     off = tuple(SetDesired(node_id(name), "power", "off", "site") for name in ("n01", "n02"))
     effects = one.engine.handle([Considered(9, off)], one.now)
-    (plan,) = (effect.plan for effect in effects if isinstance(effect, Show))
+    (plan,) = (effect.plan for effect in effects if isinstance(effect, PlanReply))
     assert plan is not None
     assert [group.why for group in plan.groups] == [f"bmc.switch_off waits on n01: {NEVER}"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from haptera.core.decide.backlog import PLANNED
-from haptera.core.decide.plan_queue import QUESTIONS_MAX, Searches, Sought
+from haptera.core.decide.plan_queue import QUESTIONS_MAX, PlanQueue, Sought
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import (
@@ -29,18 +29,18 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
-from haptera.model.effects import Call, Effect, Reply, Search, Start, Work, Write
+from haptera.model.effects import Call, Effect, Reply, SearchPlan, Start, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
     Asked,
     Ended,
     Event,
+    PlanFailed,
+    PlanFound,
     Proposed,
     Ready,
-    Searched,
     Ticked,
-    Unsearched,
     Written,
 )
 from haptera.model.intent import Intent
@@ -70,10 +70,10 @@ def poor(*nodes: StoredEntity) -> Engine:
 
 def search(
     number: int, at: int, observed: dict[str, str] | None = None, steps: tuple[Step, ...] = (ON,)
-) -> Search:
+) -> SearchPlan:
     """What is asked of how the node's power is to come on."""
     problem = problem_of(KINDS["node"], [HEAR, LOOK, *steps], ATTRIBUTES)
-    return Search(
+    return SearchPlan(
         number,
         dict(problem.variables),
         dict(problem.attributes),
@@ -97,7 +97,7 @@ def standing(engine: Engine) -> tuple[Condition, str | None]:
 def read_off(engine: Engine) -> Engine:
     """Looked at once: its power is off, and the worker is asked what to do about that."""
     told(engine, S, Ready("bmc"))
-    told(engine, S, Searched(1, LOOKS_UP))
+    told(engine, S, PlanFound(1, LOOKS_UP))
     assert told(engine, 2 * S, Answered(1, "off", 2 * S)) == [search(2, 2 * S, {"power": "off"})]
     return engine
 
@@ -109,10 +109,10 @@ def test_what_cannot_be_afforded_is_asked_of_a_worker_and_only_looked_at_meanwhi
     assert told(engine, S, Ticked()) == [Start("bmc"), search(1, S)]
     assert standing(engine) == (Condition.ACTING, "is being planned")
     assert told(engine, 2 * S, Ready("bmc")) == [call(1, Work.LOOK, "look", 3 * S)]
-    assert told(engine, 2 * S, Searched(1, LOOKS_UP)) == []
+    assert told(engine, 2 * S, PlanFound(1, LOOKS_UP)) == []
     assert told(engine, 3 * S, Answered(1, "off", 2 * S)) == [search(2, 3 * S, {"power": "off"})]
     assert told(engine, 4 * S, Ticked()) == []
-    assert told(engine, 5 * S, Searched(2, SWITCHES_ON)) == [Write(1, (OpenIntent(intent),))]
+    assert told(engine, 5 * S, PlanFound(2, SWITCHES_ON)) == [Write(1, (OpenIntent(intent),))]
 
 
 def test_a_question_is_asked_once_however_many_have_it_and_as_often_as_they_like() -> None:
@@ -121,7 +121,7 @@ def test_a_question_is_asked_once_however_many_have_it_and_as_often_as_they_like
 
     assert told(engine, S, Ticked()) == [Start("bmc"), search(1, S)]
     assert told(engine, 2 * S, Asked(NODE), Asked(OTHER)) == []
-    told(engine, 3 * S, Searched(1, BLOCKED))
+    told(engine, 3 * S, PlanFound(1, BLOCKED))
     assert told(engine, 4 * S, Asked(NODE), Asked(OTHER)) == []
     rows = [engine.table.get(one) for one in (NODE, OTHER)]
     assert [row and row.why for row in rows] == ["no way to power=on"] * 2
@@ -132,7 +132,7 @@ def test_an_answer_counts_only_for_the_state_that_it_was_asked_for() -> None:
     told(engine, S, Ready("bmc"))
 
     assert told(engine, 2 * S, Answered(1, "off", 2 * S)) == []  # one at a time
-    assert told(engine, 3 * S, Searched(1, BLOCKED)) == [search(2, 3 * S, {"power": "off"})]
+    assert told(engine, 3 * S, PlanFound(1, BLOCKED)) == [search(2, 3 * S, {"power": "off"})]
     assert standing(engine) == (Condition.ACTING, "is being planned")
 
 
@@ -141,7 +141,7 @@ def test_what_nobody_asks_any_more_when_its_turn_comes_is_not_sought() -> None:
     told(engine, 12 * S, Ticked())  # It is looked at again.
     told(engine, 12 * S, Answered(2, "on", 12 * S))
 
-    assert told(engine, 13 * S, Searched(2, SWITCHES_ON)) == []
+    assert told(engine, 13 * S, PlanFound(2, SWITCHES_ON)) == []
     assert standing(engine) == (Condition.CONVERGED, None)
 
 
@@ -154,25 +154,25 @@ def test_an_answer_with_parts_that_were_replaced_meanwhile_is_not_taken() -> Non
 
     engine.catalog.replace(replace(BMC, steps=(softer,)))
     assert told(engine, 3 * S, Asked(NODE)) == []
-    assert asked(engine, 4 * S, Searched(2, SWITCHES_ON)) == [
+    assert asked(engine, 4 * S, PlanFound(2, SWITCHES_ON)) == [
         search(3, 4 * S, {"power": "off"}, (softer,))
     ]
 
 
 def test_an_intent_whose_plan_is_sought_anew_is_not_acted_on() -> None:
     engine = read_off(poor())
-    told(engine, 3 * S, Searched(2, SWITCHES_ON))
+    told(engine, 3 * S, PlanFound(2, SWITCHES_ON))
     told(engine, 3 * S, Proposed(9, (SetDesired(NODE, "agent", "up", "site"),)))
 
     first, second, third = told(engine, 3 * S + MS, Written(2, 5), Written(1, 6))
     assert (first, second) == (Reply(9, 5), Write(3, (CloseIntent("a1-1", begun=False),)))
-    assert isinstance(third, Search)
+    assert isinstance(third, SearchPlan)
     assert third.goal == {"power": "on", "agent": "up"}
 
 
 def test_nothing_is_asked_while_a_step_runs_for_its_outcome_counts() -> None:
     engine = read_off(poor())
-    told(engine, 3 * S, Searched(2, SWITCHES_ON))
+    told(engine, 3 * S, PlanFound(2, SWITCHES_ON))
     assert asked(engine, 3 * S, Written(1, 5)) == []
     assert asked(engine, 4 * S, Ended(2)) == []
     told(engine, 5 * S, Answered(3, "on", 5 * S))
@@ -185,11 +185,11 @@ def test_a_worker_that_died_is_tried_again_after_a_rest_and_then_given_up() -> N
     died = "is being planned again: the planner's worker killed by SIGKILL"
     gave_up = "gave up after 2 tries: the planner's worker killed by SIGKILL"
 
-    assert told(engine, 2 * S, Unsearched(1, "killed by SIGKILL")) == []
+    assert told(engine, 2 * S, PlanFailed(1, "killed by SIGKILL")) == []
     assert standing(engine) == (Condition.ACTING, died)
     assert engine.deadline() == 3 * S
     assert told(engine, 3 * S, Ticked()) == [search(2, 3 * S)]
-    assert told(engine, 4 * S, Unsearched(2, "killed by SIGKILL")) == []
+    assert told(engine, 4 * S, PlanFailed(2, "killed by SIGKILL")) == []
     assert standing(engine) == (Condition.STUCK, gave_up)
     row = engine.table.get(NODE)
     assert row is not None
@@ -199,12 +199,12 @@ def test_a_worker_that_died_is_tried_again_after_a_rest_and_then_given_up() -> N
 def test_what_was_given_up_is_sought_again_after_its_time_or_when_a_person_asks() -> None:
     engine = poor()
     told(engine, S, Ticked())
-    told(engine, 2 * S, Searched(1, GAVE_UP))
+    told(engine, 2 * S, PlanFound(1, GAVE_UP))
     assert standing(engine) == (Condition.STUCK, "gave up after looking at 20000 states")
 
     assert asked(engine, 3 * S, Ticked()) == []
     assert asked(engine, 4 * S, Asked(NODE)) == [search(2, 4 * S)]
-    told(engine, 5 * S, Searched(2, GAVE_UP))
+    told(engine, 5 * S, PlanFound(2, GAVE_UP))
     again_at = 5 * S + SEARCH_AGAIN_NS
     assert asked(engine, again_at - 1, Ticked()) == []
     assert asked(engine, again_at, Ticked()) == [search(3, again_at)]
@@ -221,7 +221,7 @@ def test_a_worker_of_which_nothing_is_heard_counts_as_dead() -> None:
     text = "is being planned again: the planner's worker was not heard of for 300 s"
     assert standing(engine) == (Condition.ACTING, text)
     assert asked(engine, late + S, Ticked()) == [search(2, late + S)]
-    assert asked(engine, late + S, Searched(1, BLOCKED)) == []  # Too late for its search.
+    assert asked(engine, late + S, PlanFound(1, BLOCKED)) == []  # Too late for its search.
     assert standing(engine) == (Condition.ACTING, text)
 
 
@@ -236,7 +236,7 @@ def test_an_answer_that_is_no_chain_from_here_is_none() -> None:
     for chain in nonsense:
         engine = poor()
         told(engine, S, Ticked())
-        told(engine, 2 * S, Searched(1, chain))
+        told(engine, 2 * S, PlanFound(1, chain))
         text = "is being planned again: the planner's worker answered what is no chain from here"
         assert standing(engine) == (Condition.ACTING, text)
 
@@ -245,7 +245,7 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
     engine = poor()
     (row,) = (one for one in engine.table if one.id == NODE)
     domain = engine.catalog.domain(row, row)
-    searches, turn = Searches(SIDE, Timers()), Turn(S)
+    searches, turn = PlanQueue(SIDE, Timers()), Turn(S)
     for number in range(QUESTIONS_MAX):
         one = PlanQuery(domain, number, (), frozenset())
         assert searches.ask(turn, node_id(f"n{number}"), one) is None
@@ -263,8 +263,8 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
     assert searches.ask(turn, OTHER, new) is None
 
 
-def asked(engine: Engine, now: int, *events: Event) -> list[Search]:
-    return [one for one in told(engine, now, *events) if isinstance(one, Search)]
+def asked(engine: Engine, now: int, *events: Event) -> list[SearchPlan]:
+    return [one for one in told(engine, now, *events) if isinstance(one, SearchPlan)]
 
 
 def all_told(engine: Engine, now: int, *events: Event) -> list[Effect]:
@@ -287,7 +287,7 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
         (one.id, start[one.part.removeprefix("look_")]) for one in looks if isinstance(one, Call)
     ]
     answers = (Answered(call, value, S) for call, value in seen)
-    (search,) = [one for one in all_told(engine, 2 * S, *answers) if isinstance(one, Search)]
+    (search,) = [one for one in all_told(engine, 2 * S, *answers) if isinstance(one, SearchPlan)]
 
     row = engine.table.get(TANGLED)
     assert row is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from haptera.core.desired.policies import Terms
+from haptera.core.desired.policies import PartTerms
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.model.changes import (
@@ -68,8 +68,8 @@ def failed_once(engine: Engine) -> str | None:
 def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None:
     engine = engine_with(policy("other", of="n02", attempts=2), policy("none", parts="bmc.look"))
 
-    assert engine.policies.terms(NODE, ON) == Terms(STEPPING, ON.within_ms, None)
-    assert engine.policies.terms(NODE, LOOK) == Terms(LOOKING, LOOK.within_ms, None)
+    assert engine.policies.terms(NODE, ON) == PartTerms(STEPPING, ON.within_ms, None)
+    assert engine.policies.terms(NODE, LOOK) == PartTerms(LOOKING, LOOK.within_ms, None)
 
 
 def test_policies_are_put_over_field_by_field_the_higher_rank_last() -> None:
@@ -80,7 +80,7 @@ def test_policies_are_put_over_field_by_field_the_higher_rank_last() -> None:
         policy("d", parts="bmc", fails_to="hung"),
     )
 
-    assert engine.policies.terms(NODE, ON) == Terms(
+    assert engine.policies.terms(NODE, ON) == PartTerms(
         Policy(9, backoff_ms=2_000, backoff_ms_max=300_000, cool_down_ms=90_000), 700, "hung"
     )
     assert engine.policies.terms(NODE, LOOK).within_ms == 50

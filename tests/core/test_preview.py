@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.core.decide.plan_queue import PLANNED, Searches
+from haptera.core.decide.plan_queue import PLANNED, PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
@@ -23,14 +23,14 @@ from haptera.core.preview.draft import (
     Draft,
     Drafting,
 )
-from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, Grounds, Telling
+from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, PreviewContext, Telling
 from haptera.core.preview.preview import PREVIEWS_MAX, Previews
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.state.diff import goal
 from haptera.core.state.limits import PREVIEW_WITHIN_NS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
@@ -39,16 +39,16 @@ from haptera.kinds import KINDS
 from haptera.kinds.budget import Per
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, ToldChain
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
-from haptera.model.effects import Search, Show
+from haptera.model.effects import PlanReply, SearchPlan
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
     Considered,
     Event,
+    PlanFailed,
+    PlanFound,
     Ready,
-    Searched,
     Ticked,
-    Unsearched,
 )
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Manifest
@@ -80,9 +80,9 @@ LOOKS_UP = ToldChain((("bmc.look", "on"),), optimal=True, doubts=False, expanded
 NO_WAY = NoChain(Reason(ReasonKind.BLOCKED, "power", "no way to power=off"), 7)
 
 
-def cluster(random: Random, nodes: int) -> tuple[Table, list[Change]]:
+def cluster(random: Random, nodes: int) -> tuple[EntityTable, list[Change]]:
     """Nodes with a service each, seen in all sorts of states; and changes that send most on."""
-    table, changes = Table(KINDS), list[Change]()
+    table, changes = EntityTable(KINDS), list[Change]()
     for number in range(nodes):
         node, service = node_id(f"n{number}"), EntityId("service", "web", f"n{number}")
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
@@ -97,7 +97,7 @@ def cluster(random: Random, nodes: int) -> tuple[Table, list[Change]]:
     return table, changes
 
 
-def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
+def see(table: EntityTable, entity: EntityId, random: Random, *names: str) -> None:
     row = table.get(entity)
     assert row is not None
     for name in names:
@@ -106,7 +106,7 @@ def see(table: Table, entity: EntityId, random: Random, *names: str) -> None:
 
 
 def previewed(
-    table: Table,
+    table: EntityTable,
     *changes: Change,
     usual: Usual | None = None,
     catalog: Catalog = CATALOG,
@@ -116,10 +116,12 @@ def previewed(
     """The plan of these changes."""
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, catalog, Policies(table, catalog))
-    searches = Searches(SIDE, timers)
+    searches = PlanQueue(SIDE, timers)
     freezes = Freezes(SIDE, table, timers, proposals)
     freezes.set_clock(wall_offset_ns)
-    told_by = Grounds(table, catalog, usual or Usual(), freezes, lambda _: brake, rounds(table))
+    told_by = PreviewContext(
+        table, catalog, usual or Usual(), freezes, lambda _: brake, rounds(table)
+    )
     previews = Previews(told_by, proposals, searches, timers)
     catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
@@ -128,19 +130,19 @@ def previewed(
         proposals.checks.tend(turn)
         previews.tend(turn)
     (show,) = turn.effects
-    assert isinstance(show, Show)
+    assert isinstance(show, PlanReply)
     assert show.plan is not None
     return show.plan
 
 
-def grounds(table: Table, catalog: Catalog = CATALOG) -> Grounds:
+def grounds(table: EntityTable, catalog: Catalog = CATALOG) -> PreviewContext:
     """A table, and nothing laid over it but its freezes."""
     proposals = Proposals(table, catalog, Policies(table, catalog))
     freezes = Freezes(SIDE, table, Timers(), proposals)
-    return Grounds(table, catalog, Usual(), freezes, lambda _: None, rounds(table))
+    return PreviewContext(table, catalog, Usual(), freezes, lambda _: None, rounds(table))
 
 
-def rounds(table: Table) -> grouping.Rounds:
+def rounds(table: EntityTable) -> grouping.Rounds:
     """By the default budgets, of nodes in no group."""
     budgets = Budgets(lambda _: sum(row.id.kind == "node" for row in table), lambda _: [])
 
@@ -170,15 +172,15 @@ def shown(engine: Engine, now: int, *events: Event) -> dict[int, Plan]:
     effects = told(engine, now, *events)
     while engine.deadline() == now:
         effects += told(engine, now, Ticked())
-    shows = [one for one in effects if isinstance(one, Show)]
+    shows = [one for one in effects if isinstance(one, PlanReply)]
     return {show.ticket: show.plan for show in shows if show.plan is not None}
 
 
 def searches(engine: Engine, now: int, ticket: int, changes: tuple[Change, ...]) -> list[int]:
     """The searches begun for these changes, which are not shown yet."""
     effects = told(engine, now, Considered(ticket, changes))
-    assert not any(isinstance(one, Show) for one in effects)
-    return [one.id for one in effects if isinstance(one, Search)]
+    assert not any(isinstance(one, PlanReply) for one in effects)
+    return [one.id for one in effects if isinstance(one, SearchPlan)]
 
 
 def stands(plan: Plan) -> dict[str, tuple[Condition, str | None, list[str]]]:
@@ -239,7 +241,9 @@ def test_each_member_of_a_group_has_its_answer_when_planned_alone(random: Random
             assert (group.chain, group.cost) == ([*map(link_view, answer.links)], answer.cost)
 
 
-def alone(table: Table, row: Row) -> tuple[Domain, int, dict[str, str], Chain | NoChain | None]:
+def alone(
+    table: EntityTable, row: EntityState
+) -> tuple[Domain, int, dict[str, str], Chain | NoChain | None]:
     """The entity's class, start, goal and answer."""
     node = table.node_of(row)
     domain = CATALOG.domain(row, node)
@@ -287,13 +291,13 @@ def test_nodes_that_nobody_knew_of_count_among_all_that_may_be_disrupted() -> No
     new = [node_id(f"n{number}") for number in range(20)]
     declared = [Declare(one, {"platform": "labnode"}, "site") for one in new]
     offs = [SetDesired(one, "power", "off", "site") for one in new]
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     plan = previewed(table, *declared, *offs)
     assert (plan.disrupted_nodes, plan.nodes) == (20, 20)
     assert (plan.is_wide(99), plan.is_wide(100)) == (True, False)
 
 
-def runs(table: Table, entity: EntityId) -> bool:
+def runs(table: EntityTable, entity: EntityId) -> bool:
     """Whether it runs, or did when it was last seen, and was not to be stopped before."""
     row = table.get(entity)
     assert row is not None
@@ -315,15 +319,15 @@ def test_changes_that_cannot_be_meant_are_refused() -> None:
     told(engine, S, Ticked())
     lost = (SetDesired(OTHER, "power", "on", "site"),)
     assert told(engine, S, Considered(5, lost)) == [
-        Show(5, None, "node:n02 is not declared", Cause.INVALID)
+        PlanReply(5, None, "node:n02 is not declared", Cause.INVALID)
     ]
 
 
 def test_what_workers_plan_is_waited_for_and_shown_together() -> None:
     engine = poor()
     assert searches(engine, S, 5, BOTH) == [1]
-    assert shown(engine, 2 * S, Searched(1, LOOKS_UP)) == {}
-    (plan,) = shown(engine, 3 * S, Searched(2, NO_WAY)).values()
+    assert shown(engine, 2 * S, PlanFound(1, LOOKS_UP)) == {}
+    (plan,) = shown(engine, 3 * S, PlanFound(2, NO_WAY)).values()
     assert stands(plan) == {
         "node on n01": (Condition.ACTING, None, ["bmc.look"]),
         "node on n02": (Condition.STUCK, "no way to power=off", []),
@@ -338,7 +342,7 @@ def test_what_is_not_planned_in_time_is_shown_as_such_and_nobody_waits_for_it_an
     assert shown(engine, late - 1, Ticked()) == {}
     (plan,) = shown(engine, late, Ticked()).values()
     assert [*stands(plan).values()] == [(Condition.ACTING, PLANNED, [])] * 2
-    assert told(engine, late, Searched(1, LOOKS_UP)) == []  # The other is not sought any more.
+    assert told(engine, late, PlanFound(1, LOOKS_UP)) == []  # The other is not sought any more.
 
 
 def test_what_is_not_planned_may_disrupt_where_anything_of_its_class_does() -> None:
@@ -352,10 +356,10 @@ def test_what_is_not_planned_may_disrupt_where_anything_of_its_class_does() -> N
 def test_a_worker_that_dies_is_tried_again_for_a_preview_too() -> None:
     engine = poor()
     searches(engine, S, 5, ON)
-    assert shown(engine, S, Unsearched(1, "killed by SIGKILL")) == {}
+    assert shown(engine, S, PlanFailed(1, "killed by SIGKILL")) == {}
     (again,) = told(engine, 2 * S, Ticked())
-    assert isinstance(again, Search)
-    assert list(shown(engine, 3 * S, Searched(again.id, LOOKS_UP))) == [5]
+    assert isinstance(again, SearchPlan)
+    assert list(shown(engine, 3 * S, PlanFound(again.id, LOOKS_UP))) == [5]
 
 
 def test_past_so_many_that_wait_a_preview_is_shown_as_it_is() -> None:
@@ -364,19 +368,19 @@ def test_past_so_many_that_wait_a_preview_is_shown_as_it_is() -> None:
         searches(engine, S, ticket, ON)
     (plan,) = shown(engine, S, Considered(99, ON)).values()
     assert stands(plan)["node on n01"] == (Condition.ACTING, PLANNED, [])
-    assert sorted(shown(engine, 2 * S, Searched(1, LOOKS_UP))) == list(range(PREVIEWS_MAX))
+    assert sorted(shown(engine, 2 * S, PlanFound(1, LOOKS_UP))) == list(range(PREVIEWS_MAX))
 
 
-def known(table: Table, entity: EntityId, **values: str) -> None:
+def known(table: EntityTable, entity: EntityId, **values: str) -> None:
     row = table.get(entity)
     assert row is not None
     for name, value in values.items():
         row.known[name] = Fact(value, "m", Method.READ, S, 0)
 
 
-def lab_node(**values: str) -> Table:
+def lab_node(**values: str) -> EntityTable:
     """A node of the lab that should be on and was seen so, with a service that runs."""
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     table.apply(Declare(LAB, {"platform": "labnode"}, "site"), 1)
     table.apply(SetDesired(LAB, "power", "on", "site"), 1)
     table.apply(Declare(WEB, {}, "site"), 1)
@@ -419,7 +423,7 @@ def test_how_long_it_takes_is_the_sum_of_what_was_measured() -> None:
 
 
 def test_how_long_all_take_counts_the_rounds_in_which_the_budgets_let_them_go() -> None:
-    table, usual = Table(KINDS), Usual()
+    table, usual = EntityTable(KINDS), Usual()
     nodes = [node_id(f"n{number}") for number in range(40)]
     for node in nodes:
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
@@ -456,7 +460,9 @@ def test_what_is_on_a_node_goes_elsewhere_with_its_attributes() -> None:
     assert (group.title, group.condition) == ("node on n1", Condition.STUCK)
 
 
-def frozen(table: Table, of: str, owner: str = "user:eve", until_s: int | None = None) -> EntityId:
+def frozen(
+    table: EntityTable, of: str, owner: str = "user:eve", until_s: int | None = None
+) -> EntityId:
     """A freeze more in the table."""
     entity = EntityId("freeze", f"f{len(table)}", None)
     values = {"of": of, "reason": "board swap"} | ({} if until_s is None else {"until_s": until_s})
@@ -467,7 +473,7 @@ def frozen(table: Table, of: str, owner: str = "user:eve", until_s: int | None =
 
 
 def test_what_is_frozen_is_told_with_the_freeze_that_lasts_longest() -> None:
-    table, nodes = Table(KINDS), [node_id(f"n{number}") for number in range(1, 5)]
+    table, nodes = EntityTable(KINDS), [node_id(f"n{number}") for number in range(1, 5)]
     for node in nodes:
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
     frozen(table, "n[1-3]", until_s=60)
@@ -535,7 +541,7 @@ def test_a_draft_made_bit_by_bit_is_the_one_made_at_once(random: Random, at_once
 
 
 def test_a_draft_keeps_a_row_for_each_case_and_lets_go_of_the_others_some_at_a_time() -> None:
-    table, names = Table(KINDS), [f"n{number}" for number in range(3 * LET_GO_AT_ONCE)]
+    table, names = EntityTable(KINDS), [f"n{number}" for number in range(3 * LET_GO_AT_ONCE)]
     webs = [EntityId("service", "web", name) for name in names]
     for entity in [*map(node_id, names), *webs]:
         table.apply(Declare(entity, {"platform": "labnode"}, "site"), 1)
@@ -554,7 +560,7 @@ def test_a_draft_keeps_a_row_for_each_case_and_lets_go_of_the_others_some_at_a_t
 
 
 def test_names_are_split_as_they_are_drafted_not_when_they_are_folded() -> None:
-    table, names = Table(KINDS), [f"never{number}seen" for number in range(9)]
+    table, names = EntityTable(KINDS), [f"never{number}seen" for number in range(9)]
     changes = [Declare(node_id(name), {"platform": "labnode"}, "site") for name in names]
     before = split.cache_info().misses
     told = telling(table, changes)
@@ -564,7 +570,7 @@ def test_names_are_split_as_they_are_drafted_not_when_they_are_folded() -> None:
 
 
 def rows_alive() -> int:
-    return sum(isinstance(one, Row) for one in gc.get_objects())
+    return sum(isinstance(one, EntityState) for one in gc.get_objects())
 
 
 def test_very_many_changes_are_sorted_in_many_turns_before_they_are_drafted() -> None:
@@ -605,32 +611,32 @@ def test_a_plan_told_bit_by_bit_is_the_one_told_at_once(random: Random) -> None:
     assert len(plans) > len(table)  # A piece is one entity, or a set of nodes that is folded.
 
 
-def telling(table: Table, changes: list[Change]) -> Telling:
+def telling(table: EntityTable, changes: list[Change]) -> Telling:
     draft = Drafting(table, CATALOG, changes).go_on()
     assert draft is not None
     CATALOG.begin_turn()
     return Telling(grounds(table), draft, map(answered, draft.cases), 2 * S)
 
 
-def answered(case: Case) -> grouping.Answered:
+def answered(case: Case) -> grouping.AnsweredCase:
     def planned(state: int) -> Chain | NoChain | None:
         CATALOG.begin_turn()
         return CATALOG.plan(case.row, case.node, state, case.goal, frozenset())
 
     worst = outcomes(case.domain, case.state, planned)
-    return grouping.Answered(case, planned(case.state), worst)
+    return grouping.AnsweredCase(case, planned(case.state), worst)
 
 
 def test_what_is_desired_otherwise_meanwhile_has_a_plan_made_anew() -> None:
     nodes = [node_id(f"n{number}") for number in range(FOLDED_AT_ONCE + 1)]
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
 
-    def considered() -> tuple[Table, Previews, Turn]:
-        table, timers, turn = Table(KINDS), Timers(), Turn(2 * S)
+    def considered() -> tuple[EntityTable, Previews, Turn]:
+        table, timers, turn = EntityTable(KINDS), Timers(), Turn(2 * S)
         for node in nodes:
             table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
         proposals = Proposals(table, CATALOG, Policies(table, CATALOG))
-        previews = Previews(grounds(table), proposals, Searches(SIDE, timers), timers)
+        previews = Previews(grounds(table), proposals, PlanQueue(SIDE, timers), timers)
         previews.consider(turn, Considered(5, changes))
         while proposals.checks.waits:
             proposals.checks.tend(turn)
@@ -645,7 +651,7 @@ def test_what_is_desired_otherwise_meanwhile_has_a_plan_made_anew() -> None:
         assert turn.effects == []
         table.apply(SetDesired(nodes[0], "power", "on", "user:eve"), 2)
         assert turns(previews, turn) >= needed
-        assert turn.effects == [Show(5, previewed(table, *changes))]
+        assert turn.effects == [PlanReply(5, previewed(table, *changes))]
 
 
 def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
@@ -659,23 +665,23 @@ def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
 
 
 def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
-    table, catalog = Table(KINDS), Catalog(KINDS, [load("labnode").manifest()], work_max=0)
+    table, catalog = EntityTable(KINDS), Catalog(KINDS, [load("labnode").manifest()], work_max=0)
     nodes = [node_id(f"n{number}") for number in range(DRAFTED_A_TURN_MAX + 1)]
     for node in nodes:
         table.apply(Declare(node, {"platform": "labnode"}, "site"), 1)
     changes = tuple(SetDesired(node, "power", "off", "site") for node in nodes)
     timers, turn = Timers(), Turn(S)
     proposals = Proposals(table, catalog, Policies(table, catalog))
-    previews = Previews(grounds(table, catalog), proposals, Searches(SIDE, timers), timers)
+    previews = Previews(grounds(table, catalog), proposals, PlanQueue(SIDE, timers), timers)
     previews.consider(turn, Considered(5, changes))
     drafted = S + PREVIEW_WITHIN_NS  # So long a busy parent took.
     for now in (drafted, drafted + PREVIEW_WITHIN_NS - 1):
         turn.now = now
         previews.tend(turn)
-        assert [one for one in turn.effects if isinstance(one, Show)] == []
+        assert [one for one in turn.effects if isinstance(one, PlanReply)] == []
     turn.now = drafted + PREVIEW_WITHIN_NS
     previews.tend(turn)
-    assert [one.ticket for one in turn.effects if isinstance(one, Show)] == [5]
+    assert [one.ticket for one in turn.effects if isinstance(one, PlanReply)] == [5]
 
 
 def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None:
@@ -683,10 +689,10 @@ def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None
     catalog = Catalog(KINDS, [load(one).manifest() for one in ("labnode", "service", "jobs")])
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, catalog, Policies(table, catalog))
-    previews = Previews(grounds(table, catalog), proposals, Searches(SIDE, timers), timers)
+    previews = Previews(grounds(table, catalog), proposals, PlanQueue(SIDE, timers), timers)
     catalog.work = TURN_WORK_MAX
     previews.consider(turn, Considered(5, tuple(changes)))
     for _ in range(100):
         catalog.work = TURN_WORK_MAX
         previews.tend(turn)
-    assert turn.effects == [Show(5, previewed(table, *changes))]
+    assert turn.effects == [PlanReply(5, previewed(table, *changes))]

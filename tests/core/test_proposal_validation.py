@@ -14,13 +14,13 @@ from haptera.core.desired.proposal_validation import (
     WAITING_MAX,
     Checked,
     Checks,
-    Refusal,
+    ProposalRefusal,
 )
 from haptera.core.desired.proposals import TAKEN_OVER_MAX
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.kinds import KINDS
 from haptera.model.changes import (
@@ -33,7 +33,7 @@ from haptera.model.changes import (
     StoredEntity,
     Undeclare,
 )
-from haptera.model.effects import Effect, Reply, Show, Write
+from haptera.model.effects import Effect, PlanReply, Reply, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Event, Proposed, Ticked, Written
 from tests.core.test_engine import ATTRIBUTES, BMC, SIDE, told
@@ -68,7 +68,7 @@ def on(nodes: Iterable[EntityId]) -> tuple[Change, ...]:
 
 
 def replies(effects: Iterable[Iterable[Effect]]) -> list[Effect]:
-    wanted = Write | Reply | Show
+    wanted = Write | Reply | PlanReply
     return [one for some in effects for one in some if isinstance(one, wanted)]
 
 
@@ -110,7 +110,7 @@ def test_a_plan_has_its_turn_after_what_was_proposed_before_it() -> None:
     text = "node:lost is not declared"
     assert replies(effects) == [
         Write(1, many),
-        Show(8, None, text, Cause.INVALID),
+        PlanReply(8, None, text, Cause.INVALID),
         Reply(9, None, text, Cause.INVALID),
     ]
 
@@ -160,7 +160,7 @@ class Asked:
     """Checks of a table that changes while they go on."""
 
     def __init__(self) -> None:
-        self.table, self.turn = Table(KINDS), Turn(S)
+        self.table, self.turn = EntityTable(KINDS), Turn(S)
         self.table.apply(Declare(NODES[0], {}, "site"), 1)
         self.catalog = Catalog(KINDS, [BMC])
         self.settling = False
@@ -194,7 +194,7 @@ def test_what_is_otherwise_again_and_again_has_a_check_given_up(
         assert asked.found == []
     change(asked)
     text = f"what it is checked by changed {ANEW_MAX + 1} times meanwhile"
-    assert asked.found == [Refusal(text, Cause.STALE)]
+    assert asked.found == [ProposalRefusal(text, Cause.STALE)]
 
 
 def test_a_check_waits_while_what_is_desired_is_being_taken_over() -> None:
@@ -222,7 +222,7 @@ def test_so_many_wait_to_be_checked_and_more_are_refused() -> None:
     for _ in range(WAITING_MAX):
         asked.ask(on(NODES[:1]))
     text = f"{WAITING_MAX} others wait to be checked already; try again later"
-    assert asked.found == [Refusal(text, Cause.STORAGE)]
+    assert asked.found == [ProposalRefusal(text, Cause.STORAGE)]
     while asked.checks.waits:
         asked.checks.tend(asked.turn)
     assert len(asked.found) == 1 + WAITING_MAX

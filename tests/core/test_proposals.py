@@ -8,7 +8,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
 from haptera.kinds import KINDS, module
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Stored
-from haptera.model.effects import Reply, Show, Write
+from haptera.model.effects import PlanReply, Reply, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import Considered, Proposed
 from haptera.model.parts import Context, Manifest, Setting, SettingType
@@ -38,7 +38,9 @@ def given(settings: object) -> tuple[Change, ...]:
 def test_a_secret_is_neither_written_nor_planned_with(key: object) -> None:
     changes = given({"port": 1, "key": key})
     assert engine().handle((Proposed(7, changes),), S) == [Reply(7, None, TEXT, Cause.OPEN_SECRET)]
-    assert engine().handle((Considered(7, changes),), S) == [Show(7, None, TEXT, Cause.OPEN_SECRET)]
+    assert engine().handle((Considered(7, changes),), S) == [
+        PlanReply(7, None, TEXT, Cause.OPEN_SECRET)
+    ]
 
 
 @pytest.mark.parametrize(

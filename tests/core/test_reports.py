@@ -5,7 +5,7 @@ import msgspec
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.delta import mark_digest
 from haptera.core.views.query import view
@@ -19,7 +19,7 @@ from haptera.model.events import (
     Heard,
     Proposed,
     Ready,
-    Sighted,
+    WatchReported,
     Written,
 )
 from haptera.model.facts import Method
@@ -58,7 +58,7 @@ def says(
     return Heard("n01", 77, message, version * S)
 
 
-def web(engine: Engine) -> Row:
+def web(engine: Engine) -> EntityState:
     row = engine.table.get(WEB)
     assert row is not None
     return row
@@ -85,9 +85,9 @@ def test_what_ran_on_a_node_is_remembered_when_the_node_is_no_longer_declared() 
 
 def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
     engine = parent()
-    engine.handle([Sighted(1, "off", 30 * S)], 30 * S)
-    engine.handle([Sighted(1, "on", 40 * S), Written(1, 3)], 40 * S)
-    engine.handle([Sighted(1, "on", 70 * S)], 70 * S)
+    engine.handle([WatchReported(1, "off", 30 * S)], 30 * S)
+    engine.handle([WatchReported(1, "on", 40 * S), Written(1, 3)], 40 * S)
+    engine.handle([WatchReported(1, "on", 70 * S)], 70 * S)
 
     row = engine.table.get(NODE)
     assert row is not None
@@ -113,8 +113,8 @@ def test_what_ran_before_a_boot_is_remembered() -> None:
 def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_there() -> None:
     engine = parent()
     engine.handle([says(2, known=True)], 2 * S)
-    engine.handle([Sighted(1, "off", 3 * S)], 3 * S)
-    engine.handle([Sighted(1, "on", 4 * S), Written(1, 3)], 4 * S)
+    engine.handle([WatchReported(1, "off", 3 * S)], 3 * S)
+    engine.handle([WatchReported(1, "on", 4 * S), Written(1, 3)], 4 * S)
 
     row = engine.table.get(NODE)
     assert row is not None
@@ -124,7 +124,7 @@ def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_the
 def test_our_own_pause_is_nobodys_silence() -> None:
     engine = parent()
     engine.handle([says(2, known=True)], 2 * S)
-    engine.handle([Sighted(1, "on", 92 * S)], 92 * S)
+    engine.handle([WatchReported(1, "on", 92 * S)], 92 * S)
 
     row = engine.table.get(NODE)
     assert row is not None
@@ -174,7 +174,7 @@ def test_words_of_a_lost_agent_are_not_repeated() -> None:
     engine = parent()
     engine.handle([says(2, known=True, value="failed", standing=FAILING)], 2 * S)
     for tick in range(21, 90):
-        engine.handle([Sighted(1, "on", tick * S // 10)], tick * S // 10)
+        engine.handle([WatchReported(1, "on", tick * S // 10)], tick * S // 10)
     assert told(engine)[0] is Condition.WAITING
     assert told(engine)[4] is None
 
@@ -207,7 +207,7 @@ def test_words_of_a_lost_agent_are_not_repeated_of_what_needs_no_agent_either() 
     assert (row.condition, row.why) == (Condition.STUCK, FAILING.why)
 
     for tick in range(11, 70):
-        engine.handle([Sighted(1, "on", tick * S // 10)], tick * S // 10)
+        engine.handle([WatchReported(1, "on", tick * S // 10)], tick * S // 10)
     assert (row.condition, row.why) == (
         Condition.WAITING,
         "self.look_busy is up to the agent of n01",

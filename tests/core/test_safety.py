@@ -21,7 +21,7 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
-from haptera.model.effects import Call, Effect, Show, Start, Tell, Work, Write
+from haptera.model.effects import Call, Effect, PlanReply, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Answered,
@@ -39,13 +39,13 @@ from haptera.model.events import (
 )
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, SeenValue
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.plan import PlanFreeze
 from haptera.model.views import BrakeView
 
 H = 5 * S
 PARENT = Context.PARENT
-WHERE = (Condition("platform", ("test",)),)
+WHERE = (Requirement("platform", ("test",)),)
 LOOK = Look("bmc", "look", "node", "power", ("off", "on"), WHERE, context=PARENT, every_ms=60_000)
 OFF = Step(
     "bmc",
@@ -358,7 +358,9 @@ def test_a_plan_tells_of_the_brake_and_of_freezes() -> None:
     rig.run(5 * H / S)
     off = tuple(SetDesired(node_id(name), "power", "off", "site") for name in ("n01", "n02"))
     (show,) = (
-        one for one in rig.engine.handle([Considered(9, off)], rig.now) if isinstance(one, Show)
+        one
+        for one in rig.engine.handle([Considered(9, off)], rig.now)
+        if isinstance(one, PlanReply)
     )
     assert show.plan is not None
     assert show.plan.brake == "15 of 20 nodes fell silent within 30 s"
@@ -401,8 +403,8 @@ def test_a_plan_tells_in_how_many_rounds_the_budgets_let_it_be_done(
     assert {one.rounds for one in show.plan.groups} == {rounds}
 
 
-def _shows(effects: list[Effect]) -> list[Show]:
-    return [one for one in effects if isinstance(one, Show)]
+def _shows(effects: list[Effect]) -> list[PlanReply]:
+    return [one for one in effects if isinstance(one, PlanReply)]
 
 
 def test_an_entity_that_goes_leaves_its_place_to_others() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from haptera.core.state.limits import MS
 from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.verdict import Verdict
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -28,7 +28,7 @@ def fact(value, age_ms=0):
 
 def cluster():
     """Two racks of two nodes, one of them off and one unknown, a service on each but the last."""
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     for number, name in enumerate(("r1n1", "r1n2", "r2n1", "r2n2")):
         groups = {"groups": "gpu, big"} if number in (0, 2) else {}
         rack = {"rack": name[:2]} if number < 3 else {}
@@ -164,7 +164,7 @@ def states(draw):
 
 
 def table_of(state):
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     for name, one in state.items():
         attributes = {"groups": ",".join(sorted(one["groups"]))}
         attributes |= {"rack": one["rack"]} if one["rack"] else {}

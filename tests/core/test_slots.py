@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
-from haptera.core.modules.slots import Caller, Slots
+from haptera.core.modules.slots import SlotCaller, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS, MS, S
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, Stored, StoredEntity
@@ -179,7 +179,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
 ) -> None:
     slots, taken = Slots(lambda _: LIMITS), set[int]()
     for time, (what, number) in enumerate(actions):
-        caller = Caller("m", node_id(f"n{number}"), "m.look")
+        caller = SlotCaller("m", node_id(f"n{number}"), "m.look")
         device = None if number == 0 else f"d{number % 4}"
         if what == "take" and number not in taken and slots.take(caller, device, time):
             taken.add(number)
@@ -195,7 +195,7 @@ def test_slots_are_never_overdrawn_nor_left_unused_while_somebody_waits(
             if time % 2:
                 woken = int(entity.name.removeprefix("n"))
                 device = None if woken == 0 else f"d{woken % 4}"
-                assert slots.take(Caller("m", entity, "m.look"), device, time)
+                assert slots.take(SlotCaller("m", entity, "m.look"), device, time)
                 taken.add(woken)
             else:
                 slots.settle(entity)

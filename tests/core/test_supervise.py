@@ -33,8 +33,8 @@ from haptera.model.events import (
     Failed,
     Proposed,
     Ready,
-    Sighted,
     Ticked,
+    WatchReported,
     Written,
 )
 from haptera.model.intent import Intent
@@ -319,7 +319,7 @@ def test_a_new_process_takes_over_when_it_is_ready_and_calls_stay_where_they_are
         Call(*[getattr(watch, name) for name in watch.__struct_fields__[:-4]], None, process=2),
     ]
     assert told(engine, 2 * S, Answered(2, "on", S)) == [Stop("bmc", 1)]
-    assert told(engine, 2 * S, Exited("bmc", "status 0", 1), Sighted(3, "off", 2 * S)) == []
+    assert told(engine, 2 * S, Exited("bmc", "status 0", 1), WatchReported(3, "off", 2 * S)) == []
     assert run_of(engine) == {"run": "running", "applied": "current"}
     assert standing(engine) == (Condition.CONVERGED, None)
 

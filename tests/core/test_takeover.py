@@ -13,7 +13,7 @@ from haptera.model.changes import SetDesired, Stored, StoredEntity
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, Proposed, Ready, Ticked, Written
-from haptera.model.parts import Change, Condition, Context, Manifest, Step
+from haptera.model.parts import Change, Context, Manifest, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from tests.core.test_engine import SIDE, told
 from tests.planner.shapes import Parts, in_chain, joint, problem
@@ -29,7 +29,7 @@ NEVER = Step(
     "never",
     "k",
     (Change("c9", ("on",), "off"),),
-    (Condition("c5", ("on",)), Condition("c0", ("off",))),
+    (Requirement("c5", ("on",)), Requirement("c0", ("off",))),
 )
 AMISS = replace(OLD, version="2", steps=(*ROW.steps, NEVER))
 MODULE = EntityId("module", "m", None)

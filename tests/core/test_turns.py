@@ -10,7 +10,7 @@ from haptera.core.modules.catalog import ANSWERING, TURN_WORK_MAX, Catalog
 from haptera.core.state.limits import S
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity
-from haptera.model.effects import Call, Show
+from haptera.model.effects import Call, PlanReply
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Ready, Ticked
 from haptera.planner.domain.domain import compile_class
@@ -82,11 +82,11 @@ def test_a_preview_that_takes_many_turns_is_shown_after_the_last() -> None:
         for entity, goal in zip(ENTITIES, goals(CROWD), strict=True)
         for name, value in goal.items()
     ]
-    turns, shown = 0, list[Show]()
+    turns, shown = 0, list[PlanReply]()
     told(engine, S, Considered(5, tuple(changes)))
     while not shown:
         assert engine.deadline() == S
-        shown = [one for one in told(engine, S, Ticked()) if isinstance(one, Show)]
+        shown = [one for one in told(engine, S, Ticked()) if isinstance(one, PlanReply)]
         turns += 1
     (show,) = shown
     assert show.plan is not None

@@ -36,7 +36,7 @@ from haptera.runtime.identity.pki import (
 from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls import server_context
 from haptera.runtime.network.tls_server import TlsServer, listen
-from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.processes.secrets import SecretStore
 from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.seal import Agreement
 from haptera.wire.updates import Codec
@@ -132,7 +132,9 @@ async def rig(
         engines = engine_of(None, services), engine_of("n01", services, version)
         codecs = tuple(Codec(KINDS.values(), one.links.schema) for one in engines)
         heard: tuple[list[Event], list[Event]] = [], []
-        parent = ParentChannel(authority, engines[0], codecs[0], heard[0].extend, wall, Kept(place))
+        parent = ParentChannel(
+            authority, engines[0], codecs[0], heard[0].extend, wall, SecretStore(place)
+        )
         parent.call_as(identity, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())
         parent.join(session)

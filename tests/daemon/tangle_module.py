@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any, Final
 
-from haptera.model.parts import Condition, Context, Step
+from haptera.model.parts import Context, Requirement, Step
 from haptera.model.schema import Variable
 from haptera.sdk import Module, Refused, Target
 from tests.planner.shapes import drawn
@@ -52,7 +52,7 @@ def _declare(step: Step, going: Any) -> None:
     )(refuse)
 
 
-def _conditions(conditions: tuple[Condition, ...]) -> dict[Any, tuple[str, ...]]:
+def _conditions(conditions: tuple[Requirement, ...]) -> dict[Any, tuple[str, ...]]:
     return {_VARIABLES[one.name]: one.values for one in conditions}
 
 

@@ -5,7 +5,7 @@ import sys
 import msgspec
 
 from haptera.daemon.parent import run
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 
 if __name__ == "__main__":
-    run(msgspec.json.decode(sys.argv[1], type=Settings))
+    run(msgspec.json.decode(sys.argv[1], type=ParentSettings))

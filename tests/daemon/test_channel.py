@@ -11,7 +11,7 @@ import pytest
 
 from haptera.core.state.side import PARENT
 from haptera.daemon.logs import Logs
-from haptera.model.effects import Urge
+from haptera.model.effects import RequestRetry
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Asked
 from haptera.runtime.identity.pki import issue_parent, key_pem, new_key, open_authority
@@ -76,8 +76,8 @@ def test_a_person_s_wish_for_another_try_goes_from_a_parent_to_its_agent_and_nev
     async def story() -> None:
         async with rig(tmp_path) as one:
             effects = one.parent_engine.handle([Asked(WEB)], 0)
-            (urge,) = (effect for effect in effects if isinstance(effect, Urge))
-            assert urge == Urge("n01", WEB)
+            (urge,) = (effect for effect in effects if isinstance(effect, RequestRetry))
+            assert urge == RequestRetry("n01", WEB)
             one.parent.exchange.send(urge)
             await until(lambda: one.heard[1] == [Asked(WEB)])
 

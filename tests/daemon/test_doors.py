@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from haptera.daemon.doors import SOCKET, Doors, Known
-from haptera.daemon.settings import Settings, Ways
+from haptera.daemon.doors import SOCKET, Doors, KnownCallers
+from haptera.daemon.settings import ParentSettings, Ways
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.pki import Authority, open_authority
 from haptera.runtime.identity.tokens import Bearer, Scope
@@ -35,7 +35,7 @@ class Parent:
     @contextlib.contextmanager
     def doors(self, *, port: int = 0, **ways: tuple[str, ...] | str) -> Iterator[Doors]:
         client = str(self._folder / "client.json")
-        settings = Settings("", "127.0.0.1", client, "", api_port=port, ways=Ways(**ways))
+        settings = ParentSettings("", "127.0.0.1", client, "", api_port=port, ways=Ways(**ways))
         doors = Doors.open(settings, self.authority, self.store)
         try:
             yield doors
@@ -51,7 +51,7 @@ def parent(tmp_path: Path) -> Iterator[Parent]:
 
 
 def test_a_certificate_lets_in_at_its_own_cluster_alone(parent: Parent) -> None:
-    known = Known(PeerRules.of([]), parent.authority, parent.store)
+    known = KnownCallers(PeerRules.of([]), parent.authority, parent.store)
     key = parent.store.mint_token(EVE, 60.0).row.id
 
     shown = [(CLUSTER, key), (OTHER, key), (CLUSTER, "0" * 16)]

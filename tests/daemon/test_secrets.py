@@ -10,7 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.secrets import parse_reference
 from haptera.runtime.network.peer_messages import SecretTold
-from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.processes.secrets import SecretStore
 from tests.daemon.channel_rig import rig
 
 pytestmark = pytest.mark.net
@@ -22,7 +22,7 @@ def test_only_what_a_module_on_the_node_is_to_have_is_told(tmp_path: Path) -> No
     async def story() -> None:
         async with rig(tmp_path) as one:
             # The rig's parent keeps its secrets in its own folder.
-            kept = Kept(tmp_path)
+            kept = SecretStore(tmp_path)
             kept.put("mine", b"hunter2\n")
             kept.put("other", b"hunter3\n")
             for entity, name in ((HERE, "mine"), (HERE, "lost"), (ELSEWHERE, "other")):

@@ -21,7 +21,7 @@ from haptera.core.decide.plan_queue import PLANNED
 from haptera.core.sync.peers import LOST_AFTER
 from haptera.daemon.agent import parse_invitation
 from haptera.daemon.parts import HELLO_PORT
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 from haptera.kinds import KINDS
 from haptera.kinds.brought import KINDS_GROUP
 from haptera.model.changes import Declare, SetDesired
@@ -142,7 +142,7 @@ def packaged(home: Path) -> Path:
 
 @contextmanager
 def served(home: Path, bmc: Bmc) -> Iterator[Parent]:
-    settings = Settings(
+    settings = ParentSettings(
         str(home / ".haptera" / "parent"),
         PARENT_HOST,
         str(client_of(home)),

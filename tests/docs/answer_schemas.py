@@ -14,7 +14,7 @@ import msgspec
 from haptera.cli.commands.import_ import Imported
 from haptera.cli.commands.module.check import CheckForm
 from haptera.cli.commands.secret import SecretView
-from haptera.cli.commands.site import Checked
+from haptera.cli.commands.site import SiteChecked
 from haptera.cli.commands.watch import NotThere
 from haptera.cli.commands.why import ChainForm
 from haptera.cli.output.lint_forms import LintForm
@@ -24,7 +24,7 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Happened, Page, PastView
 from haptera.model.views import BrakeView, EntityDetail, EntityView
 from haptera.rest.schemas import (
-    Applied,
+    AppliedView,
     Audit,
     Bulk,
     Difference,
@@ -52,15 +52,15 @@ PUBLISHED: Final[dict[str, tuple[type[msgspec.Struct], str]]] = {
 }
 # What a verb can answer, where it is not published by itself.
 ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
-    "apply": (Applied,),
-    "plan": (Applied,),
+    "apply": (AppliedView,),
+    "plan": (AppliedView,),
     "diff": (Difference, list[DifferenceView]),
     "export": (Exported,),
     "import ansible": (Imported,),
     "import clustershell": (Imported,),
     "import layercake": (Imported,),
     "import warewulf": (Imported,),
-    "site check": (Checked,),
+    "site check": (SiteChecked,),
     "status": (Entities,),
     "why": (list[EntityDetail], list[EntityView]),
     "chain": (ChainForm,),
@@ -73,7 +73,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "unset": (EntityView, Bulk),
     "retry": (list[str],),
     "history": (Page, tuple[Page, list[Happened]], Audit),
-    "revert": (Applied,),
+    "revert": (AppliedView,),
     "secret list": (list[SecretView],),
     "token certify": (TokenView,),
     "token list": (list[TokenView],),

@@ -16,7 +16,7 @@ from haptera.model.changes import Author, Change, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.model.views import Condition, LinkView, ObservedView, TriedView
-from haptera.modules.jobs.gate import Gate, gate_path
+from haptera.modules.jobs.gate import JobsGate, gate_path
 from tests.api.serving import Serving, serving
 from tests.cli.rig import SITE, served
 from tests.docs.pages import ROOT, files
@@ -86,7 +86,7 @@ def told(tell: Callable[[Serving], None], *changes: Change) -> Stage:
 
 @contextmanager
 def at_open_gate(folder: Path) -> Iterator[Mapping[str, str]]:
-    Gate(folder).release()
+    JobsGate(folder).release()
     yield {"HAPTERA_JOBS": str(gate_path(folder))}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from haptera.cli.commands.import_ import import_from
 from haptera.site.imports.found import GROUPS_MAX, NODES_MAX
-from haptera.site.imports.remarks import Sort
+from haptera.site.imports.remarks import RemarkSort
 from haptera.site.imports.source import IMPORT_BYTES_MAX
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/import.md").read_text("utf-8")
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/import.md").read_t
 def test_the_tables_have_all_tools_and_sorts() -> None:
     firsts = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 
-    assert firsts == [*import_from.commands, *Sort]
+    assert firsts == [*import_from.commands, *RemarkSort]
 
 
 def test_the_limits_are_those_of_the_code() -> None:

@@ -8,7 +8,7 @@ import click
 
 from haptera.cli.commands.module.check import check
 from haptera.conformance import CHECKS, OF_PARTS
-from haptera.model.parts import Change, Condition, Look, Manifest, Setting, Step
+from haptera.model.parts import Change, Look, Manifest, Requirement, Setting, Step
 from haptera.model.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ DECLARED = {
     "look": Look,
     "step": Step,
     "change": Change,
-    "condition": Condition,
+    "condition": Requirement,
     "policy": Policy,
     "setting": Setting,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from haptera.cli.commands.module.authored import authored
 from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
-from haptera.kinds.module import Run
+from haptera.kinds.module import ModuleRun
 from haptera.model.entity import EntityId
 from haptera.model.secrets import references
 from haptera.rest.schemas import SiteFile
@@ -29,7 +29,7 @@ def test_the_site_file_desires_what_the_page_says() -> None:
     wanted = {one.entity: one.desired for one in site.entities if one.entity.kind == "module"}
     assert wanted == {
         **{EntityId("module", "service", n): {"version": "1"} for n in NODES},
-        **{EntityId("module", "jobs", n): {"run": Run.STOPPED} for n in NODES},
+        **{EntityId("module", "jobs", n): {"run": ModuleRun.STOPPED} for n in NODES},
     }
 
 

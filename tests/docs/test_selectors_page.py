@@ -10,7 +10,7 @@ from haptera.kinds.rule import OF_BYTES_MAX
 from haptera.model.errors import HapteraError
 from haptera.model.views import Condition
 from haptera.selectors import nodeset, selector
-from haptera.selectors.selector_ast import OLDER, Layer
+from haptera.selectors.selector_ast import OLDER, StateLayer
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/selectors.md").read_text("utf-8")
 
@@ -38,8 +38,8 @@ def test_what_it_says_is_refused_is_refused(text: str) -> None:
 def test_the_words_are_those_of_the_code() -> None:
     assert ", ".join(Condition) in PAGE
     grammar = section("Grammar")
-    assert all(f'"{one}."' in grammar for one in Layer if one)
-    assert all(f'"{one}"' in grammar for one in (*OLDER, *nodeset.Operator))
+    assert all(f'"{one}."' in grammar for one in StateLayer if one)
+    assert all(f'"{one}"' in grammar for one in (*OLDER, *nodeset.SetOperator))
 
 
 def test_the_limits_are_those_of_the_code() -> None:

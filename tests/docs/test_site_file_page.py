@@ -12,7 +12,7 @@ from haptera.kinds.policy import DURATION_MS_MAX
 from haptera.lab.bmc import FLAP_S
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX
 from haptera.lab.orders import FAULT_DELAY_MS_MAX, GivenFaults, Lie
-from haptera.lab.settings import Settings, lab_nodes
+from haptera.lab.settings import LabSettings, lab_nodes
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import InputError
 from haptera.model.schema import Applied, Kind
@@ -24,7 +24,7 @@ from haptera.site import SiteEntity, load_site, parse_site
 from haptera.site.apply.changes import CONFLICTS_MAX
 from haptera.site.model.modules import MODULES
 from haptera.site.model.nodes import EXPANDED_MAX
-from haptera.site.model.rules import BUDGETS, POLICIES, Form
+from haptera.site.model.rules import BUDGETS, POLICIES, RuleForm
 from haptera.site.syntax.sources import FILES_MAX, SITE_BYTES_MAX, SUFFIXES
 from haptera.site.syntax.template import fill
 from haptera.site.syntax.tree import DEPTH_MAX, ERRORS_MAX
@@ -166,7 +166,7 @@ def test_the_keys_and_limits_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(("title", "form"), [("Policies", POLICIES), ("Budgets", BUDGETS)])
-def test_the_tables_of_rules_have_all_their_keys(title: str, form: Form) -> None:
+def test_the_tables_of_rules_have_all_their_keys(title: str, form: RuleForm) -> None:
     rows = {WORD.findall(name)[0]: says for name, says, _ in table(title)}
 
     assert list(rows) == list(form.keys)
@@ -191,9 +191,9 @@ def test_the_rules_of_the_example_say_what_the_page_says_of_them() -> None:
 
 def test_the_labs_settings_are_all_there_with_their_values() -> None:
     values = {WORD.findall(name)[0]: values for name, _, values in table("The lab")}
-    plain = Settings()
+    plain = LabSettings()
 
-    assert tuple(values) == Settings.__struct_fields__
+    assert tuple(values) == LabSettings.__struct_fields__
     assert values["delay_ms"] == f"0 to {DELAY_MS_MAX}; {plain.delay_ms}"
     assert values["delay_rack_ms"] == f"from 0; {plain.delay_rack_ms}"
     assert f"boots {BOOT_MS_MAX:,} ms later" in section("The lab")

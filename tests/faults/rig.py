@@ -27,7 +27,7 @@ from haptera.runtime import clock
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
 from haptera.runtime.identity.pki import new_key
 from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType
-from haptera.wire.seal import SECRET_BYTES, Greet, Opened, Role, Session
+from haptera.wire.seal import SECRET_BYTES, Greet, Opened, SealRole, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
 from tests.cli.rig import client_of, served
@@ -116,7 +116,7 @@ class Child:
     ) -> None:
         self.invitation = invitation
         self._saved = enrolment.session
-        self.session = Session(enrolment.session.agreement, Role.CHILD, own_boot=0xFA017)
+        self.session = Session(enrolment.session.agreement, SealRole.CHILD, own_boot=0xFA017)
         self.codec = codec or codec_of(catalog_of(enrolment.modules))
         self.socket = bound
         self.heard: list[bytes] = []
@@ -170,7 +170,7 @@ class Child:
     def forged(self, entity: EntityId, **values: str) -> list[bytes]:
         """What somebody would send who knows all of this session but its secret."""
         agreement = replace(self._saved.agreement, secret=bytes(SECRET_BYTES))
-        session = Session(agreement, Role.CHILD, own_boot=0xFA017)
+        session = Session(agreement, SealRole.CHILD, own_boot=0xFA017)
         for _ in range(1_000):
             session.seal(b"")  # so that its numbers are news
         return [session.seal(body) for body in self._bodies(*self._reporting(entity, values))]

@@ -1,9 +1,9 @@
 """What the simulated faults share: a cluster at rest, and what was done to its machines."""
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId
-from haptera.testing.world import Process, World
+from haptera.testing.world import World, WorldProcess
 from tests.world.history import CALM, cluster
 
 SETTLE_S = 30
@@ -18,7 +18,7 @@ def at_rest(seed: int) -> World:
     return world
 
 
-def row_of(process: Process, entity: EntityId) -> Row:
+def row_of(process: WorldProcess, entity: EntityId) -> EntityState:
     """The entity as this process sees it."""
     assert process.engine is not None
     row = process.engine.table.get(entity)

@@ -13,7 +13,7 @@ from haptera.daemon.parts import HELLO_PORT
 from haptera.model.changes import CloseIntent, Declare, SetDesired, Undeclare
 from haptera.model.effects import Cancel, Work, Write
 from haptera.model.entity import node_id
-from haptera.model.events import Answered, Ended, Failed, Ready, Sighted, Ticked, Written
+from haptera.model.events import Answered, Ended, Failed, Ready, Ticked, WatchReported, Written
 from haptera.wire.frame import DATAGRAM_BYTES_MAX
 from tests.cli.rig import command
 from tests.core.test_engine import call, parent, stored, told
@@ -175,7 +175,7 @@ def test_an_answer_to_what_nobody_asked_is_dropped() -> None:
             lambda number: Answered(number, "on", S),
             Ended,
             lambda number: Failed(number, "no"),
-            lambda number: Sighted(number, "on", S),
+            lambda number: WatchReported(number, "on", S),
         )
     ]
     assert told(engine, S + MS, *strangers) == []

@@ -18,7 +18,7 @@ import msgspec
 
 from haptera.lab.chassis import ChassisConfig
 from haptera.lab.init import InitConfig
-from haptera.lab.orders import Faults
+from haptera.lab.orders import BmcFaults
 from haptera.lab.tree import descendants, kill, read_process
 from haptera.runtime import clock
 
@@ -149,7 +149,7 @@ def chassis(directory: Path, **faults: Any) -> Iterator[Rig]:
     config = ChassisConfig(
         name="n1",
         commands=str(directory / "commands.jsonl"),
-        faults=Faults(**({"delay_ms": 0} | faults)),
+        faults=BmcFaults(**({"delay_ms": 0} | faults)),
         log=str(directory / "lab.log"),
         init=InitConfig(
             name="n1",

@@ -3,7 +3,7 @@
 from random import Random
 
 from haptera.model.errors import HapteraError
-from haptera.model.parts import ANY, Change, Condition, Look, Step
+from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem, check
 
 UNKNOWN = "unknown"
@@ -69,7 +69,7 @@ def _split(random: Random, variables: dict[str, tuple[str, ...]]) -> list[Look]:
     """Two looks at one variable, each for its own value of another."""
     first, second, *_ = variables
     values = variables[first][1:]
-    requires = [(Condition(first, (value,)),) for value in (values[0], values[-1])]
+    requires = [(Requirement(first, (value,)),) for value in (values[0], values[-1])]
     return [
         Look("m", f"split{number}", "k", second, _some(random, variables[second][1:]), one)
         for number, one in enumerate(requires)
@@ -140,15 +140,15 @@ def _conditions(
     share: float,
     *,
     unknown: bool = False,
-) -> tuple[Condition, ...]:
+) -> tuple[Requirement, ...]:
     chosen = [name for name in names if random.random() < share]
     return tuple(
-        Condition(name, _some(random, variables[name][0 if unknown else 1 :])) for name in chosen
+        Requirement(name, _some(random, variables[name][0 if unknown else 1 :])) for name in chosen
     )
 
 
-def _on_attribute(random: Random) -> tuple[Condition, ...]:
-    return (Condition("p", (random.choice("12"),)),) if random.random() < 0.15 else ()
+def _on_attribute(random: Random) -> tuple[Requirement, ...]:
+    return (Requirement("p", (random.choice("12"),)),) if random.random() < 0.15 else ()
 
 
 def _some(random: Random, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from haptera.lint.lint import lint
 from haptera.model.finding import Example, Finding, Rule
-from haptera.model.parts import Condition, Look, Step
+from haptera.model.parts import Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from tests.lint import lint_strategies
 from tests.lint.lint_model import Key, PlainClass, PlainLint
@@ -52,7 +52,7 @@ def test_what_a_step_is_advised_to_require_makes_its_result_last(seed: int) -> N
             plain = PlainClass(Model(replace(problem, attributes=dict(example.attributes))))
             (step,) = (one for one in plain.model.steps if one.path == example.part)
             named = re.findall(r"([a-z.]+)=([123](?: or [123])*)", advice)
-            more = tuple(Condition(name, tuple(values.split(" or "))) for name, values in named)
+            more = tuple(Requirement(name, tuple(values.split(" or "))) for name, values in named)
             mended = replace(step, requires=(*step.requires, *more))
             ((_, _, value),) = keys(finding)
             name, _, target = value.partition("=")

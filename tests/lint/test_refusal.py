@@ -7,24 +7,24 @@ import pytest
 from haptera.core.modules.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.errors import HapteraError
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Part, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Part, Requirement, Step
 
 POWER = Look("m", "look_power", "node", "power", ("off", "on"))
-ON = Condition("power", ("on",))
-OFF = Condition("power", ("off",))
-UP = Condition("agent", ("up",))
+ON = Requirement("power", ("on",))
+OFF = Requirement("power", ("off",))
+UP = Requirement("agent", ("up",))
 AGENT = Look("m", "look_agent", "node", "agent", ("up",), (ON,))
 
 
-BUSY = Condition("busy", ("busy",))
+BUSY = Requirement("busy", ("busy",))
 TURN_ON = Change("power", ("off",), "on")
 
 
-def platform(name: str) -> Condition:
-    return Condition("platform", (name,))
+def platform(name: str) -> Requirement:
+    return Requirement("platform", (name,))
 
 
-def step(name: str, *changes: Change, requires: Iterable[Condition] = ()) -> Step:
+def step(name: str, *changes: Change, requires: Iterable[Requirement] = ()) -> Step:
     return Step("m", name, "node", changes, tuple(requires))
 
 
@@ -34,7 +34,7 @@ def manifest(*parts: Part) -> Manifest:
     return Manifest("m", "1", Context.PARENT, looks, steps)
 
 
-def busy(*requires: Condition) -> Look:
+def busy(*requires: Requirement) -> Look:
     return Look("m", "look_busy", "node", "busy", ("free", "busy"), requires)
 
 

@@ -17,7 +17,7 @@ import pytest
 from haptera.api.images import Images
 from haptera.api.server import Server, listen
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import Manifest
+from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.store import ImageStore, manifest_of, store_of
 from haptera.modules.system.parent import Parent
 from haptera.runtime.clock import wall_s
@@ -63,11 +63,13 @@ class Rig:
         certified = issue_node(self.authority, request, NODE, 1, wall_s())
         self.identity.write_bytes(key_pem(key) + certified)
 
-    def keep(self, name: str, content: bytes, command: tuple[str, ...] = ("/init",)) -> Manifest:
+    def keep(
+        self, name: str, content: bytes, command: tuple[str, ...] = ("/init",)
+    ) -> ImageManifest:
         """An image whose artefact is these bytes."""
         artefact = self.store.work / "artefact"
         artefact.write_bytes(content)
-        told = Manifest(name, "", 0, machine(), command)
+        told = ImageManifest(name, "", 0, machine(), command)
         manifest = manifest_of(artefact, told)
         self.store.keep(artefact, manifest, self.signer)
         return manifest

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.image.manifest import Manifest
-from haptera.modules.system.bundle import Around, check_command, configuration, inside
+from haptera.modules.image.manifest import ImageManifest
+from haptera.modules.system.bundle import SystemSurroundings, check_command, configuration, inside
 from haptera.modules.system.container import number_of
 from haptera.sdk import Refused
 
@@ -22,8 +22,8 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def an_image(*command: str, environment: tuple[str, ...] = ()) -> Manifest:
-    return Manifest("a", "sha256:00", 1, "amd64", command, environment)
+def an_image(*command: str, environment: tuple[str, ...] = ()) -> ImageManifest:
+    return ImageManifest("a", "sha256:00", 1, "amd64", command, environment)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_links_lead_where_they_lead_from_inside(
         an_image("init", environment=("PATH=/none:/usr/sbin",)),
     ],
 )
-def test_an_init_that_is_there_passes(root: Path, image: Manifest) -> None:
+def test_an_init_that_is_there_passes(root: Path, image: ImageManifest) -> None:
     check_command(image, root)
 
 
@@ -65,7 +65,7 @@ def test_an_init_that_is_there_passes(root: Path, image: Manifest) -> None:
         an_image("init", environment=("PATH=/bin",)),
     ],
 )
-def test_an_image_without_an_init_is_refused_by_name(root: Path, image: Manifest) -> None:
+def test_an_image_without_an_init_is_refused_by_name(root: Path, image: ImageManifest) -> None:
     with pytest.raises(Refused, match=f"image a has no {image.command[0]} that can be run"):
         check_command(image, root)
 
@@ -74,7 +74,7 @@ def test_of_haptera_only_the_gate_is_inside(tmp_path: Path) -> None:
     said = configuration(
         an_image("/init", environment=("A=b", "container=other")),
         tmp_path / "root",
-        Around("n1", tmp_path / "jobs", {"HAPTERA_NODE": "n1"}),
+        SystemSurroundings("n1", tmp_path / "jobs", {"HAPTERA_NODE": "n1"}),
         "/haptera/a",
     )
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from haptera.modules.image.manifest import DIGEST, Manifest
-from haptera.modules.system.fetch import Source
+from haptera.modules.image.manifest import DIGEST, ImageManifest
+from haptera.modules.system.fetch import ArtefactSource
 from haptera.modules.system.parent import Parent
 from haptera.sdk import HapteraError, Refused
 from tests.modules.image_rig import HOST, Rig
@@ -23,8 +23,8 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path, ["a"])
 
 
-def source(rig: Rig, parent: Parent) -> Source:
-    return Source(parent, rig.run_dir / "images")
+def source(rig: Rig, parent: Parent) -> ArtefactSource:
+    return ArtefactSource(parent, rig.run_dir / "images")
 
 
 def fetch(rig: Rig, reference: str = "a", before: Callable[[], object] = lambda: None) -> Path:
@@ -40,7 +40,7 @@ def fetch(rig: Rig, reference: str = "a", before: Callable[[], object] = lambda:
     return asyncio.run(ask())
 
 
-def part_of(rig: Rig, manifest: Manifest) -> Path:
+def part_of(rig: Rig, manifest: ImageManifest) -> Path:
     folder = rig.run_dir / "images"
     folder.mkdir(exist_ok=True)
     return folder / f"{manifest.digest.removeprefix(DIGEST)}.part"

@@ -9,7 +9,7 @@ import pytest
 
 from haptera.kinds.image import State
 from haptera.model.entity import EntityId
-from haptera.modules.image.manifest import Manifest, Signed, read, sign, verified
+from haptera.modules.image.manifest import ImageManifest, Signed, read, sign, verified
 from haptera.modules.image.module import Image, build, connect, look_applied, look_state, remove
 from haptera.modules.image.store import ImageStore, store_of
 from haptera.runtime.clock import wall_s
@@ -17,7 +17,7 @@ from haptera.runtime.identity.pki import issue_images, issue_parent, open_author
 from haptera.sdk import HapteraError, Refused, Target
 from tests.modules.image_rig import Rig, needs
 
-MANIFEST = Manifest("a", "sha256:00", 3, "amd64", ("/init",), ("A=b",), "/srv", "SIGINT", "/r")
+MANIFEST = ImageManifest("a", "sha256:00", 3, "amd64", ("/init",), ("A=b",), "/srv", "SIGINT", "/r")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.model.views import Condition
 from haptera.modules.ipmi import boot, force_off, look_power, module, switch_off, switch_on
-from haptera.modules.ipmi.bmc import Bmc, BmcError, Settings
+from haptera.modules.ipmi.bmc import IpmiBmc, IpmiError, IpmiSettings
 from haptera.sdk import HapteraError, Secret, Target
 from haptera.testing.bench import Bench
 from tests.modules.ipmi_rig import PASSWORD, USER, Machine, machine
@@ -46,7 +46,7 @@ class Silent(Chassis):
     """Stands for one that answers nothing."""
 
     async def reading(self) -> str:
-        raise BmcError("BMC does not answer")
+        raise IpmiError("BMC does not answer")
 
 
 def test_a_machine_is_started_once_it_was_read_to_be_off() -> None:
@@ -83,15 +83,15 @@ def test_a_password_longer_than_ipmi_allows_is_refused() -> None:
         module.settings({"user": USER, "password": "x" * 21})
 
 
-def bmc_of(machine: Machine, **more: object) -> Bmc:
+def bmc_of(machine: Machine, **more: object) -> IpmiBmc:
     settings = {"user": USER, "password": PASSWORD, "cipher_suite": 3, "graceful_s": 0.1, **more}
     attributes = {"bmc": machine.address}
-    return Bmc(Target(node_id("n01"), attributes, settings=module.settings(settings)))
+    return IpmiBmc(Target(node_id("n01"), attributes, settings=module.settings(settings)))
 
 
 def test_a_node_without_a_bmc_is_told_what_to_write() -> None:
     with pytest.raises(HapteraError, match="has no attribute bmc"):
-        Bmc(Target(node_id("n01"), settings=Settings(USER, Secret(PASSWORD))))
+        IpmiBmc(Target(node_id("n01"), settings=IpmiSettings(USER, Secret(PASSWORD))))
 
 
 @pytest.mark.net
@@ -134,7 +134,7 @@ def test_a_change_counts_once_two_readings_agree(tmp_path: Path) -> None:
         bmc = bmc_of(one)
         assert await bmc.reading() == "off"
         one.lie_once()
-        with pytest.raises(BmcError, match="says on, then off"):
+        with pytest.raises(IpmiError, match="says on, then off"):
             await bmc.reading()
         assert await bmc.reading() == "off"
 
@@ -154,7 +154,7 @@ def test_a_bmc_that_cannot_be_asked_says_so(tmp_path: Path, fault: str) -> None:
                 one.bmc.kill()
                 one.bmc.wait()
         secret = "another" if fault == "lets nobody in" else PASSWORD
-        with pytest.raises(BmcError, match=r"does not answer|lets nobody in, or is not there"):
+        with pytest.raises(IpmiError, match=r"does not answer|lets nobody in, or is not there"):
             asyncio.run(bmc_of(one, password=secret).reading())
         if fault == "hangs":
             one.bmc.send_signal(signal.SIGCONT)

@@ -17,8 +17,8 @@ from random import Random
 import pytest
 
 from haptera.kinds.node import Busy
-from haptera.model.parts import Condition, Context, Look, Manifest
-from haptera.modules.jobs.gate import PIDS_TOLD_MAX, Gate, enter, gate_path, holders
+from haptera.model.parts import Context, Look, Manifest, Requirement
+from haptera.modules.jobs.gate import PIDS_TOLD_MAX, JobsGate, enter, gate_path, holders
 from haptera.modules.jobs.module import look_busy, module, watch_busy
 from haptera.sdk import Refused
 from tests.lab.rig import wait_for
@@ -31,9 +31,9 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Gate:
+def gate(tmp_path: Path) -> JobsGate:
     """A gate that is open, as it is once the agent has let jobs begin."""
-    made = Gate(tmp_path)
+    made = JobsGate(tmp_path)
     made.release()
     return made
 
@@ -94,21 +94,21 @@ def said(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
-def refusal(gate: Gate) -> str:
+def refusal(gate: JobsGate) -> str:
     with pytest.raises(Refused) as raised:
         gate.hold()
     return str(raised.value)
 
 
 def test_it_declares_one_look_and_is_a_gate() -> None:
-    up = (Condition("agent", ("up",)),)
+    up = (Requirement("agent", ("up",)),)
     look = Look("jobs", "look_busy", "node", "busy", ("free", "busy"), up, watched=True)
 
     assert module.manifest() == Manifest("jobs", "1", Context.SELF, (look,), (), gate=True)
 
 
 def test_a_node_boots_closed_and_free(tmp_path: Path, jobs: Jobs) -> None:
-    gate = Gate(tmp_path)
+    gate = JobsGate(tmp_path)
 
     assert not jobs.come()
     assert asyncio.run(look_busy(gate)) is Busy.FREE
@@ -116,14 +116,16 @@ def test_a_node_boots_closed_and_free(tmp_path: Path, jobs: Jobs) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_released_gate_lets_jobs_in_and_a_node_with_a_job_is_busy(gate: Gate, jobs: Jobs) -> None:
+def test_a_released_gate_lets_jobs_in_and_a_node_with_a_job_is_busy(
+    gate: JobsGate, jobs: Jobs
+) -> None:
     assert jobs.come()
     assert asyncio.run(look_busy(gate)) is Busy.BUSY
     jobs.end()
     assert asyncio.run(look_busy(gate)) is Busy.FREE
 
 
-def test_a_held_gate_lets_nobody_in_until_it_is_released(gate: Gate, jobs: Jobs) -> None:
+def test_a_held_gate_lets_nobody_in_until_it_is_released(gate: JobsGate, jobs: Jobs) -> None:
     gate.hold()
     gate.hold()
     assert not jobs.come()
@@ -133,7 +135,9 @@ def test_a_held_gate_lets_nobody_in_until_it_is_released(gate: Gate, jobs: Jobs)
 
 
 @pytest.mark.net
-def test_a_gate_with_jobs_refuses_says_how_many_and_stays_open(gate: Gate, start: Start) -> None:
+def test_a_gate_with_jobs_refuses_says_how_many_and_stays_open(
+    gate: JobsGate, start: Start
+) -> None:
     line = 'exec flock -s -n "$G" sh -c "echo in; exec sleep 60"'
     jobs = [start(line), start(line)]
     assert [said(job) for job in jobs] == ["in", "in"]
@@ -146,7 +150,7 @@ def test_a_gate_with_jobs_refuses_says_how_many_and_stays_open(gate: Gate, start
 
 
 @pytest.mark.net
-def test_a_job_that_is_killed_is_over(gate: Gate, start: Start) -> None:
+def test_a_job_that_is_killed_is_over(gate: JobsGate, start: Start) -> None:
     job = start('exec flock -s -n -o "$G" sh -c "echo in; exec sleep 60"')
     assert said(job) == "in"
     assert gate.in_use
@@ -159,7 +163,7 @@ def test_a_job_that_is_killed_is_over(gate: Gate, start: Start) -> None:
 
 @pytest.mark.net
 def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
-    gate: Gate, start: Start
+    gate: JobsGate, start: Start
 ) -> None:
     job = start('exec 9<"$G"; flock -s -n 9 || exit 75; sleep 60 & echo $!; wait')
     child = int(said(job))
@@ -174,7 +178,7 @@ def test_what_a_job_has_started_keeps_the_node_busy_though_the_job_was_killed(
 
 @pytest.mark.net
 def test_flock_finds_no_gate_that_is_held_and_makes_none(
-    gate: Gate, start: Start, jobs: Jobs
+    gate: JobsGate, start: Start, jobs: Jobs
 ) -> None:
     gate.hold()
     assert start('exec flock -s -n "$G" echo in 2>&1').wait(WAIT_S) != 0
@@ -183,7 +187,7 @@ def test_flock_finds_no_gate_that_is_held_and_makes_none(
 
 @pytest.mark.net
 def test_a_job_stopped_between_finding_the_gate_and_locking_it_is_seen(
-    gate: Gate, start: Start
+    gate: JobsGate, start: Start
 ) -> None:
     job = start('exec 9<"$G"; echo found; kill -STOP $$; flock -s -n 9 && echo in; exec sleep 60')
     assert said(job) == "found"
@@ -196,14 +200,14 @@ def test_a_job_stopped_between_finding_the_gate_and_locking_it_is_seen(
 
 
 def test_a_module_that_died_while_it_closed_the_gate_leaves_it_closed_and_sees_the_job_later(
-    gate: Gate, jobs: Jobs, tmp_path: Path
+    gate: JobsGate, jobs: Jobs, tmp_path: Path
 ) -> None:
     assert jobs.come()
     died(tmp_path)
 
     assert not jobs.come()
-    assert Gate(tmp_path).in_use
-    assert refusal(Gate(tmp_path)).startswith("1 job runs")
+    assert JobsGate(tmp_path).in_use
+    assert refusal(JobsGate(tmp_path)).startswith("1 job runs")
     assert jobs.come()  # what refuses to hold is open
 
 
@@ -212,14 +216,14 @@ def test_a_module_that_died_before_a_new_gate_was_whole_makes_it_whole(
 ) -> None:
     (tmp_path / "jobs" / "new").mkdir(parents=True)
 
-    Gate(tmp_path).release()
+    JobsGate(tmp_path).release()
     assert jobs.come()
 
 
 def test_without_leases_locks_are_seen(jobs: Jobs, tmp_path: Path) -> None:
     """A directory can be locked but not leased, as nothing can on some file systems."""
     gate_path(tmp_path).mkdir(parents=True)
-    gate = Gate(tmp_path)
+    gate = JobsGate(tmp_path)
 
     assert jobs.come()
     assert gate.in_use
@@ -228,7 +232,7 @@ def test_without_leases_locks_are_seen(jobs: Jobs, tmp_path: Path) -> None:
     gate.hold()
 
 
-def test_a_job_waits_while_the_gate_is_looked_at(gate: Gate, jobs: Jobs) -> None:
+def test_a_job_waits_while_the_gate_is_looked_at(gate: JobsGate, jobs: Jobs) -> None:
     """Where there are no leases, a look locks the gate for a moment."""
     look = os.open(jobs.path, os.O_RDONLY)
     fcntl.flock(look, fcntl.LOCK_EX)
@@ -238,7 +242,7 @@ def test_a_job_waits_while_the_gate_is_looked_at(gate: Gate, jobs: Jobs) -> None
 
 
 def test_a_gate_that_closes_while_a_job_enters_keeps_it_out(
-    gate: Gate, jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: JobsGate, jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job has locked the gate after it was closed: it must see that, for nobody sees it."""
     lock = fcntl.flock
@@ -254,7 +258,7 @@ def test_a_gate_that_closes_while_a_job_enters_keeps_it_out(
 
 
 def test_a_job_that_enters_while_the_gate_closes_is_seen(
-    gate: Gate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    gate: JobsGate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rename = Path.rename
 
@@ -269,7 +273,7 @@ def test_a_job_that_enters_while_the_gate_closes_is_seen(
 
 
 def test_a_busy_gate_is_not_closed_even_for_a_moment(
-    gate: Gate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+    gate: JobsGate, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert jobs.come()
     monkeypatch.delattr(Path, "rename")
@@ -277,7 +281,7 @@ def test_a_busy_gate_is_not_closed_even_for_a_moment(
     assert refusal(gate).startswith("1 job runs")
 
 
-def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: Gate, jobs: Jobs) -> None:
+def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: JobsGate, jobs: Jobs) -> None:
     async def story() -> None:
         seen = watch_busy(gate)
         async with asyncio.timeout(WAIT_S):
@@ -290,7 +294,7 @@ def test_the_watch_tells_when_a_node_becomes_busy_and_free(gate: Gate, jobs: Job
     asyncio.run(story())
 
 
-def test_a_lock_is_counted_by_its_file(gate: Gate, jobs: Jobs, tmp_path: Path) -> None:
+def test_a_lock_is_counted_by_its_file(gate: JobsGate, jobs: Jobs, tmp_path: Path) -> None:
     assert [jobs.come() for _ in range(3)] == [True] * 3
     with (tmp_path / "other").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_SH)
@@ -299,7 +303,7 @@ def test_a_lock_is_counted_by_its_file(gate: Gate, jobs: Jobs, tmp_path: Path) -
     assert holders(tmp_path / "none") == []
 
 
-def test_many_jobs_are_counted_but_not_all_named(gate: Gate, jobs: Jobs) -> None:
+def test_many_jobs_are_counted_but_not_all_named(gate: JobsGate, jobs: Jobs) -> None:
     count = PIDS_TOLD_MAX + 1
     assert all(jobs.come() for _ in range(count))
 
@@ -310,7 +314,7 @@ def test_many_jobs_are_counted_but_not_all_named(gate: Gate, jobs: Jobs) -> None
 @pytest.mark.net
 @pytest.mark.slow
 def test_while_the_gate_is_held_no_job_runs_however_many_try(
-    gate: Gate, start: Start, tmp_path: Path
+    gate: JobsGate, start: Start, tmp_path: Path
 ) -> None:
     """Each job leaves a mark while it runs; they start as fast as they can, in two shells."""
     inside, begun = tmp_path / "inside", tmp_path / "begun"
@@ -361,7 +365,7 @@ def history(rng: Random, run_dir: Path) -> Counter[str]:
     seen: Counter[str] = Counter()
     plain, path = Plain(), gate_path(run_dir)
     for _ in range(ACTS):
-        gate = Gate(run_dir)  # a module's process that was started anew
+        gate = JobsGate(run_dir)  # a module's process that was started anew
         match rng.choice(
             ["find", "enter", "enter", "end", "end", "hold", "hold", "release", "die"]
         ):
@@ -392,7 +396,7 @@ def history(rng: Random, run_dir: Path) -> Counter[str]:
     return seen
 
 
-def held_by(gate: Gate) -> bool:
+def held_by(gate: JobsGate) -> bool:
     try:
         gate.hold()
     except Refused:
@@ -413,7 +417,7 @@ def died(run_dir: Path) -> None:
     (run_dir / "jobs" / "open").rename(run_dir / "jobs" / "closed")
 
 
-def test_who_runs_is_told_by_what_it_was_called_with(gate: Gate, start: Start) -> None:
+def test_who_runs_is_told_by_what_it_was_called_with(gate: JobsGate, start: Start) -> None:
     waiting = start('exec flock -s -n "$G" sh -c "echo in; exec sleep 60"')
     assert waiting.stdout is not None
     waiting.stdout.readline()

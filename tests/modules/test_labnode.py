@@ -9,14 +9,14 @@ import pytest
 
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.modules.labnode import look_power, module, switch_off, switch_on, watch_power
 from haptera.modules.labnode.bmc import Bmc, BmcError
 from haptera.sdk import Boot, HapteraError, Refused, Target
 from tests.lab.rig import Rig, chassis
 
 BOOT = Boot("s3cret-token", "-----BEGIN CERTIFICATE-----", "127.7.0.1:4271")
-LABNODE = (Condition("platform", ("labnode",)),)
+LABNODE = (Requirement("platform", ("labnode",)),)
 
 
 def test_it_declares_one_look_and_three_steps_at_the_parent() -> None:
@@ -59,7 +59,7 @@ def test_it_declares_one_look_and_three_steps_at_the_parent() -> None:
                 "node",
                 (Change("power", ("on",), "off"),),
                 LABNODE,
-                (Condition("busy", ("busy",)),),
+                (Requirement("busy", ("busy",)),),
                 context=Context.PARENT,
                 within_ms=2000,
                 late_ms=2000,

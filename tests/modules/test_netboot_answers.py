@@ -10,9 +10,9 @@ import pytest
 from haptera.model.entity import node_id
 from haptera.modules.netboot import dhcp, module
 from haptera.modules.netboot.answers import answer
-from haptera.modules.netboot.content import Settings, make_offer
-from haptera.modules.netboot.dhcp import Message
-from haptera.modules.netboot.offers import Here, Offer
+from haptera.modules.netboot.content import NetbootSettings, make_offer
+from haptera.modules.netboot.dhcp import DhcpMessage
+from haptera.modules.netboot.offers import BootOffer, Here
 from haptera.sdk import Boot, HapteraError, Target
 
 HERE = Here(IPv4Interface("10.9.0.1/24"), 4281)
@@ -26,17 +26,19 @@ IPXE = {**RAW, dhcp.IPXE: b"\xeb\3\1\0\0", dhcp.USER_CLASS: b"iPXE"}
 
 
 @pytest.fixture
-def offer() -> Offer:
-    return Offer("n01", MAC, ADDRESS, {0: BIOS, 7: EFI, 16: EFI}, {0: NATIVE}, {}, {}, "once", 1.0)
+def offer() -> BootOffer:
+    return BootOffer(
+        "n01", MAC, ADDRESS, {0: BIOS, 7: EFI, 16: EFI}, {0: NATIVE}, {}, {}, "once", 1.0
+    )
 
 
-def ask(kind: int, options: dict[int, bytes] = RAW, **more: object) -> Message:
+def ask(kind: int, options: dict[int, bytes] = RAW, **more: object) -> DhcpMessage:
     options = {dhcp.MESSAGE_TYPE: bytes([kind]), **options}
-    return replace(Message(dhcp.REQUEST, 7, MAC, options), **more)  # type: ignore[arg-type]
+    return replace(DhcpMessage(dhcp.REQUEST, 7, MAC, options), **more)  # type: ignore[arg-type]
 
 
-def test_firmware_gets_its_address_and_a_loader(offer: Offer) -> None:
-    assert answer(ask(dhcp.DISCOVER), offer, HERE) == Message(
+def test_firmware_gets_its_address_and_a_loader(offer: BootOffer) -> None:
+    assert answer(ask(dhcp.DISCOVER), offer, HERE) == DhcpMessage(
         dhcp.REPLY,
         7,
         MAC,
@@ -76,7 +78,7 @@ def test_firmware_gets_its_address_and_a_loader(offer: Offer) -> None:
     ],
 )
 def test_what_is_loaded_fits_who_asks(
-    options: dict[int, bytes], has_loader: bool, file: bytes, offer: Offer
+    options: dict[int, bytes], has_loader: bool, file: bytes, offer: BootOffer
 ) -> None:
     offer.loader_given = has_loader
     reply = answer(ask(dhcp.ASK, options | {dhcp.REQUESTED_ADDRESS: ADDRESS.packed}), offer, HERE)
@@ -94,16 +96,18 @@ def test_what_is_loaded_fits_who_asks(
         (ask(dhcp.INFORM, client=ADDRESS), dhcp.ACK),
         (ask(dhcp.RELEASE), None),
         (ask(dhcp.OFFER), None),
-        (Message(dhcp.REQUEST, 7, MAC), None),
+        (DhcpMessage(dhcp.REQUEST, 7, MAC), None),
         (replace(ask(dhcp.DISCOVER), op=dhcp.REPLY), None),
     ],
 )
-def test_each_request_has_its_answer(request_: Message, kind: int | None, offer: Offer) -> None:
+def test_each_request_has_its_answer(
+    request_: DhcpMessage, kind: int | None, offer: BootOffer
+) -> None:
     reply = answer(request_, offer, HERE)
     assert (None if reply is None else reply.type) == kind
 
 
-def test_what_a_relay_says_goes_back_to_it(offer: Offer) -> None:
+def test_what_a_relay_says_goes_back_to_it(offer: BootOffer) -> None:
     relay, added = IPv4Address("10.9.7.1"), {dhcp.RELAY_AGENT: b"\1\4port"}
     reply = answer(ask(dhcp.DISCOVER, added, relay=relay), offer, HERE)
     assert reply is not None
@@ -114,8 +118,8 @@ SETTINGS = {"interface": "br0", "address": "10.9.0.1/24"}
 FILES = ("kernel", "initramfs", "undionly.kpxe", "snponly.efi", "ipxe.pxe", "ipxe.efi")
 
 
-def made(folder: Path, **attributes: str) -> Offer:
-    settings: Settings = module.settings({**SETTINGS, "loaders": str(folder / "minos")})
+def made(folder: Path, **attributes: str) -> BootOffer:
+    settings: NetbootSettings = module.settings({**SETTINGS, "loaders": str(folder / "minos")})
     return make_offer(target(folder, **attributes), settings, 9.0)
 
 

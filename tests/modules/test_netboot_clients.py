@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from haptera.modules.netboot.dhcp_server import serve_dhcp
-from haptera.modules.netboot.offers import Here, Offer, Offers
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from tests.lab.rig import wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
@@ -77,7 +77,7 @@ def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
     async def story() -> None:
         offers = Offers()
         loader = Path("/usr/lib/ipxe/undionly.kpxe")
-        offer = Offer(
+        offer = BootOffer(
             *("n01", bytes.fromhex(MAC.replace(":", "")), IPv4Address("10.98.7.11")),
             *({0: loader}, {}, {}, {}, "once", float("inf")),
         )

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.modules.netboot import dhcp, tftp
-from haptera.modules.netboot.dhcp import Message
-from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, Write
+from haptera.modules.netboot.dhcp import DhcpMessage
+from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, TftpWrite
 
 ADDRESSES = st.integers(0, 2**32 - 1).map(IPv4Address)
 OPTIONS = st.dictionaries(
     st.integers(1, 254).filter(lambda code: code != dhcp.OVERLOAD), st.binary(max_size=300)
 )
 MESSAGES = st.builds(
-    Message,
+    DhcpMessage,
     st.sampled_from([dhcp.REQUEST, dhcp.REPLY]),
     st.integers(0, 2**32 - 1),
     st.binary(min_size=6, max_size=6),
@@ -29,7 +29,7 @@ MESSAGES = st.builds(
 
 
 @given(MESSAGES)
-def test_a_message_is_read_as_it_was_written(message: Message) -> None:
+def test_a_message_is_read_as_it_was_written(message: DhcpMessage) -> None:
     data = dhcp.encode(message)
     assert len(data) >= dhcp.BYTES_MIN
     if len(data) <= dhcp.BYTES_MAX:
@@ -38,16 +38,16 @@ def test_a_message_is_read_as_it_was_written(message: Message) -> None:
 
 @given(st.binary(max_size=600))
 def test_any_bytes_are_a_message_or_none(data: bytes) -> None:
-    assert isinstance(dhcp.parse(data), Message | None)
+    assert isinstance(dhcp.parse(data), DhcpMessage | None)
 
 
 @given(MESSAGES, st.data())
-def test_a_broken_message_is_a_message_or_none(message: Message, data: st.DataObject) -> None:
+def test_a_broken_message_is_a_message_or_none(message: DhcpMessage, data: st.DataObject) -> None:
     whole = bytearray(dhcp.encode(message))
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     read = dhcp.parse(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
-    assert isinstance(read, Message | None)
+    assert isinstance(read, DhcpMessage | None)
     if read is not None:
         # What is understood can be asked all that servers ask of it.
         assert read.architecture >= 0
@@ -55,7 +55,7 @@ def test_a_broken_message_is_a_message_or_none(message: Message, data: st.DataOb
 
 
 def test_options_in_overloaded_fields_are_read() -> None:
-    plain = Message(dhcp.REQUEST, 1, options={dhcp.OVERLOAD: b"\3"})
+    plain = DhcpMessage(dhcp.REQUEST, 1, options={dhcp.OVERLOAD: b"\3"})
     data = bytearray(dhcp.encode(plain))
     data[108:113] = bytes([dhcp.BOOT_FILE, 2]) + b"a\0\xff"[:3]
     data[44:49] = bytes([dhcp.HOST_NAME, 2]) + b"n1\xff"
@@ -68,14 +68,14 @@ def test_options_in_overloaded_fields_are_read() -> None:
 
 def test_what_a_relay_added_goes_last() -> None:
     options = {dhcp.RELAY_AGENT: b"\1\2ab", dhcp.MESSAGE_TYPE: b"\2"}
-    assert dhcp.encode(Message(dhcp.REPLY, 1, options=options))[240:250] == (
+    assert dhcp.encode(DhcpMessage(dhcp.REPLY, 1, options=options))[240:250] == (
         b"\x35\1\2" + b"\x52\4\1\2ab" + b"\xff"
     )
 
 
 @given(st.binary(max_size=600))
 def test_any_bytes_are_a_packet_or_none(data: bytes) -> None:
-    assert isinstance(tftp.parse(data), Read | Write | Ack | Error | None)
+    assert isinstance(tftp.parse(data), Read | TftpWrite | Ack | Error | None)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_any_bytes_are_a_packet_or_none(data: bytes) -> None:
         (b"\0\1a\0octet\0blksize\0", None),
         (b"\0\1a\0octet", None),
         (b"\0\1\xff\0octet\0", None),
-        (b"\0\2a\0octet\0", Write()),
+        (b"\0\2a\0octet\0", TftpWrite()),
         (b"\0\4\0\7", Ack(7)),
         (b"\0\5\0\1gone\0", Error(1, "gone")),
         (b"\0\3\0\1data", None),

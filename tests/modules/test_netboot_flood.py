@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.modules.netboot import dhcp
-from haptera.modules.netboot.dhcp import Message
+from haptera.modules.netboot.dhcp import DhcpMessage
 from haptera.modules.netboot.dhcp_server import STRANGERS_MAX, DhcpServer
-from haptera.modules.netboot.offers import Here, Offer, Offers
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
 
 HERE = Here(IPv4Interface("10.9.0.1/24"), 4281)
 MAC = bytes.fromhex("525400000001")
@@ -33,7 +33,7 @@ def served(wire: Wire) -> DhcpServer:
     offers = Offers()
     loaders = {0: Path("/usr/lib/ipxe/undionly.kpxe")}
     offers.open(
-        Offer("n01", MAC, IPv4Address("10.9.0.11"), loaders, {}, {}, {}, "once", float("inf"))
+        BootOffer("n01", MAC, IPv4Address("10.9.0.11"), loaders, {}, {}, {}, "once", float("inf"))
     )
     server = DhcpServer(offers, HERE)
     server.connection_made(wire)  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ def served(wire: Wire) -> DhcpServer:
 
 
 def discover(mac: bytes, relay: str = "0.0.0.0") -> bytes:
-    return dhcp.encode(Message(dhcp.REQUEST, 1, mac, DISCOVER, relay=IPv4Address(relay)))
+    return dhcp.encode(DhcpMessage(dhcp.REQUEST, 1, mac, DISCOVER, relay=IPv4Address(relay)))
 
 
 def test_a_flood_of_strangers_is_not_answered_and_fills_no_log(

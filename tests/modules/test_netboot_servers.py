@@ -11,7 +11,7 @@ import pytest
 
 from haptera.modules.netboot import tftp
 from haptera.modules.netboot.http_server import serve_http
-from haptera.modules.netboot.offers import Here, Offer, Offers
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.tftp_server import serve_tftp
 from tests.network import NETWORK
 
@@ -32,7 +32,7 @@ async def servers(folder: Path) -> AsyncIterator[Offers]:
     (folder / "secret").write_text("s3cret")
     offers = Offers()
     offers.open(
-        Offer(
+        BootOffer(
             "n01",
             bytes(6),
             IPv4Address(MACHINE),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from haptera.kinds.service import Ready, Run, Way, parse_ready
+from haptera.kinds.service import Run, ServiceReady, Way, parse_ready
 from haptera.model.errors import HapteraError
 from haptera.modules.service.module import Service, await_answer, connect, look_run, start, stop
 from tests.modules.test_service import ended_after, web
@@ -33,14 +33,14 @@ COMMAND = f"{shlex.quote(sys.executable)} -I -c {shlex.quote(SERVER)}"
 @pytest.mark.parametrize(
     ("text", "ready"),
     [
-        ("http /", Ready(Way.HTTP, "/", None)),
-        ("http :81/a?b=c", Ready(Way.HTTP, "/a?b=c", 81)),
-        ("tcp", Ready(Way.TCP, "", None)),
-        ("tcp 65535", Ready(Way.TCP, "", 65535)),
-        ("command curl -f 'http://x y'", Ready(Way.COMMAND, "curl -f 'http://x y'", None)),
+        ("http /", ServiceReady(Way.HTTP, "/", None)),
+        ("http :81/a?b=c", ServiceReady(Way.HTTP, "/a?b=c", 81)),
+        ("tcp", ServiceReady(Way.TCP, "", None)),
+        ("tcp 65535", ServiceReady(Way.TCP, "", 65535)),
+        ("command curl -f 'http://x y'", ServiceReady(Way.COMMAND, "curl -f 'http://x y'", None)),
     ],
 )
-def test_how_a_service_is_asked_is_written_in_one_text(text: str, ready: Ready) -> None:
+def test_how_a_service_is_asked_is_written_in_one_text(text: str, ready: ServiceReady) -> None:
     assert parse_ready(text) == ready
 
 

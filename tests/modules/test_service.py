@@ -15,9 +15,9 @@ import pytest
 from haptera.kinds import service
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId
-from haptera.model.parts import ANY, Change, Condition
+from haptera.model.parts import ANY, Change, Requirement
 from haptera.modules.service import module as under_test
-from haptera.modules.service.home import Process, Record
+from haptera.modules.service.home import ServiceProcess, ServiceRecord
 from haptera.modules.service.module import (
     Service,
     connect,
@@ -49,9 +49,9 @@ DEAF = (
 
 
 @pytest.fixture
-def ended_after() -> Iterator[list[Process]]:
+def ended_after() -> Iterator[list[ServiceProcess]]:
     """Processes that end with the test, whatever comes of it."""
-    processes: list[Process] = []
+    processes: list[ServiceProcess] = []
     yield processes
     for process in processes:
         if (pidfd := process.open()) is not None:
@@ -60,7 +60,7 @@ def ended_after() -> Iterator[list[Process]]:
 
 
 @pytest.fixture
-def web(tmp_path: Path, ended_after: list[Process]) -> Iterator[Callable[..., Service]]:
+def web(tmp_path: Path, ended_after: list[ServiceProcess]) -> Iterator[Callable[..., Service]]:
     """Makes services named `web` that run a command; at the end none is left."""
 
     def make(command: str = SLEEP, digest: str = "d1") -> Service:
@@ -84,7 +84,7 @@ def a_service(run_dir: Path, command: str, digest: str) -> Service:
     )
 
 
-def record_of(one: Service) -> Record:
+def record_of(one: Service) -> ServiceRecord:
     record = one.home.record()
     assert record is not None
     return record
@@ -419,8 +419,8 @@ def test_a_killed_module_kills_no_service_and_the_next_one_adopts_it(
 
 def test_the_manifest_is_as_the_kind_and_its_neighbours_expect() -> None:
     manifest = under_test.module.manifest()
-    up = Condition("node.agent", ("up",))
-    running = Condition("run", ("running", "unready"))
+    up = Requirement("node.agent", ("up",))
+    running = Requirement("run", ("running", "unready"))
 
     assert [(look.name, look.at, look.outcomes, look.watched) for look in manifest.looks] == [
         ("look_run", "run", ("stopped", "running", "failed", "unready"), True),
@@ -504,7 +504,7 @@ async def following(sightings: AsyncIterator[Run]) -> Run:
         return await anext(sightings)
 
 
-async def record_ends(process: Process) -> None:
+async def record_ends(process: ServiceProcess) -> None:
     assert await process.ends(WAIT_S)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from haptera.kinds.system import Run
+from haptera.kinds.system import SystemRun
 from haptera.lab import tree
-from haptera.modules.image.manifest import Manifest
+from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.module import (
-    Settings,
     System,
+    SystemSettings,
     connect,
     flip,
     let_be,
@@ -60,7 +60,7 @@ class Node:
 
     def wants(self, image: str) -> System:
         """The system as the module is handed it where this image is desired."""
-        return connect(self.rig.target(image, f"digest of {image}", Settings(scratch_mb=16)))
+        return connect(self.rig.target(image, f"digest of {image}", SystemSettings(scratch_mb=16)))
 
     async def runs(self, image: str) -> System:
         """Stage an image and start it."""
@@ -75,7 +75,7 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path)
 
 
-def an_image(rig: Rig, name: str, init: str = SERVES, command: str = "/init") -> Manifest:
+def an_image(rig: Rig, name: str, init: str = SERVES, command: str = "/init") -> ImageManifest:
     return rig.keep(name, squashed(a_root(rig.folder / name, init)), (command,))
 
 
@@ -111,11 +111,17 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
 
     async def scenario(node: Node) -> None:
         one = node.wants("a")
-        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, "nothing")
+        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "nothing")
         await stage(one)
-        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, one.target.digest)
+        assert (await look_run(one), await look_staged(one)) == (
+            SystemRun.STOPPED,
+            one.target.digest,
+        )
         await start(one)
-        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, one.target.digest)
+        assert (await look_run(one), await look_applied(one)) == (
+            SystemRun.RUNNING,
+            one.target.digest,
+        )
 
         inside = Path(f"/proc/{init_of(one)}/root")
         assert (inside / "etc").is_dir()
@@ -125,7 +131,7 @@ def test_an_image_runs_and_stops_and_leaves_nothing(rig: Rig) -> None:
         assert os.readlink(f"/proc/{init_of(one)}/ns/pid") != mine
 
         await stop(one)
-        assert (await look_run(one), await look_staged(one)) == (Run.STOPPED, "nothing")
+        assert (await look_run(one), await look_staged(one)) == (SystemRun.STOPPED, "nothing")
         assert mounted_below(rig.run_dir) == []
         assert [*one.runtime.state.glob("*")] == []
 
@@ -144,7 +150,7 @@ def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> 
         assert (await look_applied(one), init_of(one)) == ("digest of a", old.pid)
 
         await flip(one)
-        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of b")
+        assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of b")
         assert not old.process.lives
 
         again = node.wants("a")
@@ -163,7 +169,7 @@ def test_an_init_that_ignores_its_signal_is_killed(rig: Rig) -> None:
     async def scenario(node: Node) -> None:
         one = await node.runs("a")
         await stop(one)
-        assert await look_run(one) is Run.STOPPED
+        assert await look_run(one) is SystemRun.STOPPED
 
     lived(rig, scenario)
 
@@ -178,7 +184,7 @@ def test_an_image_without_an_init_is_refused_while_the_old_one_runs(rig: Rig) ->
         with pytest.raises(Refused, match="image b has no /sbin/none that can be run"):
             await stage(one)
         assert await look_staged(one) == "nothing"
-        assert (await look_run(one), init_of(one)) == (Run.RUNNING, old)
+        assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 
     lived(rig, scenario)
 
@@ -198,7 +204,7 @@ def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(rig: Rig, ini
         await stage(one)
         with pytest.raises(Refused, match=r"; sha256:[0-9a-f]{12} runs again"):
             await flip(one)
-        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of a")
+        assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of a")
 
     lived(rig, scenario)
 
@@ -227,7 +233,7 @@ def test_a_full_disk_is_named_while_the_old_one_runs_and_room_helps(rig: Rig) ->
         one = node.wants("b")
         with pytest.raises(Refused, match=r"images/[0-9a-f]{64}\.part: No space left on device"):
             await stage(one)
-        assert (await look_run(one), init_of(one)) == (Run.RUNNING, old)
+        assert (await look_run(one), init_of(one)) == (SystemRun.RUNNING, old)
 
         await run("umount", str(cache))
         await stage(one)
@@ -259,7 +265,7 @@ def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -
         started = one.home.started()
         assert started is not None
         assert await started.process.ends(10)
-        assert await look_run(one) is Run.FAILED
+        assert await look_run(one) is SystemRun.FAILED
         assert one.target.take_note() == "it ended by itself: the database is gone"
         await start(one)
         again = one.home.started()
@@ -267,7 +273,7 @@ def test_an_init_that_ends_has_failed_and_is_quoted_and_starts_again(rig: Rig) -
         assert again.run != started.run
         await again.process.ends(10)
         await let_be(one)
-        assert await look_run(one) is Run.STOPPED
+        assert await look_run(one) is SystemRun.STOPPED
 
     lived(rig, scenario)
 
@@ -280,7 +286,7 @@ def test_what_an_init_leaves_behind_ends_with_it(rig: Rig) -> None:
         started = one.home.started()
         assert started is not None
         assert await started.process.ends(10)
-        assert await look_run(one) is Run.FAILED
+        assert await look_run(one) is SystemRun.FAILED
         await let_be(one)  # would fail where something kept the root busy
         assert mounted_below(rig.run_dir) == []
 
@@ -303,9 +309,9 @@ def test_a_flip_whose_module_died_in_the_middle_has_failed_and_is_mended(rig: Ri
         # Written by a process that is gone by now.
         (one.home.path / "ending.json").write_text('{"pid":1,"started":1}')
 
-        assert await look_run(one) is Run.FAILED
+        assert await look_run(one) is SystemRun.FAILED
         await start(one)
-        assert (await look_run(one), await look_applied(one)) == (Run.RUNNING, "digest of b")
+        assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of b")
 
     lived(rig, scenario)
 

@@ -4,7 +4,7 @@ lower is as desired, or nearly so.
 
 from random import Random
 
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 
 UNKNOWN = "unknown"
@@ -63,7 +63,7 @@ def _step(
 
 def _conditions(
     random: Random, variables: dict[str, tuple[str, ...]], goal: dict[str, str], names: str
-) -> tuple[Condition, ...]:
+) -> tuple[Requirement, ...]:
     """On one or two of these; the value of the goal, mostly, alone or with another."""
     count = min(len(names), random.choice([0, 1, 1, 1, 2]))
     found = []
@@ -71,5 +71,5 @@ def _conditions(
         values = {goal[name] if random.random() < 11 / 12 else random.choice(variables[name][1:])}
         if random.random() < 1 / 4:
             values.add(random.choice(variables[name][1:]))
-        found.append(Condition(name, tuple(sorted(values))))
+        found.append(Requirement(name, tuple(sorted(values))))
     return tuple(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 
-from haptera.model.parts import Condition, Look, Part, Step
+from haptera.model.parts import Look, Part, Requirement, Step
 from haptera.planner.domain.problem import Problem
 
 State = dict[str, str]
@@ -53,10 +53,10 @@ class Model:
     def is_known(self, name: str, status: str) -> bool:
         return status != self.unknown(name) and not status.endswith("?")
 
-    def required(self, state: State, conditions: Iterable[Condition]) -> bool:
+    def required(self, state: State, conditions: Iterable[Requirement]) -> bool:
         return all(one.name not in state or state[one.name] in one.values for one in conditions)
 
-    def excluded(self, state: State, conditions: Iterable[Condition]) -> bool:
+    def excluded(self, state: State, conditions: Iterable[Requirement]) -> bool:
         for one in conditions:
             if one.name in state:
                 status = state[one.name]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 
 UNKNOWN = "unknown"
@@ -73,8 +73,8 @@ def entangled(count: int, random: Random) -> Parts:
                     f"{name}_to_{target}",
                     "k",
                     (Change(name, (source,), target),),
-                    tuple(Condition(one, tuple(random.sample("123", 2))) for one in (two, three)),
-                    (Condition(bar, (random.choice("123"),)),),
+                    tuple(Requirement(one, tuple(random.sample("123", 2))) for one in (two, three)),
+                    (Requirement(bar, (random.choice("123"),)),),
                     cost=random.randint(1, 5),
                 )
             )
@@ -91,7 +91,7 @@ def joint(groups: int, each: int, steps: int, random: Random) -> Parts:
         others = [name for some in names if some is not mine for name in some]
         for number in range(steps):
             changes = tuple(_drawn_change(name, random) for name in mine)
-            needs = (Condition(random.choice(others), tuple(random.sample("1234", 2))),)
+            needs = (Requirement(random.choice(others), tuple(random.sample("1234", 2))),)
             parts.append(Step("m", f"s{group}_{number}", "k", changes, needs))
     return parts
 
@@ -106,5 +106,5 @@ def drawn(problem: Problem, random: Random) -> dict[str, str]:
     return {name: random.choice(values[1:]) for name, values in problem.variables.items()}
 
 
-def conditions(values: Mapping[str, str]) -> tuple[Condition, ...]:
-    return tuple(Condition(name, (value,)) for name, value in values.items())
+def conditions(values: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(name, (value,)) for name, value in values.items())

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from tests.planner.dice import Dice, Drawn
 from tests.planner.planner_model import Model, State, freeze
@@ -97,7 +97,7 @@ def _looks(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> l
         if before and not dice.once_in(4):
             requires.append(_condition(dice, variables, dice.one_of(before)))
         if dice.once_in(6):
-            requires.append(Condition("p", ("1",)))
+            requires.append(Requirement("p", ("1",)))
         excludes = []
         others = [one for one in variables if one != name]
         if dice.once_in(8):
@@ -111,8 +111,8 @@ def _looks(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> l
     return looks
 
 
-def _condition(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> Condition:
-    return Condition(name, _some(dice, variables[name][1:]))
+def _condition(dice: Dice, variables: Mapping[str, tuple[str, ...]], name: str) -> Requirement:
+    return Requirement(name, _some(dice, variables[name][1:]))
 
 
 def _some(dice: Dice, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _step(dice: Dice, model: Model, state: State, last: set[str], name: str) -> 
     changed = dice.some(served, min(2, len(served)))
     left = [one for one in sorted(state) if one not in changed]
     requires = [
-        Condition(one, (state[one],))
+        Requirement(one, (state[one],))
         for one in left
         if model.is_known(one, state[one]) and (one in last or dice.once_in(2))
     ]
@@ -161,7 +161,7 @@ def _step(dice: Dice, model: Model, state: State, last: set[str], name: str) -> 
         others = [value for value in model.problem.variables[one] if value != UNKNOWN]
         others = [value for value in others if value != state[one].removesuffix("?")]
         if others and dice.once_in(5):
-            excludes.append(Condition(one, tuple(others)))
+            excludes.append(Requirement(one, tuple(others)))
     return Step(
         "m",
         name,
@@ -212,7 +212,7 @@ def _with_shortcut(dice: Dice, problem: Problem, start: State, goal: State) -> P
         "shortcut",
         "k",
         tuple(Change(name, ("*",), goal[name]) for name in changed),
-        excludes=(Condition(bar, (start[bar].removesuffix("?"),)),),
+        excludes=(Requirement(bar, (start[bar].removesuffix("?"),)),),
     )
     return replace(problem, steps=(*problem.steps, step))
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from haptera.model.parts import Condition, Look
+from haptera.model.parts import Look, Requirement
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem
 from tests.planner.planner_model import State
@@ -18,7 +18,7 @@ ABC = dict.fromkeys("abc", ("unknown", "1", "2", "3"))
 
 
 def look(at: str, *outcomes: str, name: str = "", **requires: str) -> Look:
-    needs = tuple(Condition(one, (value,)) for one, value in requires.items())
+    needs = tuple(Requirement(one, (value,)) for one, value in requires.items())
     return Look("m", name or f"look_{at}", "k", at, outcomes, needs)
 
 

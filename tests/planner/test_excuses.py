@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
-from haptera.model.parts import Condition, Look, Part
+from haptera.model.parts import Look, Part, Requirement
 from haptera.planner.domain.problem import subjects
 from tests.planner.planner_model import Model, State
 from tests.planner.strategies import UNKNOWN, Question, questions, show_each
@@ -29,13 +29,13 @@ class Relaxed(Model):
     def spared(self, role: Role) -> set[str]:
         return {one.variable for one in self.hurdles if one.role is role}
 
-    def required(self, state: State, conditions: tuple[Condition, ...]) -> bool:
+    def required(self, state: State, conditions: tuple[Requirement, ...]) -> bool:
         return super().required(state, self.left(conditions))
 
-    def excluded(self, state: State, conditions: tuple[Condition, ...]) -> bool:
+    def excluded(self, state: State, conditions: tuple[Requirement, ...]) -> bool:
         return super().excluded(state, self.left(conditions))
 
-    def left(self, conditions: tuple[Condition, ...]) -> list[Condition]:
+    def left(self, conditions: tuple[Requirement, ...]) -> list[Requirement]:
         spared = self.spared(Role.CONDITION)
         return [one for one in conditions if one.name not in spared]
 
@@ -82,7 +82,7 @@ def barred(draw: DrawFn, question: Question, part: Part) -> Question:
     own = subjects(part)
     names = [name for name in start if name not in own and start[name] != UNKNOWN]
     name = draw(st.sampled_from([*names, given]))
-    bar = Condition(name, (start[name].removesuffix("?"),))
+    bar = Requirement(name, (start[name].removesuffix("?"),))
     shut = replace(part, excludes=(*(one for one in part.excludes if one.name != name), bar))
     looks = tuple(shut if one is part else one for one in problem.looks)
     steps = tuple(shut if one is part else one for one in problem.steps)

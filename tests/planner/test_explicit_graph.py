@@ -10,7 +10,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, NoChain
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem
 from haptera.planner.explain.problem_json import problem_from_json
@@ -238,8 +238,8 @@ def papers(draw: st.DrawFn) -> tuple[Problem, State, State]:
     return Problem(values, {}, tuple(looks), tuple(steps)), draw(some), draw(some)
 
 
-def condition(draw: st.DrawFn, name: str) -> Condition:
-    return Condition(name, (draw(st.sampled_from("12")),))
+def condition(draw: st.DrawFn, name: str) -> Requirement:
+    return Requirement(name, (draw(st.sampled_from("12")),))
 
 
 def change(draw: st.DrawFn, name: str) -> Change:

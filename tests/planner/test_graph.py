@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, Link
 from haptera.model.graph import DrawingView, EdgeView, GraphView, StateView, TakenView
-from haptera.model.parts import Condition
+from haptera.model.parts import Requirement
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, subjects
 from haptera.planner.explain.drawing import Course, drawing
@@ -68,7 +68,7 @@ def open_here(model: Model, graph: GraphView, edge: EdgeView, state: State) -> b
         graph.states[edge.source] == known(model, graph.variables, state)
         and all(state[name] in standing for name, standing in edge.memory.items())
         and all(state[name] in values for name, values in edge.requires.items())
-        and not model.excluded(state, (Condition(*one) for one in edge.excludes.items()))
+        and not model.excluded(state, (Requirement(*one) for one in edge.excludes.items()))
         and all(
             model.matches(name, state[name], tuple(sources), target.removesuffix("?"))
             for name, (sources, target) in edge.beside.items()
@@ -90,7 +90,7 @@ def rests_on_a_look(model: Model, graph: GraphView, state: State) -> bool:
     for name, value in known(model, graph.variables, state).items():
         looks = [rest for rest in graph.rests if rest.variable == name]
         yielding = [rest for rest in looks if value in rest.outcomes] or looks
-        asked = ([Condition(*one) for one in rest.requires.items()] for rest in yielding)
+        asked = ([Requirement(*one) for one in rest.requires.items()] for rest in yielding)
         if looks and not any(model.required(state, one) for one in asked):
             return False
     return True

@@ -9,7 +9,7 @@ import pytest
 
 from haptera.lint.lint import lint
 from haptera.model.chain import Chain
-from haptera.model.parts import ANY, Change, Condition, Look, Step
+from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, check
 from haptera.planner.planner import plan
@@ -22,7 +22,7 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(f"v{number}" for number in range(count))
 
 
-def look(count: int, *, requires: tuple[Condition, ...] = ()) -> Look:
+def look(count: int, *, requires: tuple[Requirement, ...] = ()) -> Look:
     return Look("m", "look", "k", "a", names(count), requires)
 
 
@@ -53,8 +53,8 @@ def star(count: int) -> Problem:
 
 def powered(count: int) -> Problem:
     """A row of values, known and changed while another variable is on, which half of them bar."""
-    on = (Condition("p", ("on",)),)
-    half = (Condition("a", names(count)[: count // 2]),)
+    on = (Requirement("p", ("on",)),)
+    half = (Requirement("a", names(count)[: count // 2]),)
     switch = Step("m", "switch_on", "k", (Change("p", ("off",), "on"),))
     off = Step("m", "switch_off", "k", (Change("p", ("on",), "off"),), (), half)
     row = both_ways(count)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from haptera.model.chain import Chain, Do, NoChain, ReasonKind
-from haptera.model.parts import Condition
+from haptera.model.parts import Requirement
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.task import Memory, task_of
 from haptera.planner.planner import plan
@@ -86,7 +86,7 @@ def test_services_come_up_once_what_they_hang_on_is_there(count: int) -> None:
 
 def test_all_services_are_stopped_before_what_they_hang_on() -> None:
     parts = services(4, 36)
-    bars = tuple(Condition(f"s{number}", ("on",)) for number in range(36))
+    bars = tuple(Requirement(f"s{number}", ("on",)) for number in range(36))
     parts = [replace(one, excludes=bars) if one.name == "stop_c0" else one for one in parts]
     domain = domain_of(parts)
     chain = plan(domain, domain.start(values(domain, "on"), {}), {"c0": "off"})

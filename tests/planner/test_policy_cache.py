@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.chain import Chain, Find, Link
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import check
@@ -154,11 +154,11 @@ def test_stages_do_not_know_where_something_known_rests_on_what_is_still_to_be_d
         {"p": "1", "v": "1"},
         Look("m", "look_p", "k", "p", ("1", "2")),
         Look(
-            "m", "look_v", "k", "v", ("1", "2"), (Condition("p", rests),) if rests else (), cost=5
+            "m", "look_v", "k", "v", ("1", "2"), (Requirement("p", rests),) if rests else (), cost=5
         ),
         Step("m", "p_expected", "k", (Change("p", ("2",), "1", expected=True),)),
         Step("m", "p_surely", "k", (Change("p", ("2",), "1"),), cost=3),
-        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Condition("p", ("1",)),)),
+        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Requirement("p", ("1",)),)),
     ).at
     assert at(p="2", v="1") == told
 
@@ -170,7 +170,7 @@ def test_stages_do_not_know_where_a_move_asks_for_what_is_not_desired() -> None:
         Look("m", "look_v", "k", "v", ("1", "2")),
         Step("m", "p_down", "k", (Change("p", ("2",), "1"),)),
         Step("m", "p_up", "k", (Change("p", ("1",), "2"),)),
-        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Condition("p", ("2",)),)),
+        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Requirement("p", ("2",)),)),
     ).at
     assert at(p="2", v="1") == ("p_down", "p_down")
     assert at(p="1", v="2") == ("UNKNOWN", "p_up")
@@ -180,8 +180,8 @@ def test_stages_do_not_know_where_a_move_asks_for_what_is_not_desired() -> None:
 def test_stages_that_wait_for_each_other_are_none() -> None:
     at = stages_and_table(
         {"p": "1", "v": "1"},
-        Step("m", "p_up", "k", (Change("p", ("2",), "1"),), (Condition("v", ("1",)),)),
-        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Condition("p", ("1",)),)),
+        Step("m", "p_up", "k", (Change("p", ("2",), "1"),), (Requirement("v", ("1",)),)),
+        Step("m", "v_up", "k", (Change("v", ("2",), "1"),), (Requirement("p", ("1",)),)),
         Look("m", "look_p", "k", "p", ("1", "2")),
         Look("m", "look_v", "k", "v", ("1", "2")),
     ).at

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.planning import entangled
 from haptera.model.chain import Chain
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.bitstate import strip
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem
@@ -130,7 +130,7 @@ def test_a_value_that_strip_forgets_may_make_way_for_a_step() -> None:
     """`swap` starts from an unknown `d`, which is known for as long as `b` is 1."""
     variables = dict.fromkeys("abd", ("unknown", "1", "2"))
     looks = [Look("m", f"look_{name}", "k", name, ("1", "2")) for name in "ab"]
-    looks.append(Look("m", "look_d", "k", "d", ("1", "2"), (Condition("b", ("1",)),)))
+    looks.append(Look("m", "look_d", "k", "d", ("1", "2"), (Requirement("b", ("1",)),)))
     lower = Step("m", "lower", "k", (Change("b", ("1",), "2"),))
     swap = Step("m", "swap", "k", (Change("a", ("1",), "2"), Change("d", ("unknown",), "1")))
     problem = Problem(variables, {}, tuple(looks), (lower, swap))
@@ -144,7 +144,7 @@ def test_what_a_walk_can_do_without_is_not_left_out_where_what_is_barred_would_b
     variables = {"b": ("unknown", "1", "2"), "d": ("unknown", "1", "2", "3")}
     looks = [Look("m", f"look_{name}", "k", name, values[1:]) for name, values in variables.items()]
     aside = Step("m", "aside", "k", (Change("d", ("1",), "2"),))
-    swap = Step("m", "swap", "k", (Change("b", ("1",), "2"),), (), (Condition("d", ("3",)),))
+    swap = Step("m", "swap", "k", (Change("b", ("1",), "2"),), (), (Requirement("d", ("3",)),))
     written = Problem(variables, {}, tuple(looks), (aside, swap))
     one = case(Question(written, dict.fromkeys("bd", "1"), {}, {"b": "2"}), Memory.TRUSTED)
     parts = []
@@ -164,9 +164,9 @@ def test_an_outlook_counts_all_that_the_goal_needs_and_nothing_else() -> None:
         Step("m", f"set_{name}", "k", (Change(name, ("1",), "2"),), cost=cost)
         for name, cost in costs.items()
     ]
-    needs = tuple(Condition(name, ("2",)) for name in ("near", "far"))
+    needs = tuple(Requirement(name, ("2",)) for name in ("near", "far"))
     steps.append(Step("m", "set_more", "k", (Change("aside", ("2",), "3"),)))
-    bars = (Condition("aside", ("3",)),)
+    bars = (Requirement("aside", ("3",)),)
     steps.append(Step("m", "set_goal", "k", (Change("goal", ("1",), "2"),), needs, bars))
     written = Problem(variables, {}, looks, tuple(steps))
     known = dict.fromkeys(variables, "1")

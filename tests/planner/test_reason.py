@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 from haptera.model.chain import Chain, Hurdle, NoChain, Reason, ReasonKind, Role
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.domain.problem import Problem, check
 from haptera.planner.planner import plan
@@ -16,8 +16,8 @@ VALUES = ("unknown", "1", "2")
 VARIABLES = {"a": VALUES, "b": VALUES, "node.agent": ("unknown", "up"), "node.power": VALUES}
 
 
-def conditions(values: dict[str, str]) -> tuple[Condition, ...]:
-    return tuple(Condition(name, (value,)) for name, value in values.items())
+def conditions(values: dict[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(name, (value,)) for name, value in values.items())
 
 
 def look(at: str, *outcomes: str, **requires: str) -> Look:

@@ -5,7 +5,7 @@ from functools import partial
 from types import MappingProxyType
 
 from haptera.model.chain import NoChain, Reason, ReasonKind
-from haptera.model.parts import Change, Condition, Look, Step
+from haptera.model.parts import Change, Look, Requirement, Step
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem, check
 from haptera.planner.planner import plan
@@ -18,8 +18,8 @@ VALUES = ("unknown", "1", "2")
 UP = (Change("a", ("1",), "2"),)
 
 
-def requires(values: dict[str, str]) -> tuple[Condition, ...]:
-    return tuple(Condition(name, (value,)) for name, value in values.items())
+def requires(values: dict[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(name, (value,)) for name, value in values.items())
 
 
 def why(
@@ -50,9 +50,9 @@ def test_what_parts_ask_for_in_different_words_is_waited_for_in_one() -> None:
     """Both steps take b=2, and no other value is taken by both."""
     values = ("unknown", *map(str, range(SETS_TRIED_MAX)))
     names = [f"c{number}" for number in range(3)]
-    first = (Condition("b", ("1", "2")), *requires(dict.fromkeys(names, "999")))
+    first = (Requirement("b", ("1", "2")), *requires(dict.fromkeys(names, "999")))
     halfway = Step("m", "halfway", "k", (Change("x", ("*",), "on"),), first)
-    up = Step("m", "up", "k", UP, (Condition("b", ("2", "3")), *requires({"x": "on"})))
+    up = Step("m", "up", "k", UP, (Requirement("b", ("2", "3")), *requires({"x": "on"})))
     borrowed = dict.fromkeys(["b", *names], values) | {"x": ("unknown", "on")}
     reason = why(halfway, up, borrowed=borrowed)
     assert reason.text == "waits for b=2 and c0=999 and c1=999 and c2=999"

@@ -5,7 +5,7 @@ from collections import Counter
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.sync.presence import BOOT_PATIENCE, BOOT_WITHIN_MS, BOOTING, HEAR
 from haptera.kinds import KINDS
@@ -50,7 +50,7 @@ class Rig:
         self._events: list[Event] = [Ready("bmc", 1, "1")]
 
     @property
-    def row(self) -> Row:
+    def row(self) -> EntityState:
         row = self.engine.table.get(NODE)
         assert row is not None
         return row

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from haptera.model.parts import Condition, Look, Step
+from haptera.model.parts import Look, Requirement, Step
 from haptera.planner.domain.problem import Problem
 from tests.planner.strategies import Question
 
@@ -64,5 +64,5 @@ def _step(step: Step, side: str) -> Step:
     )
 
 
-def _conditions(conditions: tuple[Condition, ...], side: str) -> tuple[Condition, ...]:
+def _conditions(conditions: tuple[Requirement, ...], side: str) -> tuple[Requirement, ...]:
     return tuple(replace(one, name=f"{side}.{one.name}") for one in conditions)

@@ -17,7 +17,7 @@ from haptera.runtime.processes.controllers import ControllerPlace, Controllers
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.ipc import FrameLink
 from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
-from haptera.selectors.subscription import Wanted
+from haptera.selectors.subscription import Subscription
 from haptera.wire.ipc import encode_frame
 from tests.api.fake_backend import FakeBackend
 
@@ -77,7 +77,7 @@ class Rig:
 
     async def until(self, so: Callable[[], bool]) -> None:
         async with asyncio.timeout(WAIT_S):
-            listener = self.backend.bus.listen(Wanted(), (news := asyncio.Event()).set)
+            listener = self.backend.bus.listen(Subscription(), (news := asyncio.Event()).set)
             while not so():
                 while listener.take(100) is not None:
                     pass

@@ -12,7 +12,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Stored
 from haptera.model.effects import Effect
 from haptera.model.entity import node_id
-from haptera.model.events import Asked, Clocked, Event
+from haptera.model.events import Asked, Event, WallClockSet
 from haptera.model.parts import Context
 from haptera.runtime import clock
 from haptera.runtime.driver import CLOCKED_NS, Driver
@@ -50,10 +50,10 @@ def test_an_engine_is_told_the_wall_clock_first_and_not_again_while_nobody_sets_
         return engine.heard
 
     first, *rest = asyncio.run(run())
-    assert isinstance(first, Clocked)
+    assert isinstance(first, WallClockSet)
     assert abs(first.wall_offset_ns - clock.wall_offset_ns()) < CLOCKED_NS
     assert Asked(node_id("n1")) in rest
-    assert not any(isinstance(one, Clocked) for one in rest)
+    assert not any(isinstance(one, WallClockSet) for one in rest)
 
 
 def test_of_a_burst_each_turn_takes_in_a_few_and_all_are_taken_in_their_order() -> None:

@@ -21,7 +21,7 @@ from haptera.model.changes import (
     Stored,
     StoredEntity,
 )
-from haptera.model.effects import Keep, Write
+from haptera.model.effects import SaveDesired, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
@@ -34,7 +34,7 @@ from haptera.wire.seal import Agreement
 ROOT = Path(__file__).parents[2]
 WEB = EntityId("service", "web", "n01")
 START = Intent("i1", WEB, "service", "start", 2**62, "boot")
-DESIRED = Keep(9, 7, (StoredEntity(WEB, {}, "site", {"port": Desired(80, "site")}, 7),))
+DESIRED = SaveDesired(9, 7, (StoredEntity(WEB, {}, "site", {"port": Desired(80, "site")}, 7),))
 AGREEMENT = Agreement(bytes(range(32)), UUID(int=1), UUID(int=2), 3, 2**32 - 1, 0)
 ENROLMENT = Enrolment(
     "n01",

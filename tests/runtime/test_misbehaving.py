@@ -11,7 +11,7 @@ import pytest
 
 from haptera.model.effects import Call, Start, Stop, Work
 from haptera.model.entity import node_id
-from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
+from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, WatchReported
 from haptera.runtime import clock
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.output import LOG_BYTES_MAX
@@ -70,7 +70,7 @@ class House:
 
     def _hear(self, events: list[Event]) -> None:
         # A flood is cut, but until then it is a flood.
-        self.events += [one for one in events if not isinstance(one, Sighted)]
+        self.events += [one for one in events if not isinstance(one, WatchReported)]
         self._more.set()
 
     async def until(self, there: Callable[[Event], bool]) -> Event:

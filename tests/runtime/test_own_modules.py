@@ -9,7 +9,7 @@ import pytest
 from haptera.model.effects import Start, Stop
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Ready
-from haptera.model.parts import Condition, Context
+from haptera.model.parts import Context, Requirement
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.own_modules import OwnModule, describe
 from haptera.runtime.processes.places import ModulePlace
@@ -60,7 +60,7 @@ def test_what_a_module_of_a_folder_and_a_command_declare_is_told(tmp_path):
     assert [part.path for part in other.manifest.parts] == [
         "lamp.look", "lamp.switch_on", "lamp.switch_off",
     ]  # fmt: skip
-    assert other.manifest.looks[0].requires == (Condition("platform", ("lamp",)),)
+    assert other.manifest.looks[0].requires == (Requirement("platform", ("lamp",)),)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from haptera.model.entity import EntityId, node_id, parse_entity
 from haptera.model.past import Happened, Sort
-from haptera.runtime.store.event_log_reader import Known, known_at, last_happenings
+from haptera.runtime.store.event_log_reader import KnownThen, known_at, last_happenings
 from haptera.runtime.store.event_log_writer import QUEUED_MAX, Recorder, days
 from tests.api.fake_backend import everything
 from tests.lab.rig import wait_for
@@ -49,13 +49,18 @@ def test_how_it_was_is_told_for_any_time(tmp_path: Path) -> None:
         seen(110, "on?"),
         Happened(120, str(WEB), Sort.GONE),
     )
-    acting = Known({"power": "off"}, "acting", "switches on")
-    converged = Known({"power": "on"}, "converged", None)
+    acting = KnownThen({"power": "off"}, "acting", "switches on")
+    converged = KnownThen({"power": "on"}, "converged", None)
     assert known_at(tmp_path, everything, 100) == {}
     assert known_at(tmp_path, everything, 104) == {N01: acting}
-    assert known_at(tmp_path, everything, 105) == {N01: converged, WEB: Known({"run": "running"})}
-    assert known_at(tmp_path, WEB.__eq__, 110) == {WEB: Known({"run": "running"})}
-    assert known_at(tmp_path, everything, 999) == {N01: Known({"power": "on?"}, "converged", None)}
+    assert known_at(tmp_path, everything, 105) == {
+        N01: converged,
+        WEB: KnownThen({"run": "running"}),
+    }
+    assert known_at(tmp_path, WEB.__eq__, 110) == {WEB: KnownThen({"run": "running"})}
+    assert known_at(tmp_path, everything, 999) == {
+        N01: KnownThen({"power": "on?"}, "converged", None)
+    }
 
 
 def test_the_last_that_happened_comes_first_and_from_all_days(tmp_path: Path) -> None:
@@ -79,7 +84,7 @@ def test_old_days_are_let_go_by_number_and_by_size(tmp_path: Path) -> None:
     kept = [one.name[-5:-3] for one in days(tmp_path / "small")]
     assert kept[-1] == "06"
     assert len(kept) < 6
-    assert known_at(tmp_path / "small", everything, 6 * DAY_S) == {N01: Known({"power": "on"})}
+    assert known_at(tmp_path / "small", everything, 6 * DAY_S) == {N01: KnownThen({"power": "on"})}
 
 
 def test_a_file_that_cannot_be_written_costs_nothing_else_and_is_told(tmp_path: Path) -> None:
@@ -88,7 +93,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else_and_is_told(tmp_path: 
     recorder.note([seen(1, "on"), seen(DAY_S, "off"), seen(DAY_S, "on")])
     recorder.close()
     recorder = Recorder(tmp_path)
-    assert known_at(tmp_path, everything, 5) == {N01: Known({"power": "on"})}
+    assert known_at(tmp_path, everything, 5) == {N01: KnownThen({"power": "on"})}
     recorder.close()
 
 
@@ -125,9 +130,9 @@ HAPPENINGS = st.one_of(
 )
 
 
-def plain(happened: list[Happened], at_s: float) -> dict[EntityId, Known]:
+def plain(happened: list[Happened], at_s: float) -> dict[EntityId, KnownThen]:
     """What was known at a time, from the list of all that happened."""
-    found: dict[EntityId, Known] = {}
+    found: dict[EntityId, KnownThen] = {}
     for one in happened:
         if one.at_s > at_s:
             continue
@@ -138,7 +143,7 @@ def plain(happened: list[Happened], at_s: float) -> dict[EntityId, Known]:
         if one.sort is Sort.GONE:
             found.pop(entity, None)
             continue
-        known = found.setdefault(entity, Known())
+        known = found.setdefault(entity, KnownThen())
         if one.sort is Sort.STANDS:
             known.condition, known.why = one.value, one.note
         else:
@@ -146,7 +151,7 @@ def plain(happened: list[Happened], at_s: float) -> dict[EntityId, Known]:
             known.observed.pop(one.name, None)
             if one.value is not None:
                 known.observed[one.name] = one.value
-    return {entity: known for entity, known in found.items() if known != Known()}
+    return {entity: known for entity, known in found.items() if known != KnownThen()}
 
 
 @given(st.lists(HAPPENINGS, max_size=25), st.integers(0, 2**32))
@@ -163,6 +168,6 @@ def test_any_time_over_any_days_is_as_a_plain_reading_of_all_says(
     for _ in range(5):
         asked = rng.uniform(0, at_s + 1)
         found = known_at(folder, everything, asked)
-        assert {one: known for one, known in found.items() if known != Known()} == plain(
+        assert {one: known for one, known in found.items() if known != KnownThen()} == plain(
             happened, asked
         )

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from haptera.model.chain import NoChain, Reason, ReasonKind
-from haptera.model.effects import Search
-from haptera.model.events import Searched, Unsearched
+from haptera.model.effects import SearchPlan
+from haptera.model.events import PlanFailed, PlanFound
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.plan_query import PlanQuery, query_of, search_for, understood
 from haptera.planner.planner import plan
@@ -104,11 +104,11 @@ def a_long_search() -> PlanQuery:
     return query_of(domain, domain.start(drawn(asked, random), {}), goal, frozenset())
 
 
-def asking(one: PlanQuery, number: int = 1, *, within_ns: int = HOUR_NS) -> Search:
+def asking(one: PlanQuery, number: int = 1, *, within_ns: int = HOUR_NS) -> SearchPlan:
     return search_for(one, number, clock.now_ns() + within_ns)
 
 
-def asking_much(number: int = 1, *, within_ns: int = HOUR_NS) -> Search:
+def asking_much(number: int = 1, *, within_ns: int = HOUR_NS) -> SearchPlan:
     search = asking(a_tangle(), number, within_ns=within_ns)
     return msgspec.structs.replace(search, states_max=1 << 40)
 
@@ -118,7 +118,7 @@ def test_a_worker_answers_as_the_planner_does_and_is_gone(tmp_path: Path) -> Non
         one = a_row()
         rig.searcher.search(asking(one, 5))
         (answered,) = await rig.heard.until(1)
-        assert isinstance(answered, Searched)
+        assert isinstance(answered, PlanFound)
         assert answered.search == 5
         assert understood(one, answered.answer) == plan(one.domain, one.start, dict(one.goal))
         await rig.gone()
@@ -140,10 +140,10 @@ def test_a_worker_killed_at_work_is_reported_and_the_next_one_answers(tmp_path: 
     async def scenario(rig: Rig) -> None:
         rig.searcher.search(asking_much())
         os.kill(await rig.worker(), signal.SIGKILL)
-        assert await rig.heard.until(1) == [Unsearched(1, "killed by SIGKILL")]
+        assert await rig.heard.until(1) == [PlanFailed(1, "killed by SIGKILL")]
         rig.searcher.search(asking(a_row(), 2))
         (answered,) = await rig.heard.until(1)
-        assert isinstance(answered, Searched)
+        assert isinstance(answered, PlanFound)
 
     live(lambda: Rig(tmp_path), scenario)
 
@@ -154,7 +154,7 @@ def test_a_worker_dies_with_its_zygote(tmp_path: Path) -> None:
         await rig.worker()
         assert rig.zygotes[0]._pid is not None
         os.kill(rig.zygotes[0]._pid, signal.SIGKILL)
-        assert await rig.heard.until(1) == [Unsearched(1, "killed by SIGKILL")]
+        assert await rig.heard.until(1) == [PlanFailed(1, "killed by SIGKILL")]
         await rig.gone()
 
     live(lambda: Rig(tmp_path), scenario)
@@ -164,7 +164,7 @@ def test_a_worker_past_its_time_is_ended(tmp_path: Path) -> None:
     async def scenario(rig: Rig) -> None:
         rig.searcher.search(asking_much(within_ns=0))
         text = "was ended: no answer within 0 s"
-        assert await rig.heard.until(1) == [Unsearched(1, text)]
+        assert await rig.heard.until(1) == [PlanFailed(1, text)]
         await rig.gone()
 
     live(lambda: Rig(tmp_path), scenario)
@@ -176,7 +176,7 @@ def test_a_search_that_takes_too_much_memory_gives_up(tmp_path: Path) -> None:
         rig.searcher.search(asking_much())
         text = "gave up: it takes more than 48 MiB of memory"
         reason = Reason(ReasonKind.BUDGET, None, text)
-        assert await rig.heard.until(1) == [Searched(1, NoChain(reason, 0))]
+        assert await rig.heard.until(1) == [PlanFound(1, NoChain(reason, 0))]
         await rig.gone()
 
     live(lambda: Rig(tmp_path, LITTLE_MEMORY), scenario)
@@ -188,7 +188,7 @@ def test_a_question_too_large_for_a_frame_is_told_to_be(tmp_path: Path) -> None:
         search.attributes["note"] = "x" * (1 << 20)
         rig.searcher.search(search)
         (unsearched,) = await rig.heard.until(1)
-        assert isinstance(unsearched, Unsearched)
+        assert isinstance(unsearched, PlanFailed)
         assert unsearched.text.startswith("was not asked: a frame of 10")
         await rig.gone()
 
@@ -201,7 +201,7 @@ def test_a_log_that_cannot_be_opened_is_why_no_worker_was_started(tmp_path: Path
     async def scenario(rig: Rig) -> None:
         rig.searcher.search(asking(a_row()))
         (unsearched,) = await rig.heard.until(1)
-        assert isinstance(unsearched, Unsearched)
+        assert isinstance(unsearched, PlanFailed)
         assert str(tmp_path / "log") in unsearched.text
 
     live(lambda: Rig(tmp_path / "log"), scenario)

@@ -10,7 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Exited, Failed
 from haptera.model.secrets import Keeper, parse_reference
-from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept, Starter
+from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore, Starter
 
 
 class Processes:
@@ -35,7 +35,7 @@ def found(kept, text, user=BMC):
 
 
 def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_path):
-    kept = Kept(tmp_path)
+    kept = SecretStore(tmp_path)
     assert kept.names() == []
     kept.put("bmc", b"hunter2\n")
     kept.put("bmc", b"hunter3\n")
@@ -50,7 +50,7 @@ def test_a_kept_secret_is_for_its_owner_only_and_given_without_its_line_end(tmp_
 
 
 def test_what_cannot_be_kept_is_told(tmp_path):
-    kept = Kept(tmp_path)
+    kept = SecretStore(tmp_path)
     for name, value in (("a/b/c", b"x"), ("a/..", b"x"), ("a", b""), ("a", b"\n"), ("a", b"\xff"),
                         ("a", b"x" * (SECRET_BYTES_MAX + 1))):  # fmt: skip
         with pytest.raises(HapteraError):
@@ -65,7 +65,7 @@ def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch
     monkeypatch.setenv("HAPTERA_SECRET_FILES", str(tmp_path))
     (tmp_path / "key").write_text("from a file\n")
     (tmp_path / "key").chmod(0o600)
-    kept = Kept(tmp_path)
+    kept = SecretStore(tmp_path)
     assert found(kept, "env:BMC_KEY") == "from the environment"
     assert found(kept, f"file:{tmp_path}/key") == "from a file"
 
@@ -87,7 +87,7 @@ def test_a_file_elsewhere_is_not_read_whoever_names_it(tmp_path, monkeypatch):
     (tmp_path / "ca.key").write_text("hunter2")
     (tmp_path / "ca.key").chmod(0o600)
     (folder / "link").symlink_to(tmp_path / "ca.key")
-    kept = Kept(tmp_path)
+    kept = SecretStore(tmp_path)
     for variable in (None, str(folder)):
         if variable is not None:
             monkeypatch.setenv("HAPTERA_SECRET_FILES", variable)
@@ -98,7 +98,7 @@ def test_a_file_elsewhere_is_not_read_whoever_names_it(tmp_path, monkeypatch):
 
 
 def test_only_the_modules_that_may_name_a_secret_have_it(tmp_path):
-    kept = Kept(tmp_path)
+    kept = SecretStore(tmp_path)
     kept.put("key", b"hunter2")
     assert (kept.users("key"), found(kept, "key")) == (None, "hunter2")
 
@@ -184,7 +184,7 @@ def test_a_process_that_is_stopped_before_its_secrets_are_found_never_starts():
 
 
 def test_each_entity_has_the_secret_that_settings_name_with_holes(tmp_path):
-    kept, processes, delivered = Kept(tmp_path), Calls(), []
+    kept, processes, delivered = SecretStore(tmp_path), Calls(), []
     kept.put("bmc/n01", b"hunter2")
     kept.put("all", b"hunter3")
     settings = '{"password":{"secret":"bmc/{name}"},"key":{"secret":"all"},"port":1}'

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.core.sync.admission import Reason
+from haptera.core.sync.admission import AdmissionReason
 from haptera.model.changes import (
     Author,
     Cause,
@@ -40,7 +40,7 @@ from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
 from haptera.runtime.store.sessions import SavedSession
-from haptera.runtime.store.sessions_sql import TOKENS_MAX, Claimed, Refused
+from haptera.runtime.store.sessions_sql import TOKENS_MAX, Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import WRITES_QUEUED_MAX
 from haptera.runtime.store.store import Store, kept
 from tests.runtime.plain_store import PlainStore
@@ -72,12 +72,12 @@ class Opened:
         self.store.submit(Write(self.ticket, changes, if_revision, author))
         return self.answers.get(timeout=ANSWER_WITHIN_S)
 
-    def claim(self, token: str, public_key: bytes) -> Claimed | Refused:
+    def claim(self, token: str, public_key: bytes) -> Claimed | ClaimRefused:
         parsed = parse_token(token)
         assert parsed is not None
         future = self.store.claim(parsed, public_key, cluster=CLUSTER, address=("127.0.0.1", 4271))
         answer = future.result(ANSWER_WITHIN_S)
-        assert isinstance(answer, Claimed | Refused)
+        assert isinstance(answer, Claimed | ClaimRefused)
         return answer
 
 
@@ -429,12 +429,16 @@ def test_a_claim_is_repeated_until_the_session_is_heard_from_and_across_restarts
         assert token is not None
         first = one.claim(token, b"key")
         assert isinstance(first, Claimed)
-        assert one.claim(token, b"other") == Refused(Reason.DOUBLE, token.split(".")[1], "n01")
+        assert one.claim(token, b"other") == ClaimRefused(
+            AdmissionReason.DOUBLE, token.split(".")[1], "n01"
+        )
     with opened(path) as one:
         assert one.claim(token, b"key") == Claimed(first.session, again=True)
         heard = replace(first.session, peer_boot=2**64 - 1, address=("127.9.9.9", 5))
         one.store.save_session(heard)
-        assert one.claim(token, b"key") == Refused(Reason.SPENT, token.split(".")[1], "n01")
+        assert one.claim(token, b"key") == ClaimRefused(
+            AdmissionReason.SPENT, token.split(".")[1], "n01"
+        )
     with opened(path) as one:
         assert one.store.sessions() == [heard]
 
@@ -460,13 +464,17 @@ def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: P
         token = one.store.token_for("i1")
         assert token is not None
         name = token.split(".")[1]
-        assert one.claim(f"hp1.{name}.wrong", b"key") == Refused(Reason.UNKNOWN, name, None)
-        assert one.claim("hp1.none.wrong", b"key") == Refused(Reason.UNKNOWN, "none", None)
+        assert one.claim(f"hp1.{name}.wrong", b"key") == ClaimRefused(
+            AdmissionReason.UNKNOWN, name, None
+        )
+        assert one.claim("hp1.none.wrong", b"key") == ClaimRefused(
+            AdmissionReason.UNKNOWN, "none", None
+        )
         one.write(Undeclare(N01))
-        assert one.claim(token, b"key") == Refused(Reason.UNKNOWN, name, None)
+        assert one.claim(token, b"key") == ClaimRefused(AdmissionReason.UNKNOWN, name, None)
         one.write(Declare(N01, {}, "site"))
         one.wall_s += TOKEN_TTL_S
-        assert one.claim(token, b"key") == Refused(Reason.EXPIRED, name, "n01")
+        assert one.claim(token, b"key") == ClaimRefused(AdmissionReason.EXPIRED, name, "n01")
 
 
 def test_a_claim_given_up_by_its_caller_does_not_stop_the_store(path: Path) -> None:

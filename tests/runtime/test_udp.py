@@ -21,8 +21,8 @@ from haptera.runtime.network.udp import (
     Address,
     Udp,
 )
-from haptera.wire.frame import Reason
-from haptera.wire.seal import Agreement, Role, Session
+from haptera.wire.frame import FrameFault
+from haptera.wire.seal import Agreement, SealRole, Session
 from haptera.wire.sync import encode
 from haptera.wire.updates import Codec
 
@@ -33,7 +33,7 @@ DEADLINE_S = 10.0
 CODEC = Codec(KINDS.values(), schema=77)
 HELLO = Message(1, 0, 77, Mark(1, 1, 1), Mark(0, 0, 0))
 CHANGED = msgspec.structs.replace(HELLO, desired=Mark(1, 2, 2))
-PARENT, CHILD = Role.PARENT, Role.CHILD
+PARENT, CHILD = SealRole.PARENT, SealRole.CHILD
 
 
 @dataclass
@@ -48,7 +48,13 @@ class End:
     sessions: dict[str, Session] = field(default_factory=dict)
 
     def know(
-        self, peer: str, role: Role, address: Address, saved: int | None = None, *, number: int = 0
+        self,
+        peer: str,
+        role: SealRole,
+        address: Address,
+        saved: int | None = None,
+        *,
+        number: int = 0,
     ) -> None:
         """Have a session with this peer, one of those that `number` tells apart."""
         agreement = Agreement(
@@ -313,7 +319,11 @@ def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
             assert_got_nothing(attacker)
 
         assert (parent.moved, parent.heard) == (moved, [HELLO])
-        assert parent.udp.counts == {Reason.INDEX: 3, Reason.LENGTH: 1, Reason.FORGED: 1}
+        assert parent.udp.counts == {
+            FrameFault.INDEX: 3,
+            FrameFault.LENGTH: 1,
+            FrameFault.FORGED: 1,
+        }
 
     staged(play)
 
@@ -368,7 +378,7 @@ def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
         child.udp.tell("parent", CHANGED)
 
         await until(lambda: parent.heard == [HELLO, CHANGED])
-        assert parent.udp.counts[Reason.INDEX] == DRAIN_DATAGRAMS_MAX + 100
+        assert parent.udp.counts[FrameFault.INDEX] == DRAIN_DATAGRAMS_MAX + 100
 
     staged(play)
 
@@ -434,10 +444,10 @@ def test_a_new_session_ends_the_one_before_it() -> None:
         await until(lambda: len(parent.heard) == 2)
 
         assert parent.heard == [HELLO, HELLO]
-        assert parent.udp.counts[Reason.INDEX] == 1
+        assert parent.udp.counts[FrameFault.INDEX] == 1
         parent.udp.remove("n01")
         child.udp.tell("parent", HELLO)
-        await until(lambda: parent.udp.counts[Reason.INDEX] == 2)
+        await until(lambda: parent.udp.counts[FrameFault.INDEX] == 2)
 
     staged(play)
 

@@ -47,9 +47,9 @@ def told(
     cursor: str | None = "e.1",
     gone: tuple[str, ...] = (),
     **types: list[News],
-) -> control.Told:
+) -> control.ControlTold:
     named = {f"node:{name}": some for name, some in types.items()}
-    return control.Told(1, fresh, list(entities), named, list(gone), cursor, 5)
+    return control.ControlTold(1, fresh, list(entities), named, list(gone), cursor, 5)
 
 
 def talk(
@@ -130,7 +130,7 @@ def test_what_is_read_in_slices_is_one_answer() -> None:
 
 def test_a_refusal_is_an_error_and_a_conflict_one_of_its_own() -> None:
     def refused(*, conflict: bool) -> Answer:
-        return control.Refused(1, "power of node:n1 belongs to site", conflict)
+        return control.WriteRefused(1, "power of node:n1 belongs to site", conflict)
 
     with pytest.raises(Conflict, match="belongs to site"):
         talk(lambda cluster: cluster.write({"node:n1": {}}), refused(conflict=True))

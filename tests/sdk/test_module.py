@@ -8,7 +8,7 @@ import pytest
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.kinds.service import Run
-from haptera.model.parts import Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def test_a_module_declares_what_its_decorators_say() -> None:
     )
     async def boot(target: Target) -> None: ...
 
-    where = (Condition("platform", ("redfish",)),)
+    where = (Requirement("platform", ("redfish",)),)
     assert module.manifest() == Manifest(
         "redfish",
         "1",
@@ -76,7 +76,7 @@ def test_a_module_declares_what_its_decorators_say() -> None:
                 "node",
                 (Change("power", ("on", "hung"), "off"),),
                 requires=where,
-                excludes=(Condition("busy", ("busy",)),),
+                excludes=(Requirement("busy", ("busy",)),),
                 cost=3,
                 context=Context.PARENT,
                 within_ms=180_000,
@@ -114,10 +114,10 @@ def test_what_is_of_another_kind_is_named_by_its_path() -> None:
     @run.step(Run.STOPPED, Run.RUNNING, within_s=1, requires={service.applied: Applied.STALE})
     async def start(target: Target) -> None: ...
 
-    platform = Condition("node.platform", ("x86", "arm"))
+    platform = Requirement("node.platform", ("x86", "arm"))
     assert [part.requires for part in module.manifest().parts] == [
-        (platform, Condition("node.agent", ("up",))),
-        (platform, Condition("applied", ("stale",))),
+        (platform, Requirement("node.agent", ("up",))),
+        (platform, Requirement("applied", ("stale",))),
     ]
 
 

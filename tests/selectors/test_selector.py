@@ -17,7 +17,16 @@ from haptera.selectors.selector import (
     fold_entities,
     parse_selector,
 )
-from haptera.selectors.selector_ast import Age, AllOf, AnyOf, Comparison, Datum, Layer, Not, Pattern
+from haptera.selectors.selector_ast import (
+    Age,
+    AllOf,
+    AnyOf,
+    Comparison,
+    Datum,
+    Not,
+    Pattern,
+    StateLayer,
+)
 
 N1, N2 = node_id("rack1n1"), node_id("rack1n2")
 WEB1, WEB2 = EntityId("service", "web", "rack1n1"), EntityId("service", "web", "rack1n2")
@@ -84,9 +93,12 @@ def test_a_selector_means_these(text: str, meant: list[EntityId]) -> None:
         ("power not in(off)", Comparison(Datum("power"), ("off",), otherwise=True)),
         (
             "service.desired.run=running",
-            Comparison(Datum("run", "service", Layer.DESIRED), ("running",), otherwise=False),
+            Comparison(Datum("run", "service", StateLayer.DESIRED), ("running",), otherwise=False),
         ),
-        ("last.power=on", Comparison(Datum("power", None, Layer.LAST), ("on",), otherwise=False)),
+        (
+            "last.power=on",
+            Comparison(Datum("power", None, StateLayer.LAST), ("on",), otherwise=False),
+        ),
         ('rack=""', Comparison(Datum("rack"), ("",), otherwise=False)),
         (r'rack="a \"b\" \\"', Comparison(Datum("rack"), ('a "b" \\',), otherwise=False)),
         ("bmc=127.0.0.1:4280", Comparison(Datum("bmc"), ("127.0.0.1:4280",), otherwise=False)),

@@ -9,7 +9,7 @@ from haptera.model.errors import InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import parse_site
 from haptera.site.apply.changes import changes
-from haptera.site.apply.export import Places, export
+from haptera.site.apply.export import StartedWith, export
 from tests.site.test_export import stored
 
 DEBIAN = EntityId("image", "debian-a", None)
@@ -46,7 +46,7 @@ def test_what_is_in_force_reads_back_and_changes_nothing():
         stored(DEBIAN, state="built", recipe="/srv/{a}"),
         stored(system, run="running", image="debian-a"),
     ]
-    text = export("quick", Places(("image", "system")), held, None)
+    text = export("quick", StartedWith(("image", "system")), held, None)
     assert changes(site(text), held, Claim.LEAVE) == ()
 
 

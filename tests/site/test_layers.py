@@ -9,7 +9,7 @@ from haptera.model.errors import InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import changes, parse_site
 from haptera.site.apply.difference import difference
-from haptera.site.apply.export import Places, export
+from haptera.site.apply.export import StartedWith, export
 from tests.site.written import as_json, as_yaml, sites
 
 SITE = """\
@@ -248,7 +248,7 @@ def test_a_site_is_applied_once_and_is_then_what_is_in_force(data):
 
     assert changes(site, current) == ()
     assert [*difference(site, current)] == []
-    written = export("quick", Places(site.modules), current, None)
+    written = export("quick", StartedWith(site.modules), current, None)
     assert changes(said_of(SiteFile("exported.yaml", written)), current) == ()
 
 

@@ -10,10 +10,10 @@ from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.finding import Level, Rule
 from haptera.model.parts import (
     Change,
-    Condition,
     Context,
     Look,
     Manifest,
+    Requirement,
     Setting,
     SettingType,
     Step,
@@ -115,7 +115,7 @@ def test_a_module_as_an_entity_is_judged_by_what_haptera_itself_does_with_it() -
 
 
 def test_modules_of_a_sites_own_are_judged_with_it_and_if_refused_alone() -> None:
-    up, off = Condition("agent", ("up",)), Condition("power", ("off",))
+    up, off = Requirement("agent", ("up",)), Requirement("power", ("off",))
     busy = Look("mine", "look", "node", "busy", ("free", "busy"), (up,))
     drain = Step("mine", "drain", "node", (Change("busy", ("*",), "free"),))
     site = parse_site([SiteFile("site.yaml", f"cluster: c\n{NODES}  n5: {{power: on}}\n")], {})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE, run
-from haptera.conformance import CHECKS, Report, Subject, Verdict, check_module
+from haptera.conformance import CHECKS, CheckedModule, CheckVerdict, Report, check_module
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
 from haptera.runtime.processes.places import ModulePlace
@@ -70,7 +70,7 @@ def test_each_fault_is_found_by_its_check(monkeypatch: pytest.MonkeyPatch, fault
     name, seen = FAULTS[fault]
     report = check_module(faulty(fault), only=[name])
 
-    failed = {one.name: one.seen for one in report.checks if one.verdict is Verdict.FAILED}
+    failed = {one.name: one.seen for one in report.checks if one.verdict is CheckVerdict.FAILED}
     assert list(failed) == [name]
     assert failed[name][: len(seen)] == seen
 
@@ -110,16 +110,16 @@ def test_each_liar_is_caught(way: str) -> None:
     report = check_module(liar(way), only=["takes-steps"])
 
     (steps,) = [one for one in report.checks if one.name == "takes-steps"]
-    assert steps.verdict is Verdict.FAILED
+    assert steps.verdict is CheckVerdict.FAILED
     assert re.match(STEPS[way], steps.seen), steps.seen
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 @pytest.mark.slow
 def test_nothing_is_wrong_with_the_modules_that_come_with_haptera(name: str) -> None:
-    report = check_module(Subject(ModulePlace(name, Context.SELF, "", place=BUNDLED[name])))
+    report = check_module(CheckedModule(ModulePlace(name, Context.SELF, "", place=BUNDLED[name])))
 
-    assert [one for one in report.checks if one.verdict is Verdict.FAILED] == []
+    assert [one for one in report.checks if one.verdict is CheckVerdict.FAILED] == []
 
 
 @pytest.mark.slow
@@ -127,9 +127,9 @@ def test_a_check_that_was_asked_for_and_could_not_be_made_is_told() -> None:
     report = check_module(liar("honest"), only=["holds-and-releases", "look no-such"])
 
     assert [(one.name, one.verdict) for one in report.checks] == [
-        ("begins", Verdict.PASSED),
-        ("holds-and-releases", Verdict.SKIPPED),
-        ("look no-such", Verdict.SKIPPED),
+        ("begins", CheckVerdict.PASSED),
+        ("holds-and-releases", CheckVerdict.SKIPPED),
+        ("look no-such", CheckVerdict.SKIPPED),
     ]
 
 
@@ -211,16 +211,16 @@ def test_wrong_words_are_refused(
     assert said in capsys.readouterr().err
 
 
-def faulty(fault: str) -> Subject:
+def faulty(fault: str) -> CheckedModule:
     command = (sys.executable, "-m", "tests.testing.faulty", fault)
     place = ModulePlace("lamp", Context.SELF, str(ROOT), command=command)
-    return Subject(place, acts=True, patience_s=5.0 if fault != "silent" else 1.0)
+    return CheckedModule(place, acts=True, patience_s=5.0 if fault != "silent" else 1.0)
 
 
-def liar(way: str) -> Subject:
+def liar(way: str) -> CheckedModule:
     place = ModulePlace(way, Context.PARENT, str(ROOT), place=f"tests.liars.modules:{way}")
-    return Subject(place, acts=True, patience_s=5.0 if way != "blocks" else 1.0)
+    return CheckedModule(place, acts=True, patience_s=5.0 if way != "blocks" else 1.0)
 
 
 def wrong(report: Report) -> dict[str, str]:
-    return {one.name: one.seen for one in report.checks if one.verdict is not Verdict.PASSED}
+    return {one.name: one.seen for one in report.checks if one.verdict is not CheckVerdict.PASSED}

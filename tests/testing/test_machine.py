@@ -6,12 +6,12 @@ import pytest
 
 from haptera.model.effects import Call, Work
 from haptera.model.entity import node_id
-from haptera.model.events import Answered, Ended, Failed, Sighted
+from haptera.model.events import Answered, Ended, Failed, WatchReported
 from haptera.testing.clock import Clock
 from haptera.testing.machine import JOBS_SEEN_MS, MS, Killed, Machine, Trouble
 
 S = 1_000 * MS
-Event = Answered | Ended | Failed | Sighted
+Event = Answered | Ended | Failed | WatchReported
 
 
 class Rig:
@@ -82,7 +82,7 @@ def test_whether_it_is_busy_is_looked_at_and_watched(rig: Rig) -> None:
     rig.machine.end_job()
     rig.pass_time(JOBS_SEEN_MS / 1000)
 
-    told = [one.value for one in rig.heard if isinstance(one, Sighted)]
+    told = [one.value for one in rig.heard if isinstance(one, WatchReported)]
     assert told == ["free", "busy", "free"]
     answer = rig.ask(Work.LOOK, "look_busy")
     assert isinstance(answer, Answered)

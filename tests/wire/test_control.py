@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from haptera.wire import control
 from haptera.wire.control import frame_of, parse_answer, parse_request
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -22,34 +22,34 @@ REQUESTS = [
     control.Watch(1, ["desired"], None, "node:n1"),
     control.Next(1),
     control.Unwatch(1),
-    control.Read(2, "*", "node:n1"),
-    control.Write(3, {"node:n1": {"power": None}}, {}, ["node:n2"], if_revision=4),
+    control.ReadEntities(2, "*", "node:n1"),
+    control.WriteDesired(3, {"node:n1": {"power": None}}, {}, ["node:n2"], if_revision=4),
 ]
 ANSWERS = [
-    control.Told(1, True, [], {}, ["node:n1"], None, 3),
+    control.ControlTold(1, True, [], {}, ["node:n1"], None, 3),
     control.Views(2, [], None, 3),
-    control.Written(3, 5),
-    control.Refused(4, "there is no node:n9", conflict=False),
+    control.WrittenAt(3, 5),
+    control.WriteRefused(4, "there is no node:n9", conflict=False),
 ]
 
 
 @pytest.mark.parametrize("said", REQUESTS)
 def test_a_request_is_understood(said: control.Request) -> None:
     assert parse_request(carried(said)) == said
-    assert parse_answer(carried(said)) == Reject(Reason.FRAME)
+    assert parse_answer(carried(said)) == Reject(FrameFault.FRAME)
 
 
 @pytest.mark.parametrize("said", ANSWERS)
 def test_an_answer_is_understood(said: control.Answer) -> None:
     assert parse_answer(carried(said)) == said
-    assert parse_request(carried(said)) == Reject(Reason.FRAME)
+    assert parse_request(carried(said)) == Reject(FrameFault.FRAME)
 
 
 def test_keys_that_are_not_known_are_skipped_and_missing_ones_refused() -> None:
     assert parse_request({"op": "next", "id": 1, "why": "not"}) == control.Next(1)
-    assert parse_request({"op": "next"}) == Reject(Reason.FRAME)
+    assert parse_request({"op": "next"}) == Reject(FrameFault.FRAME)
     assert parse_request({"op": "read", "id": 1, "select": 7, "after": None}) == Reject(
-        Reason.FRAME
+        FrameFault.FRAME
     )
 
 

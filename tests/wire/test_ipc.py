@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 from haptera.wire.ipc import FRAME_BYTES_MAX, Frames, encode_frame
 
 PLAIN = st.recursive(
@@ -44,7 +44,7 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
 
 
 def test_a_frame_longer_than_the_limit_is_refused_before_it_is_read() -> None:
-    assert Frames().feed((FRAME_BYTES_MAX + 1).to_bytes(4, "big")) == Reject(Reason.FRAME)
+    assert Frames().feed((FRAME_BYTES_MAX + 1).to_bytes(4, "big")) == Reject(FrameFault.FRAME)
     with pytest.raises(ValueError, match="at most 1048576"):
         encode_frame({"a": b"x" * FRAME_BYTES_MAX})
 
@@ -61,8 +61,8 @@ def test_the_largest_frame_is_taken() -> None:
 def test_what_is_no_map_with_text_keys_is_refused_for_good(packed: bytes) -> None:
     frames = Frames()
 
-    assert frames.feed(len(packed).to_bytes(4, "big") + packed) == Reject(Reason.FRAME)
-    assert frames.feed(encode_frame({"ok": 1})) == Reject(Reason.FRAME)
+    assert frames.feed(len(packed).to_bytes(4, "big") + packed) == Reject(FrameFault.FRAME)
+    assert frames.feed(encode_frame({"ok": 1})) == Reject(FrameFault.FRAME)
 
 
 @given(st.binary(max_size=64))
@@ -75,4 +75,4 @@ def test_any_bytes_are_either_frames_or_refused(packed: bytes) -> None:
     if isinstance(result, list):
         assert [msgspec.msgpack.decode(packed)] == result
     else:
-        assert result == Reject(Reason.FRAME)
+        assert result == Reject(FrameFault.FRAME)

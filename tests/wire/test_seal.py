@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.wire.frame import BODY_BYTES_MAX, DatagramType, Reason, Reject, Suite
+from haptera.wire.frame import BODY_BYTES_MAX, DatagramType, FrameFault, Reject, Suite
 from haptera.wire.seal import (
     DERIVATIONS_PER_S_MAX,
     GREETS_PER_S_MAX,
@@ -16,7 +16,7 @@ from haptera.wire.seal import (
     Greet,
     Opened,
     Origin,
-    Role,
+    SealRole,
     Session,
 )
 
@@ -33,11 +33,11 @@ HELLO, HI = DatagramType.HELLO, DatagramType.HI
 
 
 def parent(boot: int, saved: int | None = None, agreement: Agreement = AGREEMENT) -> Session:
-    return Session(agreement, Role.PARENT, boot, saved)
+    return Session(agreement, SealRole.PARENT, boot, saved)
 
 
 def child(boot: int, saved: int | None = None, agreement: Agreement = AGREEMENT) -> Session:
-    return Session(agreement, Role.CHILD, boot, saved)
+    return Session(agreement, SealRole.CHILD, boot, saved)
 
 
 def said_hi(receiver: Session, datagram: bytes, now: int) -> bytes:
@@ -175,7 +175,7 @@ def test_a_replayed_datagram_changes_nothing() -> None:
     hello = up.seal(b"once")
 
     assert down.open(hello, 0) == opened(b"once", 0xA1)
-    assert down.open(hello, 0) == Reject(Reason.SEEN)
+    assert down.open(hello, 0) == Reject(FrameFault.SEEN)
 
 
 def test_reordered_datagrams_are_each_accepted_once_and_called_late() -> None:
@@ -185,7 +185,7 @@ def test_reordered_datagrams_are_each_accepted_once_and_called_late() -> None:
 
     assert down.open(second, 0) == opened(b"second", 0xA1)
     assert down.open(first, 0) == opened(b"first", 0xA1, late=True)
-    assert down.open(first, 0) == Reject(Reason.SEEN)
+    assert down.open(first, 0) == Reject(FrameFault.SEEN)
 
 
 def test_replays_from_before_the_childs_restart_change_nothing() -> None:
@@ -196,8 +196,8 @@ def test_replays_from_before_the_childs_restart_change_nothing() -> None:
     new = child(0xA2, saved=old.peer_boot)
     meet(new, down, SECOND)
 
-    assert down.open(heard, 2 * SECOND) == Reject(Reason.RETIRED)
-    assert down.open(lost, 2 * SECOND) == Reject(Reason.RETIRED)
+    assert down.open(heard, 2 * SECOND) == Reject(FrameFault.RETIRED)
+    assert down.open(lost, 2 * SECOND) == Reject(FrameFault.RETIRED)
     assert down.peer_boot == 0xA2
     assert_they_talk(new, down, 2 * SECOND)
 
@@ -268,7 +268,7 @@ def test_a_clone_that_lives_on_is_not_taken_up_again() -> None:
     meet(child(0xA2), down, SECOND)
 
     hi = said_hi(clone, down.seal(b"to the new one"), SECOND)
-    assert down.open(hi, SECOND) == Reject(Reason.RETIRED)
+    assert down.open(hi, SECOND) == Reject(FrameFault.RETIRED)
 
 
 def test_an_echo_from_before_the_last_accepted_datagram_takes_nobody_up() -> None:
@@ -294,9 +294,9 @@ def test_a_hi_is_asked_for_four_times_at_once_and_then_four_times_a_second() -> 
     assert GREETS_PER_S_MAX == 4
     assert asked == [
         *(Greet(0xA1, sequence) for sequence in (1, 2, 3, 4)),
-        Reject(Reason.ECHO),
+        Reject(FrameFault.ECHO),
         Greet(0xA1, 6),
-        Reject(Reason.ECHO),
+        Reject(FrameFault.ECHO),
         Greet(0xA1, 8),
     ]
 
@@ -313,11 +313,11 @@ def test_new_boot_ids_cost_so_many_derivations_a_second() -> None:
 
     reasons = [down.open(forged(1_000 + n), SECOND) for n in range(DERIVATIONS_PER_S_MAX + 2)]
     assert reasons == [
-        *[Reject(Reason.FORGED)] * DERIVATIONS_PER_S_MAX,
-        *[Reject(Reason.BUDGET)] * 2,
+        *[Reject(FrameFault.FORGED)] * DERIVATIONS_PER_S_MAX,
+        *[Reject(FrameFault.BUDGET)] * 2,
     ]
     again = 2 * SECOND
-    assert down.open(forged(9_999), again) == Reject(Reason.FORGED)
+    assert down.open(forged(9_999), again) == Reject(FrameFault.FORGED)
     assert_they_talk(up, down, again)
 
 
@@ -328,7 +328,7 @@ def test_whoever_forges_boot_ids_elsewhere_keeps_no_restarted_process_out() -> N
         now = second * SECOND
         for number in range(2 * DERIVATIONS_PER_S_MAX):
             refused = down.open(forged(10_000 * second + number), now, Origin.ELSEWHERE)
-        assert refused == Reject(Reason.BUDGET)
+        assert refused == Reject(FrameFault.BUDGET)
         again = child(0x1_0000_0000 + second)
         assert isinstance(greet := down.open(again.seal(b""), now), Greet)
         assert isinstance(again.open(down.seal_hi(greet), now), Opened)
@@ -355,7 +355,7 @@ def test_a_saved_boot_id_costs_no_derivation_of_the_budget() -> None:
     ],
 )
 def test_who_agreed_on_something_else_is_not_authentic(other: Agreement) -> None:
-    assert parent(0xB1).open(child(0xA1, agreement=other).seal(b""), 0) == Reject(Reason.FORGED)
+    assert parent(0xB1).open(child(0xA1, agreement=other).seal(b""), 0) == Reject(FrameFault.FORGED)
 
 
 def test_what_is_for_another_session_or_sealed_otherwise_is_refused() -> None:
@@ -365,21 +365,21 @@ def test_what_is_for_another_session_or_sealed_otherwise_is_refused() -> None:
     def changed(at: int, value: int) -> bytes:
         return sealed[:at] + bytes([value]) + sealed[at + 1 :]
 
-    assert down.open(changed(0, 2), 0) == Reject(Reason.VERSION)
-    assert down.open(changed(1, 9), 0) == Reject(Reason.TYPE)
-    assert down.open(changed(2, 9), 0) == Reject(Reason.SUITE)
-    assert down.open(changed(2, Suite.AES_256_GCM), 0) == Reject(Reason.SUITE)
-    assert down.open(changed(3, 2), 0) == Reject(Reason.EPOCH)
-    assert down.open(changed(7, 9), 0) == Reject(Reason.INDEX)
-    assert down.open(sealed[:55], 0) == Reject(Reason.LENGTH)
-    assert down.open(sealed + bytes(1200), 0) == Reject(Reason.LENGTH)
+    assert down.open(changed(0, 2), 0) == Reject(FrameFault.VERSION)
+    assert down.open(changed(1, 9), 0) == Reject(FrameFault.TYPE)
+    assert down.open(changed(2, 9), 0) == Reject(FrameFault.SUITE)
+    assert down.open(changed(2, Suite.AES_256_GCM), 0) == Reject(FrameFault.SUITE)
+    assert down.open(changed(3, 2), 0) == Reject(FrameFault.EPOCH)
+    assert down.open(changed(7, 9), 0) == Reject(FrameFault.INDEX)
+    assert down.open(sealed[:55], 0) == Reject(FrameFault.LENGTH)
+    assert down.open(sealed + bytes(1200), 0) == Reject(FrameFault.LENGTH)
 
 
 def test_what_one_sent_oneself_is_not_taken_for_the_others() -> None:
     agreement = replace(AGREEMENT, parent_index=5, child_index=5)
     up = child(0xA1, agreement=agreement)
 
-    assert up.open(up.seal(b"mirror"), 0) == Reject(Reason.FORGED)
+    assert up.open(up.seal(b"mirror"), 0) == Reject(FrameFault.FORGED)
 
 
 def test_the_largest_body_makes_the_largest_datagram() -> None:

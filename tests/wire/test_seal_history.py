@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from haptera.wire.frame import DatagramType
-from haptera.wire.seal import Agreement, Greet, Opened, Role, Session
+from haptera.wire.seal import Agreement, Greet, Opened, SealRole, Session
 
 AGREEMENT = Agreement(bytes(range(32)), UUID(int=1), UUID(int=2), 1, 11, 22)
 HELLO_NS = 1_000_000_000
@@ -52,7 +52,7 @@ class History:
         self.next_boot += 1
         self.boots[end] = self.next_boot
         self.began[end] = self.step
-        return Session(AGREEMENT, (Role.PARENT, Role.CHILD)[end], self.next_boot, saved)
+        return Session(AGREEMENT, (SealRole.PARENT, SealRole.CHILD)[end], self.next_boot, saved)
 
     def restart(self, end: int) -> None:
         """What was saved may be up to date, or lost."""

@@ -25,7 +25,7 @@ from haptera.model.messages import (
 from haptera.model.remote_schema import ToldSchema, told_schema
 from haptera.model.schema import Attribute, Kind, Plain, Variable
 from haptera.model.views import Condition
-from haptera.wire.frame import BODY_BYTES_MAX, Reason, Reject
+from haptera.wire.frame import BODY_BYTES_MAX, FrameFault, Reject
 from haptera.wire.measures import USUAL_MS_MAX
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import (
@@ -204,7 +204,7 @@ def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section(
 def test_a_measure_that_cannot_be_is_refused(content: list[Any]) -> None:
     body = with_section(5, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
 @settings(max_examples=100)
@@ -318,7 +318,7 @@ def test_what_a_later_version_appends_to_a_section_is_skipped() -> None:
 def test_a_desired_section_that_says_what_cannot_be_is_refused(content: list[Any]) -> None:
     body = with_section(1, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_an_observed_section_that_says_what_cannot_be_is_refused(
 
     body = with_section(2, msgspec.msgpack.encode(content))
 
-    assert decode(body, CODEC, "n01") == Reject(Reason.SECTION)
+    assert decode(body, CODEC, "n01") == Reject(FrameFault.SECTION)
 
 
 def test_what_is_too_long_is_cut_and_says_so() -> None:
@@ -434,7 +434,7 @@ def test_bytes_that_were_changed_are_read_or_refused(message: Message, data: st.
 def test_any_bytes_in_a_section_are_read_or_refused(section: int, content: bytes) -> None:
     result = decode(with_section(section, content), CODEC, "n01")
 
-    assert isinstance(result, Message) or result == Reject(Reason.SECTION)
+    assert isinstance(result, Message) or result == Reject(FrameFault.SECTION)
 
 
 @given(st.binary(max_size=120))

@@ -8,13 +8,22 @@ from typing import NamedTuple
 from haptera.model.changes import CloseIntent, OpenIntent
 from haptera.model.effects import Call, Cancel, Work, Write
 from haptera.model.entity import EntityId
-from haptera.model.events import Alive, Answered, Ended, Enrolled, Exited, Failed, Heard, Sighted
+from haptera.model.events import (
+    Alive,
+    Answered,
+    Ended,
+    Enrolled,
+    Exited,
+    Failed,
+    Heard,
+    WatchReported,
+)
 from haptera.model.intent import Intent
-from haptera.model.parts import Condition, Context, Look, Manifest, Step
+from haptera.model.parts import Context, Look, Manifest, Requirement, Step
 from haptera.model.views import EntityView
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Reading
-from haptera.testing.tape import Entry
+from haptera.testing.tape import TapeEntry
 from haptera.testing.world import World
 
 MS = 1_000_000
@@ -106,10 +115,10 @@ class Evidence:
             if (look.kind, look.at) == (kind, variable)
         )
 
-    def ways_to_know(self, kind: str, variable: str) -> list[list[Condition]]:
+    def ways_to_know(self, kind: str, variable: str) -> list[list[Requirement]]:
         """For each look at this variable, which others it requires to be known, and as what."""
         if (kind, variable) == ("node", "agent"):
-            return [[Condition("power", ("on",))]]
+            return [[Requirement("power", ("on",))]]
         looked_at = {"node.agent", *(look.at for look in self.looks.values())}
         return [
             [one for one in look.requires if one.name in looked_at]
@@ -142,7 +151,7 @@ class Evidence:
         ]
         return known[-1].cuts if known else None
 
-    def of_life(self, life: int) -> list[Entry]:
+    def of_life(self, life: int) -> list[TapeEntry]:
         """All that one start of a process was told and asked for."""
         return [entry for entry in self.world.tape if entry.life == life]
 
@@ -184,7 +193,7 @@ def gather(world: World, manifests: Sequence[Manifest], told: Sequence[Told]) ->
 
 
 def _read(  # noqa: C901, PLR0912  one branch a sort of entry
-    evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: Entry
+    evidence: Evidence, under_way: dict[tuple[int, int], Taken | Call], entry: TapeEntry
 ) -> None:
     life, what = entry.life, entry.what
     evidence.began_at.setdefault(life, entry.at)
@@ -193,7 +202,7 @@ def _read(  # noqa: C901, PLR0912  one branch a sort of entry
             under_way[life, what.id] = _called(evidence, entry, what)
         case Cancel(call):
             _cancelled(evidence, under_way.pop((life, call), None), entry)
-        case Sighted(call):
+        case WatchReported(call):
             _answered(evidence, under_way.get((life, call)), entry)
         case Answered(call) | Ended(call) | Failed(call):
             _answered(evidence, under_way.pop((life, call), None), entry)
@@ -220,7 +229,7 @@ def _given_to(one: Taken | Call) -> tuple[str, int]:
     return call.module, call.process
 
 
-def _called(evidence: Evidence, entry: Entry, call: Call) -> Taken | Call:
+def _called(evidence: Evidence, entry: TapeEntry, call: Call) -> Taken | Call:
     if call.work is not Work.STEP or call.intent is None:
         return call
     step, intent = evidence.steps[call.module, call.part], evidence.meant[call.intent]
@@ -229,14 +238,14 @@ def _called(evidence: Evidence, entry: Entry, call: Call) -> Taken | Call:
     return taken
 
 
-def _answered(evidence: Evidence, one: Taken | Call | None, entry: Entry) -> None:
+def _answered(evidence: Evidence, one: Taken | Call | None, entry: TapeEntry) -> None:
     if isinstance(one, Call):
         _hear(evidence, one, entry)
     elif one is not None and isinstance(entry.what, Ended | Failed):
         one.ended_at, one.outcome = entry.at, entry.what
 
 
-def _written(evidence: Evidence, entry: Entry, write: Write) -> None:
+def _written(evidence: Evidence, entry: TapeEntry, write: Write) -> None:
     for change in write.changes:
         match change:
             case OpenIntent(intent):
@@ -248,18 +257,18 @@ def _written(evidence: Evidence, entry: Entry, write: Write) -> None:
                 pass
 
 
-def _cancelled(evidence: Evidence, one: Taken | Call | None, entry: Entry) -> None:
+def _cancelled(evidence: Evidence, one: Taken | Call | None, entry: TapeEntry) -> None:
     """A look that is given up says as much as one that fails; so it is if nobody answered it."""
     if isinstance(one, Call) and one.work is Work.LOOK:
         _hear(evidence, one, entry)
 
 
-def _hear(evidence: Evidence, call: Call, entry: Entry) -> None:
+def _hear(evidence: Evidence, call: Call, entry: TapeEntry) -> None:
     if call.work not in (Work.LOOK, Work.WATCH):
         return  # a gate, which tells nothing
     look = evidence.looks[call.module, call.part]
     value, at = None, entry.at
-    if isinstance(entry.what, Answered | Sighted):
+    if isinstance(entry.what, Answered | WatchReported):
         value, at = entry.what.value, entry.what.at
     heard = Word(evidence.read, entry.at, at, entry.life, value, call.work is Work.WATCH)
     if not (heard.watched and value is None):

@@ -5,18 +5,18 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
 from haptera.testing.machine import Machine
-from haptera.testing.network import Faults
+from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 
 NODES = ("n01", "n02", "n03", "n04")
-CALM, ROUGH = Faults(), Faults(loss=0.15, copies=0.05, late=0.03)
+CALM, ROUGH = NetworkFaults(), NetworkFaults(loss=0.15, copies=0.05, late=0.03)
 
 
 def web(node: str) -> EntityId:
     return EntityId("service", "web", node)
 
 
-def cluster(seed: int, faults: Faults) -> World:
+def cluster(seed: int, faults: NetworkFaults) -> World:
     """Nodes that should be on, each with a service that should run."""
     manifests = [load(name).manifest() for name in ("labnode", "service")]
     world = World(seed, NODES, manifests, faults)

@@ -6,7 +6,7 @@ from haptera.model.entity import EntityId, parse_entity
 from haptera.model.events import Heard
 from haptera.model.parts import ANY, Manifest
 from haptera.model.schema import Applied
-from haptera.testing.machine import LATE_MS, Command, Machine, Read
+from haptera.testing.machine import LATE_MS, Command, Machine, PowerReading
 from haptera.testing.world import World
 from tests.world import harm
 from tests.world.evidence import MS, Evidence, Taken, Told, gather, pairs
@@ -63,7 +63,7 @@ def _check_read_between(machine: Machine, first: Command, second: Command, opene
     """The outcome of the first command was read before the second was sent."""
     over_at = first.at + LATE_MS * MS
 
-    def counts(read: Read) -> bool:
+    def counts(read: PowerReading) -> bool:
         found = read.at > opened_at and read.value == first.power
         return read.told_at <= second.at and (found or read.at >= over_at)
 

@@ -9,8 +9,8 @@ from haptera.model.entity import EntityId, node_id
 from haptera.modules import load
 from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.machine import Machine, Trouble
-from haptera.testing.network import Faults
-from haptera.testing.world import Process, World
+from haptera.testing.network import NetworkFaults
+from haptera.testing.world import World, WorldProcess
 from tests.world.evidence import Told
 from tests.world.history import CALM, web
 from tests.world.oracle import judge
@@ -34,7 +34,7 @@ class Storm:
         self.manifests = [load(name).manifest() for name in MODULES]
         self.world = World(seed, NODES, self.manifests, CALM, work_max)
         self.rng = self.world.clock.rng("storm")
-        self.asked: list[tuple[int, Process, tuple[Change, ...]]] = []
+        self.asked: list[tuple[int, WorldProcess, tuple[Change, ...]]] = []
         self.told: list[Told] = []
         self.turns_max = 0
         for name in NODES:
@@ -82,7 +82,7 @@ class Storm:
     def _brew(self) -> None:
         """Each seed its own mix, so that no fault hides another in all of them."""
         rng, world = self.rng, self.world
-        world.network.faults = Faults(
+        world.network.faults = NetworkFaults(
             some(rng, 0.3), some(rng, 0.1), some(rng, 0.1)
         )  # loss, copies, late
         for machine in world.machines.values():

@@ -8,8 +8,8 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
 from haptera.model.messages import Message, ObservedUpdate, Permit, SeenValue, Standing
 from haptera.model.views import Condition
-from haptera.testing.network import Faults
-from haptera.testing.world import Process, World
+from haptera.testing.network import NetworkFaults
+from haptera.testing.world import World, WorldProcess
 from tests.world.evidence import Told, gather
 from tests.world.history import CALM, NODES, ROUGH, cluster, web
 from tests.world.oracle import what_is_told_was_read
@@ -47,14 +47,16 @@ def listen(world: World) -> list[Told]:
     return [Told(now, "parent", world.parent.instance, view(row, now)) for row in rows]
 
 
-def suborn(world: World) -> Process:
+def suborn(world: World) -> WorldProcess:
     agent = world.agents[LIAR]
     agent.says = lies
     return agent
 
 
 @pytest.mark.parametrize(("seed", "faults"), [(1, CALM), (2, ROUGH), (3, ROUGH), (4, ROUGH)])
-def test_a_node_that_lies_changes_what_is_known_of_no_other(seed: int, faults: Faults) -> None:
+def test_a_node_that_lies_changes_what_is_known_of_no_other(
+    seed: int, faults: NetworkFaults
+) -> None:
     world = cluster(seed, CALM)
     assert world.settle(30)
     world.network.faults = faults

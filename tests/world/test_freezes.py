@@ -1,7 +1,7 @@
 """Freezes in simulated clusters: both sides obey them, over restarts, cuts and their ends."""
 
 from haptera.core.state.limits import S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.model.changes import Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition
@@ -26,7 +26,7 @@ def commands(world: World) -> list[int]:
     return [len(machine.commands) for machine in world.machines.values()]
 
 
-def row_of(world: World, entity: EntityId) -> Row:
+def row_of(world: World, entity: EntityId) -> EntityState:
     assert world.parent.engine is not None
     row = world.parent.engine.table.get(entity)
     assert row is not None

@@ -7,7 +7,7 @@ from haptera.model.changes import Declare, SetDesired, UnsetDesired
 from haptera.model.entity import node_id
 from haptera.modules import load
 from haptera.testing.machine import Machine, Trouble
-from haptera.testing.network import Faults
+from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from tests.world.history import CALM, NODES, ROUGH
 
@@ -16,7 +16,7 @@ ACTS = 60
 OPENS_WITHIN_S = 900
 
 
-def cluster(seed: int, faults: Faults) -> World:
+def cluster(seed: int, faults: NetworkFaults) -> World:
     """Nodes that should be on, with a gate each."""
     manifests = [load(name).manifest() for name in ("jobs", "labnode")]
     world = World(seed, NODES, manifests, faults)

@@ -2,7 +2,7 @@
 
 from haptera.core.state.limits import MS, S
 from haptera.model.changes import SetDesired
-from haptera.model.effects import Show
+from haptera.model.effects import PlanReply
 from haptera.model.events import Considered
 from haptera.model.plan import PlanGroup
 from haptera.testing.world import World
@@ -15,7 +15,7 @@ def planned(world: World) -> PlanGroup:
     assert engine is not None
     changes = tuple(SetDesired(web(name), "port", 8081, "site") for name in NODES)
     effects = engine.handle([Considered(99, changes)], world.clock.now)
-    (plan,) = (one.plan for one in effects if isinstance(one, Show))
+    (plan,) = (one.plan for one in effects if isinstance(one, PlanReply))
     assert plan is not None
     (group,) = plan.groups
     return group

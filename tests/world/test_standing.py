@@ -2,14 +2,14 @@
 
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
-from haptera.testing.world import Process
+from haptera.testing.world import WorldProcess
 from tests.world.history import CALM, cluster, web
 
 SERVICE = web("n01")
 SAMPLES_A_SECOND = 20
 
 
-def said(process: Process, now: int) -> tuple[str, str | None]:
+def said(process: WorldProcess, now: int) -> tuple[str, str | None]:
     """How the service stands, by this process."""
     assert process.engine is not None
     row = process.engine.table.get(SERVICE)

@@ -14,7 +14,7 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.brake import BrakeRoutes
 from haptera.api.bulk import BulkRoutes
-from haptera.api.callers import ENTRY, Callers, Entry
+from haptera.api.callers import ENTRY, Callers, EntryRules
 from haptera.api.endpoint import Caller, Contract, Endpoint, ScopedRoute, check_scopes
 from haptera.api.entities import EntityRoutes
 from haptera.api.freezes import FreezeRoutes
@@ -29,7 +29,7 @@ from haptera.api.page import page_endpoints
 from haptera.api.planning import Planning
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
 from haptera.api.replica import ReplicaRoutes
-from haptera.api.sites import SiteRoutes, Sites
+from haptera.api.sites import SiteReader, SiteRoutes
 from haptera.api.stream import StreamRoute
 from haptera.api.tokens import TokenRoutes
 from haptera.model.errors import HapteraError
@@ -39,12 +39,12 @@ from haptera.runtime import clock
 
 def make_app(
     backend: Backend,
-    sites: Sites[Any],
+    sites: SiteReader[Any],
     *,
     cluster: str,
     tallies: Tallies | None = None,
     meters: Meters | None = None,
-    entry: Entry = ENTRY,
+    entry: EntryRules = ENTRY,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Starlette:
     """The application, asked as `entry` says.
@@ -85,7 +85,7 @@ def make_app(
 def endpoints(
     backend: Backend,
     streams: StreamRoute,
-    sites: Sites[Any],
+    sites: SiteReader[Any],
     cluster: str,
     wall_s: Callable[[], float] = clock.wall_s,
 ) -> Iterator[Endpoint]:

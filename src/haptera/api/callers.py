@@ -25,14 +25,14 @@ def nobody(_peer: Peer) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryRules:
     """Under which names, besides addresses, the API may be asked; who may without a token."""
 
     hosts: Collection[str] = ()
     check_peer: CheckPeer = nobody
 
 
-ENTRY: Final = Entry()
+ENTRY: Final = EntryRules()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.walltime import WALL_S_MAX, utc_text_s
-from haptera.rest.schemas import Applied, Audit, Happenings, Past
+from haptera.rest.schemas import AppliedView, Audit, Happenings, Past
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.selector import ALL, parse_selector
 
@@ -72,7 +72,7 @@ class HistoryRoutes:
         contract = Contract(gives=Audit, queries=(LIMIT,), lines=Deed, problems=UNREAD)
         yield Endpoint("GET", "/v1/audit", Scope.READ, self.audit, contract)
         contract = Contract(
-            gives=Applied,
+            gives=AppliedView,
             queries=(DRY_RUN, DIGEST, WHY),
             problems=(NOT_FOUND, *UNWRITTEN, *UNPLANNED),
             keyed=True,

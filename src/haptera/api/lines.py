@@ -22,7 +22,7 @@ _EMPTY: Final = b"[]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ListForm:
     """What a list looks like: how some items are written, and what is around and between them."""
 
     media_type: str
@@ -32,15 +32,15 @@ class Form:
     tail: bytes = b""
 
 
-LINES: Final = Form(MEDIA_TYPE, msgspec.json.Encoder().encode_lines)
+LINES: Final = ListForm(MEDIA_TYPE, msgspec.json.Encoder().encode_lines)
 
 
-def document(whole: object) -> Form:
+def document(whole: object) -> ListForm:
     """One JSON document, which is whole but for the list that is its last member."""
     text = msgspec.json.encode(whole)
     assert text.endswith(_EMPTY), "the list comes last, and is empty"
     head, tail = text.removesuffix(_EMPTY) + b"[", b"]}"
-    return Form("application/json", _items, head, b",", tail)
+    return ListForm("application/json", _items, head, b",", tail)
 
 
 def wants_lines(request: Request) -> bool:
@@ -67,7 +67,7 @@ class Lines(Response):
         items: Iterable[object],
         headers: dict[str, str] | None = None,
         *,
-        form: Form = LINES,
+        form: ListForm = LINES,
         within_s: float = TAKEN_WITHIN_S,
     ) -> None:
         super().__init__(media_type=form.media_type, headers=headers)

@@ -13,7 +13,7 @@ from haptera.api.endpoint import dry_run
 from haptera.api.problems import ProblemError
 from haptera.model.changes import Author, Change
 from haptera.model.plan import DIGEST_DIGITS, Plan
-from haptera.rest.schemas import Applied, change_view
+from haptera.rest.schemas import AppliedView, change_view
 from haptera.runtime.store.optimistic_write import write
 
 _DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
@@ -31,7 +31,7 @@ class Planning:
 
     async def apply(
         self, request: Request, make: Make, author: Author, if_revision: int | None = None
-    ) -> Applied:
+    ) -> AppliedView:
         """Write what `make` makes of the present state, or only say what that would start.
 
         Raises:
@@ -46,7 +46,7 @@ class Planning:
             checked = self.checked(make, digest_in(request), plans)
             revision, changes = await write(self.backend, checked, author, if_revision)
         views = [change_view(one) for one in changes]
-        return Applied(revision, views, plans[-1], self.is_wide(plans[-1]))
+        return AppliedView(revision, views, plans[-1], self.is_wide(plans[-1]))
 
     def checked(self, make: Make, digest: str | None, plans: list[Plan], besides: int = 0) -> Make:
         """As `make`, refused unless it may be written so; `plans` gets what it starts, each time.

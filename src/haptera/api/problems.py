@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from haptera.model.changes import Cause
 from haptera.model.errors import ConflictError, HapteraError, InputError, StorageError
-from haptera.rest.schemas import ProblemView, Told
+from haptera.rest.schemas import ProblemView, SiteFault
 from haptera.runtime.store.optimistic_write import WriteError
 
 _UNWRITTEN: Final = {
@@ -99,5 +99,5 @@ def problem_view(error: HapteraError, status: HTTPStatus) -> ProblemView:
         what=error.what,
         where=error.where,
         do=error.do,
-        errors=tuple(Told(one.what, one.where, one.do) for one in errors),
+        errors=tuple(SiteFault(one.what, one.where, one.do) for one in errors),
     )

@@ -19,7 +19,7 @@ from haptera.api.turns import Turns
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.rest.schemas import (
-    Applied,
+    AppliedView,
     Difference,
     DifferenceView,
     Exported,
@@ -36,7 +36,7 @@ BUSY: Final = HTTPStatus.TOO_MANY_REQUESTS
 _Stored = Sequence[StoredEntity]
 
 
-class Proposal(Protocol):
+class SiteProposal(Protocol):
     """A site that was read; what it makes of what is stored may take seconds."""
 
     def changes(self, current: _Stored, claim: Claim) -> tuple[Change, ...]: ...
@@ -44,10 +44,10 @@ class Proposal(Protocol):
     def difference(self, current: _Stored) -> list[DifferenceView]: ...
 
 
-Read = TypeVar("Read", bound=Proposal)
+Read = TypeVar("Read", bound=SiteProposal)
 
 
-class Sites(Protocol[Read]):
+class SiteReader(Protocol[Read]):
     """Who reads site files: haptera.site.Sites."""
 
     async def read(self, files: Sequence[SiteFile], constants: Mapping[str, str]) -> Read: ...
@@ -66,14 +66,14 @@ class SiteRoutes:
     """
 
     backend: Backend
-    sites: Sites[Any]
+    sites: SiteReader[Any]
     planning: Planning
     turns: Turns = field(default_factory=Turns)
 
     def endpoints(self) -> Iterator[Endpoint]:
         contract = Contract(
             takes=SiteBody,
-            gives=Applied,
+            gives=AppliedView,
             queries=(DRY_RUN, DIGEST, TAKE, WHY),
             problems=(BUSY, *UNWRITTEN, *UNPLANNED),
             keyed=True,
@@ -115,12 +115,12 @@ class SiteRoutes:
         text = await asyncio.to_thread(self.sites.export, stored, owner)
         return as_json(Exported(revision, text))
 
-    async def _read(self, body: SiteBody, caller: Caller) -> Proposal:
+    async def _read(self, body: SiteBody, caller: Caller) -> SiteProposal:
         async with self.turns.turn(caller.name or ""):
-            proposal: Proposal = await self.sites.read(body.files, body.constants)
+            proposal: SiteProposal = await self.sites.read(body.files, body.constants)
         return proposal
 
-    def _check_code(self, site: Proposal, caller: Caller) -> None:
+    def _check_code(self, site: SiteProposal, caller: Caller) -> None:
         """Refuse code that the parent does not run, unless an admin brings it."""
         new = self.sites.new_code(site)
         if new and caller.scope is not Scope.ADMIN:

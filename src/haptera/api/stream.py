@@ -28,7 +28,7 @@ from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
-from haptera.selectors.subscription import Cursor, Wanted, parse_cursor, parse_wanted
+from haptera.selectors.subscription import Cursor, Subscription, parse_cursor, parse_wanted
 
 STREAMS_MAX: Final = 256
 # Of those, what one caller may have: so no token takes the streams of all others.
@@ -113,7 +113,7 @@ class EventStream(Response):
     """Sends events until the client goes, is let in no more, or the server ends."""
 
     def __init__(
-        self, route: StreamRoute, caller: Caller, wanted: Wanted, since: Cursor | None
+        self, route: StreamRoute, caller: Caller, wanted: Subscription, since: Cursor | None
     ) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
@@ -171,7 +171,7 @@ class EventStream(Response):
             return False
 
 
-def _wanted(request: Request) -> Wanted:
+def _wanted(request: Request) -> Subscription:
     """What the query asks for; lists have commas between their words."""
     kinds = _words(request, "kinds")
     if kinds is not None and (unknown := sorted(set(kinds) - KINDS.keys())):

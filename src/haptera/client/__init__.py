@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from haptera.client import calls
 from haptera.client.access import Access, Found, find
 from haptera.client.blocking import Client
-from haptera.client.call import Call, Given
+from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.errors import RefusedError, UnreachableError
 from haptera.client.protocol import Arrived, Broken
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
+    "ApiAnswer",
+    "ApiCall",
     "Arrived",
     "AsyncClient",
     "Broken",
-    "Call",
     "Client",
     "Found",
-    "Given",
     "RefusedError",
     "UnreachableError",
     "calls",

@@ -7,13 +7,13 @@ from typing import Final, Self, TypeVar, assert_never
 
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
-from haptera.client.call import Call, Given
+from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
     Arrived,
     Asking,
     Broken,
-    Done,
+    CallDone,
     Open,
     Operation,
     Pause,
@@ -45,7 +45,7 @@ class AsyncClient:
         self._address = parse_address(access.url)
         self._kept: list[_Wire] = []
 
-    async def ask(self, call: Call[Shape]) -> Shape:
+    async def ask(self, call: ApiCall[Shape]) -> Shape:
         """Make a call; its answer.
 
         Raises:
@@ -54,7 +54,7 @@ class AsyncClient:
         """
         return (await self.tagged(call)).value
 
-    async def tagged(self, call: Call[Shape]) -> Given[Shape]:
+    async def tagged(self, call: ApiCall[Shape]) -> ApiAnswer[Shape]:
         """Make a call; its answer, with the tag of its version.
 
         Raises:
@@ -72,7 +72,7 @@ class AsyncClient:
                 wire.close()
         return done.given
 
-    async def follow(self, call: Call[Event]) -> AsyncGenerator[Arrived | Broken, None]:
+    async def follow(self, call: ApiCall[Event]) -> AsyncGenerator[Arrived | Broken, None]:
         """What changes, as it does, over breaks, until nobody listens.
 
         Raises:
@@ -154,9 +154,9 @@ class _Wire:
         return self._ends
 
 
-async def _done(wire: _Wire, operations: Asking[Shape]) -> Done[Shape]:
+async def _done(wire: _Wire, operations: Asking[Shape]) -> CallDone[Shape]:
     operation = next(operations)
-    while not isinstance(operation, Done):
+    while not isinstance(operation, CallDone):
         operation = await _advance(wire, operations, operation)
     return operation
 

@@ -8,13 +8,13 @@ from typing import Final, Self, TypeVar, assert_never
 
 from haptera.client.access import Access
 from haptera.client.address import Address, UnixSocket, parse_address
-from haptera.client.call import Call, Given
+from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.protocol import (
     KEPT_MAX,
     Arrived,
     Asking,
     Broken,
-    Done,
+    CallDone,
     Open,
     Operation,
     Pause,
@@ -46,7 +46,7 @@ class Client:
         self._address = parse_address(access.url)
         self._kept: list[_Wire] = []
 
-    def ask(self, call: Call[Shape]) -> Shape:
+    def ask(self, call: ApiCall[Shape]) -> Shape:
         """Make a call; its answer.
 
         Raises:
@@ -55,7 +55,7 @@ class Client:
         """
         return self.tagged(call).value
 
-    def tagged(self, call: Call[Shape]) -> Given[Shape]:
+    def tagged(self, call: ApiCall[Shape]) -> ApiAnswer[Shape]:
         """Make a call; its answer, with the tag of its version.
 
         Raises:
@@ -73,7 +73,7 @@ class Client:
                 wire.close()
         return done.given
 
-    def follow(self, call: Call[Event]) -> Iterator[Arrived | Broken]:
+    def follow(self, call: ApiCall[Event]) -> Iterator[Arrived | Broken]:
         """What changes, as it does, over breaks, until nobody listens.
 
         Raises:
@@ -150,9 +150,9 @@ class _Wire:
         return self._socket
 
 
-def _done(wire: _Wire, operations: Asking[Shape]) -> Done[Shape]:
+def _done(wire: _Wire, operations: Asking[Shape]) -> CallDone[Shape]:
     operation = next(operations)
-    while not isinstance(operation, Done):
+    while not isinstance(operation, CallDone):
         operation = _advance(wire, operations, operation)
     return operation
 

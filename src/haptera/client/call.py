@@ -9,10 +9,10 @@ import msgspec
 Shape_co = TypeVar("Shape_co", covariant=True)
 
 
-class Call(msgspec.Struct, Generic[Shape_co], frozen=True):
+class ApiCall(msgspec.Struct, Generic[Shape_co], frozen=True):
     """What to ask: `gives` is the shape of the answer, `body` is sent as JSON unless it is None.
 
-    >>> Call("GET", "/v1/entities", dict, {"select": "rack1n[1-4]"}).target
+    >>> ApiCall("GET", "/v1/entities", dict, {"select": "rack1n[1-4]"}).target
     '/v1/entities?select=rack1n%5B1-4%5D'
     """
 
@@ -34,7 +34,7 @@ class Call(msgspec.Struct, Generic[Shape_co], frozen=True):
         return self.method == "GET"
 
 
-class Given(msgspec.Struct, Generic[Shape_co], frozen=True):
+class ApiAnswer(msgspec.Struct, Generic[Shape_co], frozen=True):
     """What was answered; `tag` is the version to name with If-Match, where there is one."""
 
     value: Shape_co

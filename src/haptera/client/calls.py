@@ -7,14 +7,14 @@ done only if that is the plan's.
 
 from collections.abc import Iterable, Mapping
 
-from haptera.client.call import Call, path
+from haptera.client.call import ApiCall, path
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
 from haptera.model.past import Page
 from haptera.model.token_scope import Scope
 from haptera.model.views import BrakeView, EntityDetail, EntityView
 from haptera.rest.schemas import (
-    Applied,
+    AppliedView,
     Audit,
     Bulk,
     BulkBody,
@@ -49,55 +49,55 @@ from haptera.rest.schemas import (
 )
 
 
-def health() -> Call[Health]:
+def health() -> ApiCall[Health]:
     """That the parent runs, and its version; needs no token."""
-    return Call("GET", path("health"), Health)
+    return ApiCall("GET", path("health"), Health)
 
 
-def replica(follower: str, log: int, place: int, files: str) -> Call[ReplicaView]:
+def replica(follower: str, log: int, place: int, files: str) -> ApiCall[ReplicaView]:
     """What was written after a place in the store's log; the whole store where it is not known."""
     query = {"as": follower, "log": str(log), "place": str(place), "files": files}
-    return Call("GET", path("replica"), ReplicaView, query)
+    return ApiCall("GET", path("replica"), ReplicaView, query)
 
 
-def report(content: bytes) -> Call[ReportTaken]:
+def report(content: bytes) -> ApiCall[ReportTaken]:
     """What a parent below keeps."""
-    return Call("POST", path("reports"), ReportTaken, body=ReportBody(content))
+    return ApiCall("POST", path("reports"), ReportTaken, body=ReportBody(content))
 
 
-def summary() -> Call[SummaryView]:
+def summary() -> ApiCall[SummaryView]:
     """How many entities of each kind stand in each condition."""
-    return Call("GET", path("summary"), SummaryView)
+    return ApiCall("GET", path("summary"), SummaryView)
 
 
-def status(select: str | None = None) -> Call[StatusView]:
+def status(select: str | None = None) -> ApiCall[StatusView]:
     """How all stand, or what a selector means: what stands alike is told together."""
-    return Call("GET", path("status"), StatusView, _query(select=select))
+    return ApiCall("GET", path("status"), StatusView, _query(select=select))
 
 
-def entities(select: str | None = None, *, kind: str | None = None) -> Call[Entities]:
+def entities(select: str | None = None, *, kind: str | None = None) -> ApiCall[Entities]:
     """All entities, or those that a selector means, or of a kind."""
-    return Call("GET", path("entities"), Entities, _query(select=select, kind=kind))
+    return ApiCall("GET", path("entities"), Entities, _query(select=select, kind=kind))
 
 
-def entity(name: str) -> Call[EntityView]:
+def entity(name: str) -> ApiCall[EntityView]:
     """One entity, as `node:n1` or `service:web@n1`."""
-    return Call("GET", path("entities", name), EntityView)
+    return ApiCall("GET", path("entities", name), EntityView)
 
 
-def detail(name: str) -> Call[EntityDetail]:
+def detail(name: str) -> ApiCall[EntityDetail]:
     """One entity, why its chain is as it is, and how its node's agent sees it: takes a moment."""
-    return Call("GET", path("entities", name), EntityDetail, {"agent": "1", "explain": "1"})
+    return ApiCall("GET", path("entities", name), EntityDetail, {"agent": "1", "explain": "1"})
 
 
-def graph(name: str) -> Call[DrawingView]:
+def graph(name: str) -> ApiCall[DrawingView]:
     """All that can be known of an entity's class and what leads where, its chain marked."""
-    return Call("GET", path("entities", name, "graph"), DrawingView)
+    return ApiCall("GET", path("entities", name, "graph"), DrawingView)
 
 
-def log(name: str) -> Call[LogView]:
+def log(name: str) -> ApiCall[LogView]:
     """The last lines that a module or a service has written."""
-    return Call("GET", path("entities", name, "log"), LogView)
+    return ApiCall("GET", path("entities", name, "log"), LogView)
 
 
 def desire(
@@ -107,13 +107,13 @@ def desire(
     take: bool = False,
     why: str | None = None,
     if_match: str | None = None,
-) -> Call[EntityView]:
+) -> ApiCall[EntityView]:
     """Desire values of an entity, in one's own name; None desires nothing any more.
 
     With `if_match`, the tag of an earlier answer, only if nothing of it changed since.
     """
     where, query = path("entities", name, "desired"), _query(take=take, why=why)
-    return Call("PATCH", where, EntityView, query, dict(values), _if_match(if_match))
+    return ApiCall("PATCH", where, EntityView, query, dict(values), _if_match(if_match))
 
 
 def describe(
@@ -123,10 +123,10 @@ def describe(
     take: bool = False,
     why: str | None = None,
     if_match: str | None = None,
-) -> Call[EntityView]:
+) -> ApiCall[EntityView]:
     """Give an entity attributes, `if_match` as of `desire`; None takes one away."""
     where, query = path("entities", name, "attributes"), _query(take=take, why=why)
-    return Call("PATCH", where, EntityView, query, dict(attributes), _if_match(if_match))
+    return ApiCall("PATCH", where, EntityView, query, dict(attributes), _if_match(if_match))
 
 
 def patch(
@@ -137,15 +137,15 @@ def patch(
     take: bool = False,
     digest: str | None = None,
     why: str | None = None,
-) -> Call[Bulk]:
+) -> ApiCall[Bulk]:
     """Patch many entities in one write, each answered for by itself, or all or nothing."""
     query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
-    return Call("POST", path("bulk"), Bulk, query, BulkBody([*patches], all_or_nothing))
+    return ApiCall("POST", path("bulk"), Bulk, query, BulkBody([*patches], all_or_nothing))
 
 
-def retry(name: str, *, why: str | None = None) -> Call[Retried]:
+def retry(name: str, *, why: str | None = None) -> ApiCall[Retried]:
     """Try an entity again at once."""
-    return Call("POST", path("entities", name, "retry"), Retried, _query(why=why))
+    return ApiCall("POST", path("entities", name, "retry"), Retried, _query(why=why))
 
 
 def apply(
@@ -155,111 +155,111 @@ def apply(
     take: bool = False,
     digest: str | None = None,
     why: str | None = None,
-) -> Call[Applied]:
+) -> ApiCall[AppliedView]:
     """Make a site what the cluster should be."""
     query = _query(dry_run=dry_run, take=take, digest=digest, why=why)
-    return Call("POST", path("apply"), Applied, query, site)
+    return ApiCall("POST", path("apply"), AppliedView, query, site)
 
 
-def diff(site: SiteBody) -> Call[Difference]:
+def diff(site: SiteBody) -> ApiCall[Difference]:
     """In what a site and what is in force differ."""
-    return Call("POST", path("diff"), Difference, body=site)
+    return ApiCall("POST", path("diff"), Difference, body=site)
 
 
-def export(owner: str | None = None) -> Call[Exported]:
+def export(owner: str | None = None) -> ApiCall[Exported]:
     """What is in force as a site file, or what one owner has of it."""
-    return Call("GET", path("export"), Exported, _query(owner=owner))
+    return ApiCall("GET", path("export"), Exported, _query(owner=owner))
 
 
-def freezes() -> Call[Frozen]:
+def freezes() -> ApiCall[Frozen]:
     """All freezes."""
-    return Call("GET", path("freezes"), Frozen)
+    return ApiCall("GET", path("freezes"), Frozen)
 
 
 def freeze(
     selector: str, reason: str, *, for_s: int | None = None, even_if_none: bool = False
-) -> Call[FreezeView]:
+) -> ApiCall[FreezeView]:
     """Begin no step on what a selector names; without `for_s`, until somebody thaws it."""
     body = FreezeBody(selector, reason, for_s, even_if_none)
-    return Call("POST", path("freezes"), FreezeView, body=body)
+    return ApiCall("POST", path("freezes"), FreezeView, body=body)
 
 
-def thaw(selector: str, *, why: str | None = None) -> Call[Thawed]:
+def thaw(selector: str, *, why: str | None = None) -> ApiCall[Thawed]:
     """Let go on what a selector names."""
-    return Call("DELETE", path("freezes"), Thawed, _query(selector=selector, why=why))
+    return ApiCall("DELETE", path("freezes"), Thawed, _query(selector=selector, why=why))
 
 
-def brake() -> Call[BrakeView]:
+def brake() -> ApiCall[BrakeView]:
     """Why the brake is on, and for how long."""
-    return Call("GET", path("brake"), BrakeView)
+    return ApiCall("GET", path("brake"), BrakeView)
 
 
-def release_brake(*, why: str | None = None) -> Call[BrakeView]:
+def release_brake(*, why: str | None = None) -> ApiCall[BrakeView]:
     """Let disruptive steps go on; the answer is how the brake stood before."""
-    return Call("DELETE", path("brake"), BrakeView, _query(why=why))
+    return ApiCall("DELETE", path("brake"), BrakeView, _query(why=why))
 
 
 def history(
     select: str | None = None, *, limit: int | None = None, before: int | None = None
-) -> Call[Page]:
+) -> ApiCall[Page]:
     """What was changed of what is desired, latest first; `before` is an earlier page's."""
-    return Call("GET", path("history"), Page, _query(select=select, limit=limit, before=before))
+    return ApiCall("GET", path("history"), Page, _query(select=select, limit=limit, before=before))
 
 
-def happenings(select: str | None = None, *, limit: int | None = None) -> Call[Happenings]:
+def happenings(select: str | None = None, *, limit: int | None = None) -> ApiCall[Happenings]:
     """What was seen, where it stood, what was tried, latest first."""
-    return Call("GET", path("happenings"), Happenings, _query(select=select, limit=limit))
+    return ApiCall("GET", path("happenings"), Happenings, _query(select=select, limit=limit))
 
 
-def past(at_s: int, select: str | None = None) -> Call[Past]:
+def past(at_s: int, select: str | None = None) -> ApiCall[Past]:
     """How entities were at a time, in seconds since 1970."""
-    return Call("GET", path("past"), Past, _query(at=at_s, select=select))
+    return ApiCall("GET", path("past"), Past, _query(at=at_s, select=select))
 
 
-def audit(*, limit: int | None = None) -> Call[Audit]:
+def audit(*, limit: int | None = None) -> ApiCall[Audit]:
     """What was asked for of all that changes anything, by whom, latest first."""
-    return Call("GET", path("audit"), Audit, _query(limit=limit))
+    return ApiCall("GET", path("audit"), Audit, _query(limit=limit))
 
 
 def revert(
     revision: int, *, dry_run: bool = False, digest: str | None = None, why: str | None = None
-) -> Call[Applied]:
+) -> ApiCall[AppliedView]:
     """Undo the write that made a revision."""
     query = _query(dry_run=dry_run, digest=digest, why=why)
-    return Call("POST", path("revert", str(revision)), Applied, query)
+    return ApiCall("POST", path("revert", str(revision)), AppliedView, query)
 
 
-def tokens() -> Call[Tokens]:
+def tokens() -> ApiCall[Tokens]:
     """All tokens that hold."""
-    return Call("GET", path("tokens"), Tokens)
+    return ApiCall("GET", path("tokens"), Tokens)
 
 
 def make_token(
     name: str, scope: Scope, *, for_s: int, within: str | None = None
-) -> Call[TokenMade]:
+) -> ApiCall[TokenMade]:
     """Make a token for a user."""
     body = TokenBody(name, scope, for_s, within)
-    return Call("POST", path("tokens"), TokenMade, body=body)
+    return ApiCall("POST", path("tokens"), TokenMade, body=body)
 
 
-def certify(body: CertificateBody) -> Call[CertificateMade]:
+def certify(body: CertificateBody) -> ApiCall[CertificateMade]:
     """Make a client certificate for the key of a request."""
-    return Call("POST", path("certificates"), CertificateMade, body=body)
+    return ApiCall("POST", path("certificates"), CertificateMade, body=body)
 
 
-def revoke_token(key: str) -> Call[TokenView]:
+def revoke_token(key: str) -> ApiCall[TokenView]:
     """Take a token back, by its id."""
-    return Call("DELETE", path("tokens", key), TokenView)
+    return ApiCall("DELETE", path("tokens", key), TokenView)
 
 
-def override(node: str, *, why: str) -> Call[Overridden]:
+def override(node: str, *, why: str) -> ApiCall[Overridden]:
     """Need no permit of a node for a while."""
-    return Call("POST", path("nodes", node, "override"), Overridden, _query(why=why))
+    return ApiCall("POST", path("nodes", node, "override"), Overridden, _query(why=why))
 
 
-def evict(node: str, *, why: str | None = None) -> Call[Evicted]:
+def evict(node: str, *, why: str | None = None) -> ApiCall[Evicted]:
     """End a node's session: it has to be booted anew."""
-    return Call("DELETE", path("nodes", node, "session"), Evicted, _query(why=why))
+    return ApiCall("DELETE", path("nodes", node, "session"), Evicted, _query(why=why))
 
 
 def events(
@@ -267,14 +267,14 @@ def events(
     *,
     types: Iterable[News] | None = None,
     kinds: Iterable[str] | None = None,
-) -> Call[Event]:
+) -> ApiCall[Event]:
     """What changes, as it does: to be followed, not asked."""
     query = _query(
         types=None if types is None else ",".join(types),
         kinds=None if kinds is None else ",".join(kinds),
         select=select,
     )
-    return Call("GET", path("events"), Event, query)
+    return ApiCall("GET", path("events"), Event, query)
 
 
 def _if_match(tag: str | None) -> dict[str, str]:

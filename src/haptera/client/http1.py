@@ -13,12 +13,12 @@ import h11
 HEAD_BYTES_MAX: Final = 65_536
 
 
-class Exchange:
+class HttpExchange:
     r"""A request, to be sent as `request`, and its answer, fed with its bytes as they come.
 
     `status` is None until the answer's head is there; `ended` says that its body is whole.
 
-    >>> exchange = Exchange("GET", "/", {"Host": "head"}, None)
+    >>> exchange = HttpExchange("GET", "/", {"Host": "head"}, None)
     >>> exchange.request
     b'GET / HTTP/1.1\r\nHost: head\r\n\r\n'
     >>> exchange.feed(b"HTTP/1.1 200 OK\r\nContent-Le"), exchange.status

@@ -13,14 +13,14 @@ import msgspec
 
 from haptera.client.access import Access
 from haptera.client.address import parse_address
-from haptera.client.call import Call, Given
+from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.errors import refused, unreachable
 from haptera.client.sse import Events
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
 
 if TYPE_CHECKING:
-    from haptera.client.http1 import Exchange
+    from haptera.client.http1 import HttpExchange
 
 CONNECT_WITHIN_S: Final = 10.0
 # Between two pieces of an answer, and until the first.
@@ -61,10 +61,10 @@ class Waiting(msgspec.Struct, frozen=True):
     """The answer takes long: say so."""
 
 
-class Done(msgspec.Struct, Generic[Shape], frozen=True):
+class CallDone(msgspec.Struct, Generic[Shape], frozen=True):
     """All is done; `keeps` says that the connection may serve the next call."""
 
-    given: Given[Shape]
+    given: ApiAnswer[Shape]
     keeps: bool
 
 
@@ -82,12 +82,12 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 Operation: TypeAlias = Open | Send | Receive | Pause | Waiting
-Asking: TypeAlias = Generator[Operation | Done[Shape], bytes, None]
+Asking: TypeAlias = Generator[Operation | CallDone[Shape], bytes, None]
 Following: TypeAlias = Generator[Operation | Arrived | Broken, bytes, None]
-_Answering: TypeAlias = Generator[Operation, bytes, tuple["Exchange", bytes]]
+_Answering: TypeAlias = Generator[Operation, bytes, tuple["HttpExchange", bytes]]
 
 
-def asking(call: Call[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
+def asking(call: ApiCall[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
     """One call; `kept` says that there is a connection already, of an earlier one.
 
     Raises:
@@ -102,11 +102,11 @@ def asking(call: Call[Shape], access: Access, *, kept: bool) -> Asking[Shape]:
     assert exchange.status is not None, "it has ended"
     if not 200 <= exchange.status < 300:
         raise refused(body, access.url, exchange.status)
-    given = Given(_decoded(body, call.gives, access.url), exchange.headers.get("etag"))
-    yield Done(given, exchange.keeps)
+    given = ApiAnswer(_decoded(body, call.gives, access.url), exchange.headers.get("etag"))
+    yield CallDone(given, exchange.keeps)
 
 
-def following(call: Call[Event], access: Access) -> Following:
+def following(call: ApiCall[Event], access: Access) -> Following:
     """What the server tells, as it comes; after a break, what was missed.
 
     Raises:
@@ -136,7 +136,7 @@ class _GoneError(Exception):
     """The place in the stream is no longer known there."""
 
 
-def _exchanged(call: Call[Shape], access: Access, *, kept: bool) -> _Answering:
+def _exchanged(call: ApiCall[Shape], access: Access, *, kept: bool) -> _Answering:
     if kept:
         try:
             return (yield from _answered(_exchange(call, access)))
@@ -147,7 +147,7 @@ def _exchanged(call: Call[Shape], access: Access, *, kept: bool) -> _Answering:
     return (yield from _answered(exchange))
 
 
-def _answered(exchange: "Exchange") -> _Answering:
+def _answered(exchange: "HttpExchange") -> _Answering:
     yield Send(exchange.request)
     body = bytearray()
     received = yield from _first()
@@ -169,7 +169,7 @@ def _first() -> Generator[Operation, bytes, bytes]:
     return (yield Receive(ANSWER_WITHIN_S - TELL_WAITING_AFTER_S))
 
 
-def _stream(call: Call[Event], access: Access, place: _Place) -> Following:
+def _stream(call: ApiCall[Event], access: Access, place: _Place) -> Following:
     headers = {"Accept": "text/event-stream"}
     if place.id is not None:
         headers["Last-Event-ID"] = place.id
@@ -193,7 +193,7 @@ def _stream(call: Call[Event], access: Access, place: _Place) -> Following:
 
 
 def _refuse(
-    exchange: "Exchange", body: bytes, access: Access, place: _Place
+    exchange: "HttpExchange", body: bytes, access: Access, place: _Place
 ) -> Generator[Operation, bytes, NoReturn]:
     if exchange.status == HTTPStatus.GONE and place.id is not None:
         raise _GoneError
@@ -204,8 +204,10 @@ def _refuse(
     raise refused(body, access.url, exchange.status or 0)
 
 
-def _exchange(call: Call[Shape], access: Access, more: dict[str, str] | None = None) -> "Exchange":
-    from haptera.client.http1 import Exchange  # only here: many commands ask nobody
+def _exchange(
+    call: ApiCall[Shape], access: Access, more: dict[str, str] | None = None
+) -> "HttpExchange":
+    from haptera.client.http1 import HttpExchange  # only here: many commands ask nobody
 
     headers = {"Host": parse_address(access.url).header, **call.headers, **(more or {})}
     if access.token is not None:
@@ -215,7 +217,7 @@ def _exchange(call: Call[Shape], access: Access, more: dict[str, str] | None = N
         headers["Content-Type"] = "application/json"
         body = msgspec.json.encode(call.body)
     try:
-        return Exchange(call.method, call.target, headers, body)
+        return HttpExchange(call.method, call.target, headers, body)
     except ValueError as error:
         what = f"cannot be sent: {error}"
         raise HapteraError(what, where=access.url, do="mend the token or the header") from None

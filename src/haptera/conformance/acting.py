@@ -6,8 +6,8 @@ from typing import Final
 
 from haptera.conformance.asking import found
 from haptera.conformance.exam import MS, Exam
-from haptera.conformance.report import Skipped, Wrong, quoted
-from haptera.conformance.talk import SLACK_S, Talk
+from haptera.conformance.report import CheckFailed, Skipped, quoted
+from haptera.conformance.talk import SLACK_S, ModuleTalk
 from haptera.model.effects import Work
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.parts import ANY, GATE_WITHIN_MS, Change, Look, Step
@@ -55,11 +55,13 @@ async def holds_and_releases(exam: Exam) -> str:
         released = [await _gate(exam, talk, Work.RELEASE) for _ in range(2)]
         for answer in released:
             if not isinstance(answer, Ended):
-                raise Wrong(f"asked to release it said {quoted(answer)}", "release, held or not")
+                raise CheckFailed(
+                    f"asked to release it said {quoted(answer)}", "release, held or not"
+                )
         for answer in held:
             if isinstance(answer, Answered) or (isinstance(answer, Failed) and not answer.refused):
                 do = "hold and answer `ended`, or leave all as it is and answer `refused`"
-                raise Wrong(f"asked to hold it said {quoted(answer)}", do)
+                raise CheckFailed(f"asked to hold it said {quoted(answer)}", do)
         await talk.ping()
         return "it held or refused, and released, each twice"
 
@@ -69,13 +71,13 @@ def _must_act(exam: Exam) -> None:
         raise Skipped("steps and gates were not asked for", _ACT)
 
 
-async def _gate(exam: Exam, talk: Talk, work: Work) -> Answered | Ended | Failed:
+async def _gate(exam: Exam, talk: ModuleTalk, work: Work) -> Answered | Ended | Failed:
     deadline = clock.now_ns() + GATE_WITHIN_MS * MS
     call = talk.call(exam.subject.gate_call(talk.number(), work, exam.name, deadline))
     return await talk.answer(call, GATE_WITHIN_MS / 1_000)
 
 
-async def _next(exam: Exam, talk: Talk, left: Sequence[Step]) -> Step | None:
+async def _next(exam: Exam, talk: ModuleTalk, left: Sequence[Step]) -> Step | None:
     """A step that starts from what is now and leads elsewhere."""
     for part in left:
         now = {one.variable: await _now(exam, talk, part, one.variable) for one in part.changes}
@@ -92,33 +94,35 @@ def _starts(change: Change, value: str | None) -> bool:
     return value != change.target and (sources == (ANY,) or value in sources)
 
 
-async def _take(exam: Exam, talk: Talk, part: Step) -> None:
+async def _take(exam: Exam, talk: ModuleTalk, part: Step) -> None:
     call = exam.ask(talk, part)
     await talk.ping()
     answer = await talk.answer(call, part.within_ms / 1_000)
     if isinstance(answer, Answered):
-        raise Wrong(f"{part.name} was answered {quoted(answer.value)}", "answer steps with `ended`")
+        raise CheckFailed(
+            f"{part.name} was answered {quoted(answer.value)}", "answer steps with `ended`"
+        )
     if isinstance(answer, Failed):
         do = "let the step do what it declares, or see what the device needs"
-        raise Wrong(f"{part.name} failed: {quoted(answer.text)}", do)
+        raise CheckFailed(f"{part.name} failed: {quoted(answer.text)}", do)
     for change in part.changes:
         if not change.expected:
             await _came(exam, talk, part, change)
 
 
-async def _came(exam: Exam, talk: Talk, part: Step, change: Change) -> None:
+async def _came(exam: Exam, talk: ModuleTalk, part: Step, change: Change) -> None:
     """Look until the change is there, as long as it may come late."""
     until = clock.now_ns() + part.late_ms * MS + round(SLACK_S * 1_000) * MS
     value = await _now(exam, talk, part, change.variable)
     while value not in (None, change.target):
         if clock.now_ns() > until:
             seen = f"after {part.name} {change.variable} is {quoted(value)}, not {change.target!r}"
-            raise Wrong(seen, "let the step bring about what it declares, within its late_ms")
+            raise CheckFailed(seen, "let the step bring about what it declares, within its late_ms")
         await asyncio.sleep(LOOK_EACH_S)
         value = await _now(exam, talk, part, change.variable)
 
 
-async def _now(exam: Exam, talk: Talk, part: Step, variable: str) -> str | None:
+async def _now(exam: Exam, talk: ModuleTalk, part: Step, variable: str) -> str | None:
     """What a look finds, or nothing where none looks there."""
     look = _look_at(exam, part.kind, variable)
     return None if look is None else (await found(exam, talk, look))

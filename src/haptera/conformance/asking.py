@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from haptera.conformance.exam import QUIET_S, Exam
-from haptera.conformance.report import Skipped, Wrong, quoted
-from haptera.conformance.talk import Talk
+from haptera.conformance.report import CheckFailed, Skipped, quoted
+from haptera.conformance.talk import ModuleTalk
 from haptera.kinds import KINDS
 from haptera.model.events import Answered, Ended, Failed
 from haptera.model.parts import AT_ONCE, Look
@@ -24,7 +24,7 @@ async def look(exam: Exam, part: Look) -> str:
         return f"it found {quoted(value)}"
 
 
-async def found(exam: Exam, talk: Talk, part: Look) -> str:
+async def found(exam: Exam, talk: ModuleTalk, part: Look) -> str:
     """What a look finds, a ping being answered meanwhile.
 
     Raises:
@@ -39,26 +39,30 @@ async def found(exam: Exam, talk: Talk, part: Look) -> str:
             check_reading(part, value)
             if not begun <= at <= clock.now_ns():
                 do = "say in `at_ns` when the look began, in nanoseconds of CLOCK_BOOTTIME"
-                raise Wrong(f"`at_ns` is {at}, and the look was asked for at {begun}", do)
+                raise CheckFailed(f"`at_ns` is {at}, and the look was asked for at {begun}", do)
             return value
         case Failed(text=text):
             seen = f"it failed: {quoted(text)}"
             if exam.subject.acts:
-                raise Wrong(seen, "let the look find what is there, or see what it needs")
+                raise CheckFailed(seen, "let the look find what is there, or see what it needs")
             do = "check it where it can look: give what it needs by --attribute and --setting"
             raise Skipped(f"{seen}; what it finds was not seen", do)
         case Ended():
-            raise Wrong("a look was answered `ended`", "answer looks with `answered`, or `failed`")
+            raise CheckFailed(
+                "a look was answered `ended`", "answer looks with `answered`, or `failed`"
+            )
 
 
 def check_reading(part: Look, value: str) -> None:
     """Raises Wrong where a look may not find this."""
     if _is_applied(part):
         if len(value.encode()) > DIGEST_BYTES_MAX:
-            raise Wrong(f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the one given")
+            raise CheckFailed(
+                f"a digest of over {DIGEST_BYTES_MAX} bytes", "answer with the one given"
+            )
     elif value not in part.outcomes:
         do = f"answer one of {', '.join(part.outcomes)}; where it cannot tell, `failed`"
-        raise Wrong(f"it found {quoted(value)}, which is not among its outcomes", do)
+        raise CheckFailed(f"it found {quoted(value)}, which is not among its outcomes", do)
 
 
 async def watch(exam: Exam, part: Look) -> str:
@@ -91,7 +95,7 @@ async def refuses_unknown_parts(exam: Exam) -> str:
         answer = await talk.answer(exam.ask(talk, exam.unknown_part()), exam.subject.patience_s)
         if not isinstance(answer, Failed) or not answer.refused:
             do = "answer `failed` with `refused` to a part that is not in the manifest"
-            raise Wrong(f"to a part that it does not have it said {quoted(answer)}", do)
+            raise CheckFailed(f"to a part that it does not have it said {quoted(answer)}", do)
         await talk.ping()
         return "a part that it does not have was refused"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from haptera.conformance.exam import Exam
-from haptera.conformance.report import Wrong
+from haptera.conformance.report import CheckFailed
 from haptera.wire.ipc import FRAME_BYTES_MAX, encode_frame
 
 _END = "close the link and end: nobody can tell any more where a frame begins"
@@ -63,7 +63,7 @@ async def ends_on_another_beginning(exam: Exam) -> str:
         talk.send({"op": "cancel", "id": 1})
         await talk.ends("a first frame that was not `begin`", _END)
         if talk.ready is not None:
-            raise Wrong("it said `ready` to what was not `begin`", "answer `begin` only")
+            raise CheckFailed("it said `ready` to what was not `begin`", "answer `begin` only")
         return "it ended on a first frame that was not `begin`"
 
 

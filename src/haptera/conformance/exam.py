@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from haptera.conformance.report import Wrong, quoted
-from haptera.conformance.subject import Subject
-from haptera.conformance.talk import Talk
+from haptera.conformance.report import CheckFailed, quoted
+from haptera.conformance.subject import CheckedModule
+from haptera.conformance.talk import ModuleTalk
 from haptera.model.effects import Work
 from haptera.model.events import Failed
 from haptera.model.parts import Look, Manifest, Part, Step
@@ -27,7 +27,7 @@ _SAY_REFUSED = "read the clock before acting: past the deadline, answer `failed`
 class Exam:
     """One module under check; each check talks to processes of its own, in folders of their own."""
 
-    def __init__(self, subject: Subject, zygote: LoopZygote, folder: Path) -> None:
+    def __init__(self, subject: CheckedModule, zygote: LoopZygote, folder: Path) -> None:
         self.subject = subject
         self.known: Manifest | None = None
         self.said_canary: str | None = None
@@ -53,12 +53,12 @@ class Exam:
         return self.manifest.looks
 
     @asynccontextmanager
-    async def started(self) -> AsyncIterator[Talk]:
+    async def started(self) -> AsyncIterator[ModuleTalk]:
         """A process that nothing was said to yet."""
         self._talks += 1
         folder = self._folder / str(self._talks)
         folder.mkdir()
-        talk = Talk(self.subject, self.name, folder, self.canary, self.known)
+        talk = ModuleTalk(self.subject, self.name, folder, self.canary, self.known)
         await talk.start(self._zygote)
         try:
             yield talk
@@ -68,13 +68,13 @@ class Exam:
             self.said_canary = self.said_canary or talk.said_canary or printed
 
     @asynccontextmanager
-    async def talk(self) -> AsyncIterator[Talk]:
+    async def talk(self) -> AsyncIterator[ModuleTalk]:
         """A process that is ready."""
         async with self.started() as talk:
             await talk.begin()
             yield talk
 
-    def ask(self, talk: Talk, part: Part, *, watch: bool = False, late: bool = False) -> int:
+    def ask(self, talk: ModuleTalk, part: Part, *, watch: bool = False, late: bool = False) -> int:
         """Call a part, in time or too late for it, and return the number of the call."""
         work = Work.WATCH if watch else Work.LOOK if isinstance(part, Look) else Work.STEP
         now = clock.now_ns()
@@ -83,16 +83,16 @@ class Exam:
         enrols = isinstance(part, Step) and part.enrols
         return talk.call(call, Boot(self.canary, self.canary, "127.0.0.1") if enrols else None)
 
-    async def refuses_late(self, talk: Talk, part: Part) -> None:
+    async def refuses_late(self, talk: ModuleTalk, part: Part) -> None:
         """Raises Wrong where a call that is too late is answered in another way than `refused`."""
         answer = await talk.answer(self.ask(talk, part, late=True), self.subject.patience_s)
         if not isinstance(answer, Failed):
-            raise Wrong(f"{part.name} was begun though its deadline had passed", _SAY_REFUSED)
+            raise CheckFailed(f"{part.name} was begun though its deadline had passed", _SAY_REFUSED)
         if not answer.refused:
             seen = f"{part.name}, too late, failed without `refused`: {quoted(answer.text)}"
-            raise Wrong(seen, _SAY_REFUSED)
+            raise CheckFailed(seen, _SAY_REFUSED)
 
-    def harmless(self, talk: Talk) -> int:
+    def harmless(self, talk: ModuleTalk) -> int:
         """Call what changes nothing: a look, or, where it has none, a part that is not there."""
         part = self.looks[0] if self.looks else self.unknown_part()
         return self.ask(talk, part)

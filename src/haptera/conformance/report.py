@@ -8,13 +8,13 @@ from typing import Final
 SEEN_MAX: Final = 300
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
 
 
-class Wrong(Exception):  # noqa: N818 - the module's fault, not one of ours
+class CheckFailed(Exception):  # noqa: N818 - the module's fault, not one of ours
     """The module is not as it must be: what was seen, and what to do about it."""
 
     def __init__(self, seen: str, do: str) -> None:
@@ -33,11 +33,11 @@ class Skipped(Exception):  # noqa: N818 - nobody's fault
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """One check, by its name, and what came of it."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckVerdict
     seen: str
     do: str | None = None
 
@@ -47,9 +47,9 @@ class Report:
     """All checks of one module, in order; its name as it says itself, once it has said it."""
 
     module: str | None
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: CheckVerdict) -> int:
         return sum(one.verdict is verdict for one in self.checks)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from haptera.conformance.exam import QUIET_S, Exam
-from haptera.conformance.report import Wrong
+from haptera.conformance.report import CheckFailed
 from haptera.core.modules.catalog import own_manifests
 from haptera.kinds import KINDS
 from haptera.lint.lint import lint_kinds
@@ -23,7 +23,7 @@ async def begins(exam: Exam) -> str:
     async with exam.started() as talk:
         ready = await talk.begin()
         if ready.manifest is None:
-            raise Wrong("`ready` has no manifest", "say in it what the module declares")
+            raise CheckFailed("`ready` has no manifest", "say in it what the module declares")
         exam.known = ready.manifest
         parts = len(ready.manifest.parts)
         return f"{exam.name} {ready.version} declares {parts} part{'s'[: parts - 1]}"
@@ -33,7 +33,7 @@ async def waits_for_begin(exam: Exam) -> str:
     async with exam.started() as talk:
         await asyncio.sleep(QUIET_S)
         if talk.ready is not None:
-            raise Wrong("it said `ready` before it was told to begin", "read `begin` first")
+            raise CheckFailed("it said `ready` before it was told to begin", "read `begin` first")
         await talk.begin()
         return "nothing was said before `begin`"
 
@@ -43,9 +43,11 @@ async def can_be_planned_with(exam: Exam) -> str:
     errors = [one for one in found if one.level is Level.ERROR]
     if errors:
         text = "; ".join(f"{one.place}: {one.text} [{one.rule}]" for one in errors)
-        raise Wrong(text, errors[0].fix or "declare it so that it can be (docs/reference/lint.md)")
+        raise CheckFailed(
+            text, errors[0].fix or "declare it so that it can be (docs/reference/lint.md)"
+        )
     if not exam.manifest.parts and not exam.manifest.gate:
-        raise Wrong("it declares no part", "declare a look, a step, or a gate")
+        raise CheckFailed("it declares no part", "declare a look, a step, or a gate")
     return "the lint finds no error"
 
 
@@ -53,7 +55,9 @@ async def declares_again(exam: Exam) -> str:
     async with exam.talk() as talk:
         again = talk.ready.manifest if talk.ready is not None else None
     if again != exam.manifest:
-        raise Wrong("another process of it declares something else", "declare the same each time")
+        raise CheckFailed(
+            "another process of it declares something else", "declare the same each time"
+        )
     return "another process declares the same"
 
 

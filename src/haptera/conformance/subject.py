@@ -16,7 +16,7 @@ ENTITY: Final = "checked"
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CheckedModule:
     """A module to check. With `acts` its steps are taken, and its looks must find something.
 
     `attributes` are added to those that a part requires. Each of `secrets` names a setting, whose

@@ -9,8 +9,8 @@ from typing import Final
 
 from haptera.conformance import acting, asking, ending, speaking
 from haptera.conformance.exam import Check, Exam
-from haptera.conformance.report import Checked, Report, Skipped, Verdict, Wrong
-from haptera.conformance.subject import Subject
+from haptera.conformance.report import CheckFailed, CheckResult, CheckVerdict, Report, Skipped
+from haptera.conformance.subject import CheckedModule
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.process import PRELOAD
 
@@ -20,7 +20,7 @@ async def keeps_secrets(exam: Exam) -> str:
     async with exam.talk() as talk:
         await talk.answer(exam.harmless(talk), exam.harmless_within_s)
     if exam.said_canary is not None:
-        raise Wrong(
+        raise CheckFailed(
             f"a secret that it was told is in {exam.said_canary}",
             "neither print nor answer what settings, `boot` or whole frames hold",
         )
@@ -65,8 +65,8 @@ _BEFORE_ACTING: Final = "refuses-late-steps"
 
 
 def check_module(
-    subject: Subject,
-    told: Callable[[Checked], object] = lambda _: None,
+    subject: CheckedModule,
+    told: Callable[[CheckResult], object] = lambda _: None,
     *,
     only: Collection[str] = (),
 ) -> Report:
@@ -79,11 +79,14 @@ def check_module(
 
 
 async def _checked(
-    subject: Subject, folder: Path, told: Callable[[Checked], object], only: Collection[str]
+    subject: CheckedModule,
+    folder: Path,
+    told: Callable[[CheckResult], object],
+    only: Collection[str],
 ) -> Report:
     zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
     exam = Exam(subject, zygote, folder)
-    done: list[Checked] = []
+    done: list[CheckResult] = []
     try:
         for name, check in _checks(exam):
             if only and name not in (FIRST, *only):
@@ -91,7 +94,9 @@ async def _checked(
             done.append(await _run(name, check, exam))
             told(done[-1])
         for name in [] if exam.known is None else sorted({*only} - {one.name for one in done}):
-            done.append(Checked(name, Verdict.SKIPPED, "the module has nothing to check so"))
+            done.append(
+                CheckResult(name, CheckVerdict.SKIPPED, "the module has nothing to check so")
+            )
             told(done[-1])
     finally:
         zygote.close()
@@ -114,10 +119,10 @@ def _of_looks(exam: Exam) -> Iterator[tuple[str, Check]]:
             yield f"watch {look.name}", partial(asking.watch, part=look)
 
 
-async def _run(name: str, check: Check, exam: Exam) -> Checked:
+async def _run(name: str, check: Check, exam: Exam) -> CheckResult:
     try:
-        return Checked(name, Verdict.PASSED, await check(exam))
+        return CheckResult(name, CheckVerdict.PASSED, await check(exam))
     except Skipped as skipped:
-        return Checked(name, Verdict.SKIPPED, skipped.seen, skipped.do)
-    except Wrong as wrong:
-        return Checked(name, Verdict.FAILED, wrong.seen, wrong.do)
+        return CheckResult(name, CheckVerdict.SKIPPED, skipped.seen, skipped.do)
+    except CheckFailed as wrong:
+        return CheckResult(name, CheckVerdict.FAILED, wrong.seen, wrong.do)

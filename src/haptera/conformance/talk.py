@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from haptera.conformance.report import SEEN_MAX, Wrong, quoted
-from haptera.conformance.subject import Subject
+from haptera.conformance.report import SEEN_MAX, CheckFailed, quoted
+from haptera.conformance.subject import CheckedModule
 from haptera.model.effects import Call, Start
-from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
+from haptera.model.events import Answered, Ended, Event, Failed, Ready, WatchReported
 from haptera.model.parts import API, Manifest
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.module_frames import call_frame, event_of
@@ -33,19 +33,19 @@ KILLED_WITHIN_S: Final = 10.0
 _SEE_LOG: Final = "mend what ends it: under the daemon this counts as a death"
 
 
-class Talk:
-    """A conversation with one process; whatever it may not say ends it as `Wrong`.
+class ModuleTalk:
+    """A conversation with one process; whatever it may not say ends it as `CheckFailed`.
 
     Answers are kept by the numbers of their calls, readings of watches in `sighted`.
     """
 
     def __init__(
-        self, subject: Subject, name: str, folder: Path, canary: str, known: Manifest | None
+        self, subject: CheckedModule, name: str, folder: Path, canary: str, known: Manifest | None
     ) -> None:
         self.subject = subject
         self.ready: Ready | None = None
         self.answers: dict[int, Answered | Ended | Failed] = {}
-        self.sighted: list[Sighted] = []
+        self.sighted: list[WatchReported] = []
         self.pongs = 0
         self.said_canary: str | None = None
         self._name = name
@@ -141,7 +141,7 @@ class Talk:
         do = "answer each call, by its number, within the time that its part declares"
         try:
             await self.until(lambda: call in self.answers, seen, do, within_s + SLACK_S)
-        except Wrong:
+        except CheckFailed:
             # One that hangs altogether is worse than one that does not answer.
             await self.ping()
             raise
@@ -174,8 +174,8 @@ class Talk:
                     await self._news.wait()
         except TimeoutError:
             if self._listening.done():
-                raise Wrong("it closed its link, and went on", _SEE_LOG) from None
-            raise Wrong(seen, do) from None
+                raise CheckFailed("it closed its link, and went on", _SEE_LOG) from None
+            raise CheckFailed(seen, do) from None
 
     async def ends(self, why: str, do: str, within_s: float = END_WITHIN_S) -> None:
         """Wait until it has ended by itself.
@@ -189,10 +189,10 @@ class Talk:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise Wrong(f"it went on for {within_s:g} s after {why}", do) from None
+            raise CheckFailed(f"it went on for {within_s:g} s after {why}", do) from None
         # A program that writes to a closed link ends so, unless it asks not to.
         if self._status is not None and self._status < 0 and self._status != -signal.SIGPIPE:
-            raise Wrong(f"it was {self._how}", "end, and do not crash")
+            raise CheckFailed(f"it was {self._how}", "end, and do not crash")
 
     def hang_up(self) -> None:
         """Close the link."""
@@ -225,12 +225,12 @@ class Talk:
     def _judged(self, holds: Callable[[], bool]) -> bool:
         """Whether it holds; what came before the end counts, and so does what was wrong in it."""
         if self._breach is not None:
-            raise Wrong(self._breach, "say only what the page on frames lets a module say")
+            raise CheckFailed(self._breach, "say only what the page on frames lets a module say")
         if holds():
             return True
         # What it said last is read before its end is believed.
         if self.has_ended and self._listening.done():
-            raise Wrong(f"it ended: {self._how}", _SEE_LOG)
+            raise CheckFailed(f"it ended: {self._how}", _SEE_LOG)
         return False
 
     def _exited(self, status: int) -> None:
@@ -285,7 +285,7 @@ class Talk:
             case Failed(call=call) if call in self._watched:
                 self._watched.discard(call)
                 self.answers[call] = event
-            case Sighted(call=call) if call in self._watched:
+            case WatchReported(call=call) if call in self._watched:
                 self.sighted.append(event)
                 return False
             case _:

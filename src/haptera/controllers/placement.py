@@ -18,7 +18,7 @@ BOUND_EACH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Spot:
     """A node that may run a replica: its fault groups by dimension (rack, pdu…), and its load."""
 
     name: str
@@ -43,7 +43,7 @@ class Placement:
 
 def place(
     ranks: Sequence[int],
-    sites: Iterable[Site],
+    sites: Iterable[Spot],
     living: Mapping[int, str],
     dimensions: Sequence[str],
 ) -> Placement:
@@ -67,8 +67,8 @@ def place(
 
 def _told(
     ranks: Sequence[int],
-    chosen: Sequence[Site],
-    stays: Mapping[int, Site],
+    chosen: Sequence[Spot],
+    stays: Mapping[int, Spot],
     shared: tuple[str, ...],
     moved: Collection[int],
     *,
@@ -84,8 +84,8 @@ def _told(
 
 
 def _least_moves(
-    wanted: int, sites: Sequence[Site], stays: Mapping[int, Site], dimensions: Sequence[str]
-) -> tuple[Sequence[Site], Collection[int], bool] | None:
+    wanted: int, sites: Sequence[Spot], stays: Mapping[int, Spot], dimensions: Sequence[str]
+) -> tuple[Sequence[Spot], Collection[int], bool] | None:
     """The nodes chosen, the ranks that leave theirs, and whether that is proven to be best."""
     masks = _masks(sites, dimensions)
     for count in range(len(stays) + 1):
@@ -103,7 +103,7 @@ def _least_moves(
     return None
 
 
-def _masks(sites: Iterable[Site], dimensions: Sequence[str]) -> dict[str, int]:
+def _masks(sites: Iterable[Spot], dimensions: Sequence[str]) -> dict[str, int]:
     """For each node the bits of its groups; a node shares its own with no other."""
     bits: dict[tuple[str, str], int] = {}
     masks = {}
@@ -129,11 +129,11 @@ class _Search:
         self._dimensions = dimensions
         self._masks = masks
         self._fixed = fixed
-        self.best: list[Site] | None = None
+        self.best: list[Spot] | None = None
         self.load = 0
         self.tries = 0
 
-    def run(self, sites: Sequence[Site]) -> None:
+    def run(self, sites: Sequence[Spot]) -> None:
         """Find the least loaded nodes that exclude neither each other nor the fixed ones."""
         taken = 0
         for mask in self._fixed:
@@ -145,7 +145,7 @@ class _Search:
         alike = {self._masks[one.name] or one.name: one for one in reversed(fitting)}
         self._choose([], 0, sorted(alike.values(), key=lambda one: (one.load, one.name)))
 
-    def _choose(self, chosen: list[Site], load: int, sites: Sequence[Site]) -> None:
+    def _choose(self, chosen: list[Spot], load: int, sites: Sequence[Spot]) -> None:
         missing = self._wanted - len(chosen)
         if missing <= 0:
             if self.best is None or load < self.load:
@@ -166,7 +166,7 @@ class _Search:
             if missing - 1 <= len(after):
                 self._choose([*chosen, one], load + one.load, after)
 
-    def _promises(self, load: int, missing: int, rest: Sequence[Site]) -> bool:
+    def _promises(self, load: int, missing: int, rest: Sequence[Spot]) -> bool:
         """Whether the rest may hold enough, and less loaded than the best so far.
 
         In a dimension of which each node has a group, each choice takes a group of its own: the

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import assert_never
 
-from haptera.core.act.act import Acts
-from haptera.core.act.contradiction import Contests
-from haptera.core.act.look import Looks
+from haptera.core.act.act import StepRunner
+from haptera.core.act.contradiction import ReadingConflicts
+from haptera.core.act.look import LookScheduler
 from haptera.core.decide.agents import Agents
 from haptera.core.decide.call_results import Answers
 from haptera.core.decide.decide import Decisions, Hands
-from haptera.core.decide.decision_loop import Rounds
-from haptera.core.decide.plan_queue import Searches
+from haptera.core.decide.decision_loop import DecisionLoop
+from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
@@ -19,7 +19,7 @@ from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.modules.takeover import Takeover
-from haptera.core.preview.grouping import Grounds
+from haptera.core.preview.grouping import PreviewContext
 from haptera.core.preview.preview import Previews
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.gate import Gate, unguarded
@@ -28,9 +28,9 @@ from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
 from haptera.core.state.intake import taking
 from haptera.core.state.limits import WOKEN_MAX
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import PARENT, Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Lacking
@@ -41,13 +41,12 @@ from haptera.core.sync.presence import HEAR
 from haptera.core.views.news import publish
 from haptera.kinds import budget
 from haptera.model.changes import Stored
-from haptera.model.effects import Effect, Urge
+from haptera.model.effects import Effect, RequestRetry
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import (
     Alive,
     Answered,
     Asked,
-    Clocked,
     Considered,
     Ended,
     Enrolled,
@@ -57,17 +56,18 @@ from haptera.model.events import (
     Heard,
     Learnt,
     Listed,
+    PlanFailed,
+    PlanFound,
     Proposed,
     Ready,
     Recalled,
     Released,
     Reported,
-    Searched,
-    Sighted,
     Silenced,
     Ticked,
-    Unsearched,
     Unwritten,
+    WallClockSet,
+    WatchReported,
     Written,
 )
 from haptera.model.intent import Intent
@@ -85,7 +85,7 @@ class Engine:
         self.side, self.catalog = side, catalog
         of_nodes = catalog.modules(Context.SELF)
         of_cluster = catalog.modules(Context.PARENT) if side.node is None else ()
-        self.table = Table(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
+        self.table = EntityTable(catalog.kinds, of_cluster=of_cluster, of_nodes=of_nodes)
         self.timers = Timers()
         here = self._here = catalog.looked_at(side.context)
         self.neighbours = Neighbours(
@@ -97,30 +97,43 @@ class Engine:
         self.policies = policies = Policies(self.table, catalog)
         self.proposals = Proposals(self.table, catalog, policies)
         supervisor, table, timers, calls = self.supervisor, self.table, self.timers, self.calls
-        self.looks = Looks(side, timers, calls, supervisor, policies, near.incarnation, near.usual)
-        self.acts = Acts(side, timers, calls, self.looks, policies, self.proposals.ticket)
-        self.contests = Contests(side, timers, self.looks, near.probe)
+        self.looks = LookScheduler(
+            side, timers, calls, supervisor, policies, near.incarnation, near.usual
+        )
+        self.acts = StepRunner(side, timers, calls, self.looks, policies, self.proposals.ticket)
+        self.contests = ReadingConflicts(side, timers, self.looks, near.probe)
         self.freezes = Freezes(side, table, timers, self.proposals)
         self.gate, self.gates = self._made_gates()
         self.permits = Permits(side, near.peer, self.gates, policies)
         evidence = Evidence(side, self.looks, catalog)
-        self.safety = safety = Safety(
+        self.safety = Safety(
             side, table, timers, evidence, self.permits, near.peer, self.acts.next_id
         )
-        self.searches = Searches(side, timers)
-        grounds = Grounds(table, catalog, near.usual, self.freezes, safety.braked, safety.rounds)
-        self.previews = Previews(grounds, self.proposals, self.searches, timers)
+        self.searches = PlanQueue(side, timers)
+        self._wire(supervisor, table, calls)
+        self._begin = Turn(now)
+        self._load(stored, now)
+
+    def _wire(self, supervisor: Supervisor, table: EntityTable, calls: Calls) -> None:
+        """Make what decides, of what carries decisions out."""
+        side, catalog, near, policies = self.side, self.catalog, self.neighbours, self.policies
+        grounds = PreviewContext(
+            table, catalog, near.usual, self.freezes, self.safety.braked, self.safety.rounds
+        )
+        self.previews = Previews(grounds, self.proposals, self.searches, self.timers)
         hands = Hands(
             self.looks, self.acts, self.contests, self.freezes, policies, self.safety, self.searches
         )  # fmt: skip
-        self.decisions = decisions = Decisions(side, catalog, table, timers, hands, self._blocked)
+        self.decisions = decisions = Decisions(
+            side, catalog, table, self.timers, hands, self._blocked
+        )
         self.answers = answers = Answers(table, calls, self.looks, self.acts, self.gates, policies)
         self.agents = agents = Agents(side, near, decisions, self.contests, self.safety, catalog)
-        self.rounds = Rounds(table, catalog, supervisor, answers, hands, agents, decisions, near)
+        self.rounds = DecisionLoop(
+            table, catalog, supervisor, answers, hands, agents, decisions, near
+        )
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, table, supervisor, self.links, calls, here)
-        self._begin = Turn(now)
-        self._load(stored, now)
+        self.takeover = Takeover(side, catalog, table, supervisor, self.links, calls, self._here)
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
         """Take in what happened; returns all that is to be done about it, in order."""
@@ -203,7 +216,7 @@ class Engine:
                 self._heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.take(turn, event)
-            case Sighted():
+            case WatchReported():
                 self.answers.sighted(turn, event)
             case Proposed():
                 self.proposals.propose(turn, event)
@@ -217,7 +230,7 @@ class Engine:
             case Exited(module, text, process):
                 self.answers.lose(turn, module, process, text)
                 self.supervisor.exited(turn, event)
-            case Searched() | Unsearched():
+            case PlanFound() | PlanFailed():
                 self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
                 self.neighbours.arrivals.enrolled(turn, peer, incarnation)
@@ -227,7 +240,7 @@ class Engine:
                 self.neighbours.arrivals.reports.take(turn, event)
             case Released(node):
                 self.safety.release(turn, node)
-            case Clocked(wall_offset_ns):
+            case WallClockSet(wall_offset_ns):
                 self.freezes.set_clock(wall_offset_ns)
             case Ticked():
                 pass
@@ -304,7 +317,7 @@ class Engine:
             if changed.kind == budget.kind.name:
                 self.safety.rebudget(turn)
 
-    def _stepping(self, intent: Intent | None) -> Row | None:
+    def _stepping(self, intent: Intent | None) -> EntityState | None:
         """The row that has this intent; None where it is gone, or was made anew since."""
         row = None if intent is None else self.table.get(intent.entity)
         return row if row and row.stepping and row.stepping.intent is intent else None
@@ -317,7 +330,7 @@ class Engine:
                 looking.due_at = 0
             turn.dirty.add(entity)
             if self.side.node is None and entity.node and self.links.get(entity.node) is not None:
-                turn.effects.append(Urge(entity.node, entity))
+                turn.effects.append(RequestRetry(entity.node, entity))
 
     def _decide_all(self, turn: Turn) -> None:
         """Whoever something happened to, then those who were put off, while there is time."""
@@ -349,7 +362,7 @@ class Engine:
             return gate, gate
         return gate, ParentGates(side, catalog, timers, self.calls, self.supervisor, table)
 
-    def _own_row(self) -> Row | None:
+    def _own_row(self) -> EntityState | None:
         return None if self.side.node is None else self.table.get(node_id(self.side.node))
 
     def _spoken(self, node: str) -> Spoken:

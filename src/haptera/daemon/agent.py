@@ -24,16 +24,16 @@ from haptera.model.effects import (
     Effect,
     FetchList,
     FetchSchema,
-    Keep,
+    PlanReply,
     Publish,
     Recall,
     Reply,
-    Search,
-    Show,
+    RequestRetry,
+    SaveDesired,
+    SearchPlan,
     Start,
     Stop,
     Tell,
-    Urge,
     Write,
 )
 from haptera.model.errors import HapteraError
@@ -52,7 +52,7 @@ from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zyg
 from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
 from haptera.runtime.search.searcher import Searcher
-from haptera.wire.seal import Role, Session
+from haptera.wire.seal import SealRole, Session
 from haptera.wire.updates import Codec
 
 # One constant wait between two tries to enrol.
@@ -61,14 +61,14 @@ INVITATION_BYTES_MAX: Final = 64 << 10
 BOOT_ID_BITS: Final = 63
 
 
-class Settings(msgspec.Struct, frozen=True):
+class AgentSettings(msgspec.Struct, frozen=True):
     """Where an agent keeps its files, and the address that it sends and listens from."""
 
     directory: str
     address: str
 
 
-class Boot(msgspec.Struct, frozen=True):
+class BootArguments(msgspec.Struct, frozen=True):
     """What a booted node is handed, as JSON: its token, its authority, and ADDRESS:PORT."""
 
     token: str
@@ -81,14 +81,14 @@ def agent_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     # A copy of this process, which has no loop or thread yet, is as good as a new program.
     zygote = fork_zygote(PRELOAD)
     settings = msgspec.convert(
-        {name: arguments[name] for name in ("directory", "address")}, Settings
+        {name: arguments[name] for name in ("directory", "address")}, AgentSettings
     )
     given = _read_all(descriptors[arguments["boot"]]) if "boot" in arguments else None
     run(settings, None if given is None else parse_invitation(given), zygote)
 
 
 def run(
-    settings: Settings, invitation: Invitation | None, zygote: ZygoteClient | None = None
+    settings: AgentSettings, invitation: Invitation | None, zygote: ZygoteClient | None = None
 ) -> None:
     """Run until terminated."""
     log_to_stderr()
@@ -104,7 +104,7 @@ def parse_invitation(content: bytes) -> Invitation:
         HapteraError: it is not that.
     """
     try:
-        boot = msgspec.json.decode(content, type=Boot)
+        boot = msgspec.json.decode(content, type=BootArguments)
         host, _, port = boot.parent.rpartition(":")
         return Invitation((host, int(port)), boot.token, boot.ca.encode())
     except ValueError:
@@ -118,7 +118,7 @@ def _read_all(descriptor: int) -> bytes:
         return file.read(INVITATION_BYTES_MAX)
 
 
-async def _run(settings: Settings, invitation: Invitation | None, zygote: LoopZygote) -> None:
+async def _run(settings: AgentSettings, invitation: Invitation | None, zygote: LoopZygote) -> None:
     agent = _Agent(settings, zygote)
     try:
         await agent.run(invitation)
@@ -129,7 +129,7 @@ async def _run(settings: Settings, invitation: Invitation | None, zygote: LoopZy
 class _Agent:
     """One agent process: a journal, a socket, an engine, and modules."""
 
-    def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
+    def __init__(self, settings: AgentSettings, zygote: LoopZygote) -> None:
         self._settings = settings
         self._zygote = zygote
         self._early: list[Any] = []
@@ -217,7 +217,7 @@ class _Agent:
 
     def _listen(self, enrolment: Enrolment, codec: Codec, driver: Driver) -> None:
         saved = enrolment.session
-        session = Session(saved.agreement, Role.CHILD, self._boot, saved.peer_boot)
+        session = Session(saved.agreement, SealRole.CHILD, self._boot, saved.peer_boot)
         self._udp.start(codec, driver.deliver, self._moved, driver.waiting)
         self._udp.add(PARENT, session, saved.address)
         self._keep_uplink()
@@ -236,7 +236,7 @@ class _Agent:
         assert enrolment is not None
         agreement, address = enrolment.session.agreement, (host, HELLO_PORT)
         boot = secrets.randbits(BOOT_ID_BITS) | 1
-        self._udp.add(PARENT, Session(agreement, Role.CHILD, boot), address)
+        self._udp.add(PARENT, Session(agreement, SealRole.CHILD, boot), address)
         self._channel.exchange.boot = boot
         self._moved(PARENT, address, None)
         self._deliver([Enrolled(PARENT, agreement.incarnation)])
@@ -265,11 +265,11 @@ class _Agent:
                 self._starter.start(effect)
             case Stop():
                 self._starter.stop(effect)
-            case Search():
+            case SearchPlan():
                 self._searcher.search(effect)
-            case Keep():
+            case SaveDesired():
                 self._journal.keep(effect)
-            case FetchList() | FetchSchema() | Recall() | Urge():
+            case FetchList() | FetchSchema() | Recall() | RequestRetry():
                 self._channel.exchange.send(effect)
-            case Reply() | Show() | Publish():
+            case Reply() | PlanReply() | Publish():
                 pass  # nobody asks an agent, or listens to it, yet

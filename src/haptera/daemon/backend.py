@@ -23,7 +23,7 @@ from haptera.daemon.parts import absent_manifests
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Cause, Change, StoredEntity
-from haptera.model.effects import Reply, Show
+from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
@@ -47,7 +47,7 @@ from haptera.runtime.network.peer_messages import (
     Request,
     Unable,
 )
-from haptera.runtime.store.event_log_reader import Chosen, Known, known_at, last_happenings
+from haptera.runtime.store.event_log_reader import Chosen, KnownThen, known_at, last_happenings
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.optimistic_write import WriteError, refused
@@ -109,7 +109,7 @@ class EngineBackend:
         self._replicas = around.replicas
         self._below = around.below
         self._tickets = count(1)
-        self._answers: dict[int, asyncio.Future[Reply | Show]] = {}
+        self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}
 
     def revision(self) -> int:
         return self._engine.table.revision
@@ -215,7 +215,7 @@ class EngineBackend:
         desired = desired_before(now, since)
         known = known_at(self._history, chosen, at_s)
         return [
-            _past(entity, desired.get(entity), known.get(entity, Known()))
+            _past(entity, desired.get(entity), known.get(entity, KnownThen()))
             for entity in sorted(desired.keys() | known.keys(), key=str)
         ]
 
@@ -242,16 +242,16 @@ class EngineBackend:
     async def preview(self, changes: tuple[Change, ...]) -> Plan:
         ticket = next(self._tickets)
         shown = await self._answer(ticket, Considered(ticket, changes), PREVIEW_WITHIN_S)
-        assert isinstance(shown, Show), "the engine keeps its own time"
+        assert isinstance(shown, PlanReply), "the engine keeps its own time"
         if shown.plan is None:
             raise refused(shown.refusal, shown.cause or Cause.INVALID)
         return shown.plan
 
     async def _answer(
         self, ticket: int, asked: Proposed | Considered, within_s: float
-    ) -> Reply | Show | None:
+    ) -> Reply | PlanReply | None:
         """What the engine answers; None where it takes too long."""
-        answer: asyncio.Future[Reply | Show] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Reply | PlanReply] = asyncio.get_running_loop().create_future()
         self._answers[ticket] = answer
         self._deliver([asked])
         try:
@@ -319,14 +319,14 @@ class EngineBackend:
     async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:
         kept(await asyncio.wrap_future(self._store.end_keyed(key, answer)))
 
-    def answered(self, answer: Reply | Show) -> None:
+    def answered(self, answer: Reply | PlanReply) -> None:
         """The engine answers what was proposed or considered."""
         waiting = self._answers.get(answer.ticket)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
 
-def _past(entity: EntityId, stored: StoredEntity | None, known: Known) -> PastView:
+def _past(entity: EntityId, stored: StoredEntity | None, known: KnownThen) -> PastView:
     desired = {} if stored is None else stored.desired
     return PastView(
         str(entity),

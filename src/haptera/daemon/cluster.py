@@ -14,7 +14,7 @@ from haptera.runtime.processes.places import ModulePlace
 FILE: Final = "cluster.json"
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class ClusterIdentity(msgspec.Struct, frozen=True):
     """What a parent's first start was told, and later ones hold to.
 
     `described` is what modules of one's own declared when they were last asked.
@@ -27,7 +27,7 @@ class Cluster(msgspec.Struct, frozen=True):
     described: tuple[OwnModule, ...] = ()
 
 
-def read_cluster(home: Path) -> Cluster | None:
+def read_cluster(home: Path) -> ClusterIdentity | None:
     """The cluster of a parent's directory; None before its first start.
 
     Raises:
@@ -35,7 +35,7 @@ def read_cluster(home: Path) -> Cluster | None:
     """
     place = home / FILE
     try:
-        return msgspec.json.decode(place.read_bytes(), type=Cluster)
+        return msgspec.json.decode(place.read_bytes(), type=ClusterIdentity)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
@@ -59,7 +59,7 @@ def check_cluster(home: Path, name: str) -> None:
         )
 
 
-def keep_cluster(home: Path, cluster: Cluster) -> None:
+def keep_cluster(home: Path, cluster: ClusterIdentity) -> None:
     """Have the next start know it."""
     if read_cluster(home) != cluster:
         write_durable(home / FILE, msgspec.json.encode(cluster))

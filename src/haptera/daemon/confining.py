@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import haptera
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 from haptera.modules import BUNDLED
 from haptera.runtime.processes.confinement import (
     Confinement,
@@ -20,7 +20,7 @@ UNCONFINED: Final = frozenset({"image", "netboot"})
 FOLDER: Final = "modules"
 
 
-def confinements(settings: Settings) -> Callable[[str], Confinement | None]:
+def confinements(settings: ParentSettings) -> Callable[[str], Confinement | None]:
     """What each module and controller of this parent is kept from."""
     home = Path(settings.directory)
     folders = home.parent / FOLDER
@@ -40,11 +40,11 @@ def confinements(settings: Settings) -> Callable[[str], Confinement | None]:
     return confinement
 
 
-def _has_users(settings: Settings) -> bool:
+def _has_users(settings: ParentSettings) -> bool:
     return settings.keep_user is not None and os.geteuid() == 0
 
 
-def confinement_told(settings: Settings) -> Iterator[str]:
+def confinement_told(settings: ParentSettings) -> Iterator[str]:
     """What of that holds and what does not, in sentences for the log."""
     folders = Path(settings.directory).parent / FOLDER
     can = "cannot" if landlock_version() else "CAN"
@@ -62,7 +62,7 @@ def confinement_told(settings: Settings) -> Iterator[str]:
         yield "this kernel has no Landlock, which hides files from modules; Linux 5.13 has it"
 
 
-def _obstacle(settings: Settings, folders: Path) -> Path | None:
+def _obstacle(settings: ParentSettings, folders: Path) -> Path | None:
     """What a user of its own could not read of what its module is run from."""
     paths = [Path(os.__file__), Path(haptera.__file__), folders.parent.parent]
     paths += map(Path, _of_code(settings))
@@ -70,7 +70,7 @@ def _obstacle(settings: Settings, folders: Path) -> Path | None:
     return next((one for path in there if (one := unreachable(path)) is not None), None)
 
 
-def _of_code(settings: Settings) -> tuple[str, ...]:
+def _of_code(settings: ParentSettings) -> tuple[str, ...]:
     """The folders that modules and controllers of the site's own lie in."""
     folders = [one.folder for one in settings.own] + [one.folder for one in settings.controllers]
     return tuple(sorted({one for one in folders if one}))

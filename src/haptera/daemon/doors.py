@@ -11,9 +11,9 @@ from typing import Final, Self, assert_never
 
 from starlette.applications import Starlette
 
-from haptera.api.callers import Entry
+from haptera.api.callers import EntryRules
 from haptera.api.server import CONNECTIONS_MAX, Server, listen, listen_unix
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 from haptera.model.errors import HapteraError
 from haptera.runtime.clock import wall_s
 from haptera.runtime.identity.pki import Authority, issue_api
@@ -43,7 +43,7 @@ class Doors:
 
     url: str
     path: Path
-    entry: Entry
+    entry: EntryRules
     trusted: str | None
     _outer: socket.socket
     _inner: socket.socket
@@ -51,7 +51,7 @@ class Doors:
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def open(cls, settings: Settings, authority: Authority, store: Store) -> Self:
+    def open(cls, settings: ParentSettings, authority: Authority, store: Store) -> Self:
         """Listen as the settings say.
 
         Raises:
@@ -73,7 +73,7 @@ class Doors:
         tls = None if _is_own(address) else _tls(authority, names)
         host = f"[{names[0]}]" if ":" in names[0] else names[0]
         url = f"{'http' if tls is None else 'https'}://{host}:{settings.api_port}"
-        entry = Entry(ways.hosts, Known(rules, authority, store).bearer)
+        entry = EntryRules(ways.hosts, KnownCallers(rules, authority, store).bearer)
         trusted = None if tls is None else authority.ca_pem.decode()
         return cls(url, path, entry, trusted, outer, inner, tls)
 
@@ -96,7 +96,7 @@ class Doors:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCallers:
     """Who is let in without a token, by what their connection says of them."""
 
     rules: PeerRules

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, assert_never
 
 from haptera.core.engine import Engine
-from haptera.model.effects import FetchList, FetchSchema, Recall, Urge
+from haptera.model.effects import FetchList, FetchSchema, Recall, RequestRetry
 from haptera.model.events import Event, Learnt, Listed, Recalled
 from haptera.model.remote_schema import told_schema
 from haptera.runtime.network.peer_messages import (
@@ -25,7 +25,7 @@ from haptera.wire.updates import Codec
 # What the engine has asked for and is not asked yet; more is answered as if nobody were there.
 QUEUE_MAX: Final = 10_000
 
-Errand = FetchList | FetchSchema | Recall | Urge
+Errand = FetchList | FetchSchema | Recall | RequestRetry
 
 
 class Exchange:
@@ -84,7 +84,7 @@ class Exchange:
                 self._deliver([_listed(peer, answer)])
             case FetchSchema(peer):
                 self._learn(peer, await self._ask(peer, SchemaAsked()))
-            case Urge(peer, entity):
+            case RequestRetry(peer, entity):
                 # So does this, in how the entity stands then.
                 await self._ask(peer, RetryAsked(entity))
             case Recall(peer, entities):

@@ -7,7 +7,7 @@ from haptera.api.images import Images
 from haptera.api.server import Server, listen
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import ARTEFACTS_PORT
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 from haptera.kinds import image
 from haptera.modules.image.store import store_of
 from haptera.runtime.clock import wall_s
@@ -16,7 +16,7 @@ from haptera.runtime.network.tls import server_context
 
 
 def image_servers(
-    settings: Settings, authority: Authority, channel: ParentChannel
+    settings: ParentSettings, authority: Authority, channel: ParentChannel
 ) -> Iterator[Server]:
     """What serves images to nodes, where this parent has the module that makes them.
 

@@ -23,16 +23,16 @@ from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
-from haptera.daemon.cluster import Cluster, check_cluster, keep_cluster, read_cluster
+from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
 from haptera.daemon.confining import confinement_told, confinements
 from haptera.daemon.doors import Doors
 from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
-from haptera.daemon.record import Record
+from haptera.daemon.record import EventRecorder
 from haptera.daemon.sessions import Sessions
-from haptera.daemon.settings import PROMOTED, Settings
+from haptera.daemon.settings import PROMOTED, ParentSettings
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Change, Stored
@@ -42,16 +42,16 @@ from haptera.model.effects import (
     Effect,
     FetchList,
     FetchSchema,
-    Keep,
+    PlanReply,
     Publish,
     Recall,
     Reply,
-    Search,
-    Show,
+    RequestRetry,
+    SaveDesired,
+    SearchPlan,
     Start,
     Stop,
     Tell,
-    Urge,
     Write,
 )
 from haptera.model.errors import ConflictError, HapteraError, InputError
@@ -72,7 +72,7 @@ from haptera.runtime.processes.controllers import Controllers
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.own_modules import describe
 from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
-from haptera.runtime.processes.secrets import Kept, Starter
+from haptera.runtime.processes.secrets import SecretStore, Starter
 from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder
 from haptera.runtime.store.feed import Feed
@@ -93,13 +93,13 @@ def serve_process(arguments: Mapping[str, Any], descriptors: list[int]) -> None:
     """Be a parent: a fork target."""
     zygote = fork_zygote(PRELOAD)
     try:
-        run(msgspec.convert(dict(arguments), Settings), zygote)
+        run(msgspec.convert(dict(arguments), ParentSettings), zygote)
     except HapteraError as error:
         _log.error("%s", error)
         sys.exit(1)
 
 
-def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
+def run(settings: ParentSettings, zygote: ZygoteClient | None = None) -> None:
     """Run until interrupted or terminated.
 
     Raises:
@@ -123,7 +123,7 @@ def run(settings: Settings, zygote: ZygoteClient | None = None) -> None:
 class _Parent:
     """One parent process: a store, an authority, sockets, an engine, modules, an API."""
 
-    def __init__(self, settings: Settings, zygote: LoopZygote) -> None:
+    def __init__(self, settings: ParentSettings, zygote: LoopZygote) -> None:
         self._settings = settings
         self._zygote = zygote
         self._sites = Sites(
@@ -135,7 +135,7 @@ class _Parent:
             lambda question: self._readers.ask(question),
         )
         self._home = Path(settings.directory)
-        self._secrets = Kept(self._home)
+        self._secrets = SecretStore(self._home)
         self._boot = secrets.randbits(BOOT_ID_BITS) | 1
         self._meters = Meters()
         self._deliver: Callable[[Iterable[Event]], None]
@@ -178,7 +178,9 @@ class _Parent:
         )
         keep_cluster(
             self._home,
-            Cluster(settings.name, settings.modules, settings.controllers, settings.own, self._own),
+            ClusterIdentity(
+                settings.name, settings.modules, settings.controllers, settings.own, self._own
+            ),
         )
         self._udp = Udp.bind(settings.address, HELLO_PORT)
         self._tls = listen_for_tls(settings.address, HELLO_PORT)
@@ -205,7 +207,7 @@ class _Parent:
         self._succeed_another(engine)
         self._driver = Driver(engine, self._perform, self._meters.turned)
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
-        self._record = Record(engine.table, self._recorder)
+        self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
         self._channel = ParentChannel(
             self._authority, engine, self._codec, self._deliver, clock.wall_s, self._secrets
@@ -373,18 +375,18 @@ class _Parent:
                     self._starter.start(effect)
                 case Stop():
                     self._starter.stop(effect)
-                case Search():
+                case SearchPlan():
                     self._searcher.search(effect)
-                case Reply() | Show():
+                case Reply() | PlanReply():
                     self._backend.answered(effect)
                 case Publish(entities, types):
                     self._backend.bus.publish(entities, types)
                     self._record.changed(entities)
                     self._sessions.heed(entities)
                     self._tree.changed(entities)
-                case FetchList() | FetchSchema() | Recall() | Urge():
+                case FetchList() | FetchSchema() | Recall() | RequestRetry():
                     self._channel.exchange.send(effect)
-                case Keep():
+                case SaveDesired():
                     raise AssertionError(effect)
 
     def _boot_of(self, call: Call) -> Boot | None:

@@ -26,7 +26,7 @@ from haptera.runtime.network.peer_messages import (
     Unable,
 )
 from haptera.runtime.network.tls import Certificate, is_node, node_of, parent_context
-from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.processes.secrets import SecretStore
 from haptera.runtime.store.sessions import SavedSession
 from haptera.wire.updates import Codec
 
@@ -41,7 +41,7 @@ class ParentChannel:
         codec: Codec,
         deliver: Callable[[Iterable[Event]], None],
         wall_s: Callable[[], float],
-        secrets: Kept,
+        secrets: SecretStore,
     ) -> None:
         self._authority = authority
         self._engine = engine

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.views.chronicle import Chronicle
 from haptera.model.entity import EntityId
 from haptera.runtime import clock
 from haptera.runtime.store.event_log_writer import Recorder
 
 
-class Record:
+class EventRecorder:
     """Follows the entities that changed, and hands on what happened to them."""
 
-    def __init__(self, table: Table, recorder: Recorder) -> None:
+    def __init__(self, table: EntityTable, recorder: Recorder) -> None:
         self._chronicle = Chronicle(table)
         self._recorder = recorder
         self._recoveries = recorder.recoveries

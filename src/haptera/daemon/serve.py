@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from haptera.daemon.cluster import Cluster, read_cluster
+from haptera.daemon.cluster import ClusterIdentity, read_cluster
 from haptera.daemon.parent import run
-from haptera.daemon.settings import HELLO_MS, WAYS, Settings, Ways, check_address, home_of
+from haptera.daemon.settings import HELLO_MS, WAYS, ParentSettings, Ways, check_address, home_of
 from haptera.daemon.tree.above import join
 from haptera.model.errors import HapteraError
 from haptera.model.plan import RADIUS_PERCENT
@@ -15,7 +15,7 @@ from haptera.site.syntax.sources import constants_of
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class BelowArguments:
     """A parent below others: what nodes' lists call it, and client files of those above."""
 
     name: str
@@ -30,7 +30,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     radius_percent: int = RADIUS_PERCENT,
     hello_ms: int = HELLO_MS,
     keep_user: tuple[str, ...] = (),
-    below: Below | None = None,
+    below: BelowArguments | None = None,
 ) -> None:
     """Run a parent with its state below `directory`, until interrupted or terminated.
 
@@ -43,7 +43,7 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     cluster = _cluster(directory.resolve() / ".haptera" / "parent", site)
     root = private_directory(private_directory(directory.resolve() / ".haptera") / "parent").parent
     run(
-        Settings(
+        ParentSettings(
             str(root / "parent"),
             address,
             str(root / "client.json"),
@@ -62,11 +62,11 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     )
 
 
-def _cluster(home: Path, site: Path | None) -> Cluster:
+def _cluster(home: Path, site: Path | None) -> ClusterIdentity:
     """The cluster of the site file, or else the one that was served here before."""
     if site is not None:
         wanted = load_site(site, constants_of(site))
-        return Cluster(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
+        return ClusterIdentity(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
     known = read_cluster(home)
     if known is None:
         raise HapteraError(

@@ -11,7 +11,7 @@ from haptera.model.entity import EntityId
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.store import Store, kept
-from haptera.wire.seal import Role, Session
+from haptera.wire.seal import SealRole, Session
 
 # How long a node that is no longer declared is told so, and what is to stop on it. What it asks
 # over TLS is not answered even then.
@@ -53,7 +53,7 @@ class Sessions:
     def join(self, saved: SavedSession) -> None:
         """A child has a session: hear it from now on."""
         self._sessions[saved.peer] = saved
-        session = Session(saved.agreement, Role.PARENT, self._boot, saved.peer_boot)
+        session = Session(saved.agreement, SealRole.PARENT, self._boot, saved.peer_boot)
         self._udp.add(saved.peer, session, saved.address)
         self._channel.join(saved)
 

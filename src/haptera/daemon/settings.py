@@ -35,7 +35,7 @@ class Ways(msgspec.Struct, frozen=True):
 WAYS: Final = Ways()
 
 
-class Settings(msgspec.Struct, frozen=True):
+class ParentSettings(msgspec.Struct, frozen=True):
     """One parent: where its files are, where it is reached, what it is called, what it runs.
 
     Nodes reach it at `address`, people and programs by the `ways`; `client` is the file that lets

@@ -9,7 +9,7 @@ from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind
 from haptera.model.views import Condition
-from haptera.selectors.names import Group
+from haptera.selectors.names import GroupName
 from haptera.selectors.selector import Selector
 from haptera.selectors.selector_ast import (
     CONDITION,
@@ -20,9 +20,9 @@ from haptera.selectors.selector_ast import (
     Choice,
     Comparison,
     Datum,
-    Layer,
     Not,
     Pattern,
+    StateLayer,
 )
 from haptera.selectors.text_cursor import place
 
@@ -112,7 +112,7 @@ class _Meaning:
     def _aged(self, datum: Datum) -> list[str]:
         asked = self._asked(datum)
         having = [one.name for one in asked if datum.name == CONDITION or one.variable(datum.name)]
-        if datum.layer is not Layer.KNOWN or not having:
+        if datum.layer is not StateLayer.KNOWN or not having:
             names = {variable.name for kind in asked for variable in kind.variables}
             do = nearest(datum.name, {*names, CONDITION})
             raise self._error(f"{datum} has no age", do, datum.at)
@@ -134,7 +134,7 @@ class _Meaning:
         what = " ".join(filter(None, [whose, "has a", datum.layer, repr(datum.name)]))
         return self._error(what, nearest(datum.name, names), datum.at)
 
-    def _check_group(self, group: Group, at: int) -> None:
+    def _check_group(self, group: GroupName, at: int) -> None:
         sources = [one.name for one in node_kind().attributes]
         if group.source is not None and group.source not in sources:
             what = f"{group}: no attribute of nodes is called {group.source!r}"
@@ -148,12 +148,12 @@ def _values(kind: Kind, datum: Datum) -> Sequence[str] | None:
     """What the datum of an entity of this kind can be; None where it has none such."""
     if (variable := kind.variable(datum.name)) is not None:
         values = [str(one) for one in variable.values]
-        return [_UNSET, *values[1:]] if datum.layer is Layer.DESIRED else values
-    if datum.layer is Layer.LAST:
+        return [_UNSET, *values[1:]] if datum.layer is StateLayer.DESIRED else values
+    if datum.layer is StateLayer.LAST:
         return None
     if kind.plain_named(datum.name) is not None:
         return _ANY_TEXT
-    if datum.layer is Layer.DESIRED:
+    if datum.layer is StateLayer.DESIRED:
         return None
     if datum.name == CONDITION:
         return [one.value for one in Condition]

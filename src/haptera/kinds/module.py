@@ -11,7 +11,7 @@ from haptera.model.schema import Applied, Kind, Plain, Variable
 from haptera.model.secrets import SECRET, references
 
 
-class Run(StrEnum):
+class ModuleRun(StrEnum):
     UNKNOWN = "unknown"
     STOPPED = "stopped"
     RUNNING = "running"
@@ -19,7 +19,10 @@ class Run(StrEnum):
 
 
 run = Variable(
-    "module", "run", Run, {Run.UNKNOWN: 0, Run.STOPPED: 1, Run.RUNNING: 2, Run.FAILED: 3}
+    "module",
+    "run",
+    ModuleRun,
+    {ModuleRun.UNKNOWN: 0, ModuleRun.STOPPED: 1, ModuleRun.RUNNING: 2, ModuleRun.FAILED: 3},
 )
 applied = Variable(
     "module",

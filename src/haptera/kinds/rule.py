@@ -6,7 +6,15 @@ from haptera.kinds.extensions import TAKEN, node_kind
 from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.selector_ast import CONDITION, NODE, Age, Comparison, Datum, Layer, parts_of
+from haptera.selectors.selector_ast import (
+    CONDITION,
+    NODE,
+    Age,
+    Comparison,
+    Datum,
+    StateLayer,
+    parts_of,
+)
 from haptera.selectors.text_cursor import place
 
 # An agent is told of each rule, in a datagram.
@@ -34,7 +42,7 @@ def _lasts(datum: Datum) -> bool:
 
 
 def _of_node(datum: Datum) -> bool:
-    return datum.layer is Layer.KNOWN and datum.kind in (None, NODE)
+    return datum.layer is StateLayer.KNOWN and datum.kind in (None, NODE)
 
 
 def _wrong(datum: Datum) -> tuple[str, str]:

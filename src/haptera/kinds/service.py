@@ -33,7 +33,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ServiceReady:
     """What a service answers once it is ready: a path, at a port or its own; or a command."""
 
     way: Way
@@ -45,11 +45,11 @@ class Ready:
         return " ".join(filter(None, [self.way, self.what, port]))
 
 
-def parse_ready(text: str) -> Ready:
+def parse_ready(text: str) -> ServiceReady:
     """As it is written: `http /path`, `http :8080/path`, `tcp`, `tcp 8080`, `command WORDS`.
 
     >>> parse_ready("http :8080/health")
-    Ready(way=<Way.HTTP: 'http'>, what='/health', port=8080)
+    ServiceReady(way=<Way.HTTP: 'http'>, what='/health', port=8080)
 
     Raises:
         HapteraError: it is none of these.
@@ -65,7 +65,7 @@ def parse_ready(text: str) -> Ready:
     way = Way.HTTP if path else Way.COMMAND if command else Way.TCP
     if port is not None:
         between(1, PORT_MAX)(int(port))
-    return Ready(way, path or command or "", None if port is None else int(port))
+    return ServiceReady(way, path or command or "", None if port is None else int(port))
 
 
 def _split(command: str) -> None:

@@ -6,7 +6,7 @@ from haptera.kinds import node
 from haptera.model.schema import Applied, Kind, Plain, Variable
 
 
-class Run(StrEnum):
+class SystemRun(StrEnum):
     UNKNOWN = "unknown"
     STOPPED = "stopped"
     RUNNING = "running"
@@ -14,7 +14,10 @@ class Run(StrEnum):
 
 
 run = Variable(
-    "system", "run", Run, {Run.UNKNOWN: 0, Run.STOPPED: 1, Run.RUNNING: 2, Run.FAILED: 3}
+    "system",
+    "run",
+    SystemRun,
+    {SystemRun.UNKNOWN: 0, SystemRun.STOPPED: 1, SystemRun.RUNNING: 2, SystemRun.FAILED: 3},
 )
 # Whether the image that runs is the one that is desired.
 applied = Variable(
@@ -39,5 +42,5 @@ kind = Kind(
     (run, applied, staged),
     plain=(image,),
     borrows=(node.agent,),
-    leaves=((run, Run.STOPPED),),
+    leaves=((run, SystemRun.STOPPED),),
 )

@@ -14,7 +14,7 @@ from haptera.lab import http, record
 from haptera.lab.http import Request, Response
 from haptera.lab.orders import (
     MESSAGE_BYTES_MAX,
-    Faults,
+    BmcFaults,
     GivenFaults,
     Lie,
     Notice,
@@ -42,7 +42,7 @@ class BmcConfig:
     """Where one BMC writes its record, and the faults that it begins with."""
 
     commands: Path
-    faults: Faults
+    faults: BmcFaults
 
 
 def run_bmc(config: BmcConfig, listener: socket.socket, chassis: socket.socket) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from haptera.lab import init, tree
 from haptera.lab.bmc import BmcConfig, run_bmc
 from haptera.lab.init import InitConfig
-from haptera.lab.orders import MESSAGE_BYTES_MAX, Faults, Notice, Order
+from haptera.lab.orders import MESSAGE_BYTES_MAX, BmcFaults, Notice, Order
 
 BMC_RESTART_MS: Final = 200
 
@@ -26,7 +26,7 @@ class ChassisConfig(msgspec.Struct, frozen=True):
 
     name: str
     commands: str
-    faults: Faults
+    faults: BmcFaults
     log: str
     init: InitConfig
 

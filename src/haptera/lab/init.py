@@ -33,7 +33,7 @@ class InitConfig(msgspec.Struct, frozen=True):
     wait_ms: int = 0
 
 
-class Target(Protocol):
+class ForkTarget(Protocol):
     """What a forked process runs."""
 
     def __call__(self, arguments: dict[str, Any], descriptors: list[int], /) -> None: ...
@@ -87,14 +87,14 @@ def _start(config: InitConfig, secret: bytes | None) -> int:
     if secret is not None:
         arguments["boot"] = len(descriptors)
         descriptors.append(_sealed(secret))
-    target: Target = pkgutil.resolve_name(config.target)
+    target: ForkTarget = pkgutil.resolve_name(config.target)
     child = tree.fork(lambda: _be(config.name, target, arguments, descriptors), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     return child
 
 
-def _be(name: str, target: Target, arguments: dict[str, Any], descriptors: list[int]) -> None:
+def _be(name: str, target: ForkTarget, arguments: dict[str, Any], descriptors: list[int]) -> None:
     tree.rename(name)
     target(arguments, descriptors)
 

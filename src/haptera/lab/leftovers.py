@@ -11,14 +11,14 @@ import msgspec
 
 from haptera.lab import record, tree
 from haptera.lab.layout import Places
-from haptera.lab.tree import Process
+from haptera.lab.tree import LabProcess
 from haptera.runtime import clock
 
 # Every process of a lab has it in the environment that it, or what it was forked from, began with.
 MARK: Final = "HAPTERA_LAB"
 
 
-class Started(msgspec.Struct, frozen=True):
+class StartedProcess(msgspec.Struct, frozen=True):
     """One process that a lab started; pid and start time name it within one boot."""
 
     what: str
@@ -30,7 +30,7 @@ class Started(msgspec.Struct, frozen=True):
 def note_started(places: Places, what: str, pid: int) -> None:
     """Put a process on record; one that has ended already needs none."""
     if (process := tree.read_process(pid)) is not None:
-        started = Started(what, pid, process.started, clock.kernel_boot())
+        started = StartedProcess(what, pid, process.started, clock.kernel_boot())
         record.append(_file(places), msgspec.to_builtins(started))
 
 
@@ -45,7 +45,7 @@ def end_leftovers(places: Places, cluster: UUID) -> None:
     _file(places).unlink(missing_ok=True)
 
 
-def _living(cluster: UUID, noted: set[tuple[int, int]]) -> list[Process]:
+def _living(cluster: UUID, noted: set[tuple[int, int]]) -> list[LabProcess]:
     """What is marked or on record, and what descends from it."""
     found = {
         process.pid: process
@@ -72,7 +72,7 @@ def _noted(places: Places) -> Iterator[tuple[int, int]]:
         return
     for line in lines:
         try:
-            started = msgspec.json.decode(line, type=Started)
+            started = msgspec.json.decode(line, type=StartedProcess)
         except msgspec.DecodeError:
             continue  # The last line of a lab that was killed while it wrote.
         if started.kernel_boot == clock.kernel_boot():

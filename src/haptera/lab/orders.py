@@ -14,7 +14,7 @@ PowerName = Literal["on", "off"]
 DelayMs = Annotated[int, msgspec.Meta(ge=0, le=FAULT_DELAY_MS_MAX)]
 
 
-class Boot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BootOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a booting node is given to enrol with; a secret, handed on and never written."""
 
     token: str
@@ -27,7 +27,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     power: PowerName
     command: Annotated[str, msgspec.Meta(min_length=1, max_length=COMMAND_CHARACTERS_MAX)]
-    boot: Boot | None = None
+    boot: BootOrder | None = None
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Lie(StrEnum):
     RESETS = "resets"  # does what it is told, and starts anew before it has answered
 
 
-class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BmcFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How this BMC misbehaves: refuses all with this text, answers nothing at all, or lies."""
 
     delay_ms: DelayMs
@@ -63,7 +63,7 @@ class GivenFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent: bool | msgspec.UnsetType = msgspec.UNSET
     lies: Lie | msgspec.UnsetType | None = msgspec.UNSET
 
-    def over(self, faults: Faults) -> Faults:
+    def over(self, faults: BmcFaults) -> BmcFaults:
         """These faults, where none is given here."""
         given = {
             name: value

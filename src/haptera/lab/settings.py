@@ -24,7 +24,7 @@ class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     interface: str = "br0"
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that can be set: `refuse` gives each node-set the words in which its BMCs refuse.
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
@@ -100,10 +100,10 @@ def lab_machines(
     )
 
 
-def _read(settings: Mapping[str, object]) -> Settings:
+def _read(settings: Mapping[str, object]) -> LabSettings:
     try:
         # A site file's values are texts, numbers among them.
-        return msgspec.convert(dict(settings), Settings, strict=False)
+        return msgspec.convert(dict(settings), LabSettings, strict=False)
     except msgspec.ValidationError as error:
         raise HapteraError(str(error), where="site file, lab") from error
 

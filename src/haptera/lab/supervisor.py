@@ -18,7 +18,7 @@ from haptera.lab.init import InitConfig
 from haptera.lab.layout import LabConfig, LabMachine, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.machine import MachineConfig
-from haptera.lab.orders import Faults
+from haptera.lab.orders import BmcFaults
 from haptera.lab.record import begin_anew
 from haptera.model.errors import HapteraError
 from haptera.modules import BUNDLED
@@ -34,7 +34,7 @@ ZYGOTES_TRIED_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptProcess:
     """One process that the lab keeps running."""
 
     what: str
@@ -84,7 +84,7 @@ class _Lab:
         self._pids: dict[str, int] = {}
 
     @asynccontextmanager
-    async def running(self, kept: Sequence[Kept]) -> AsyncIterator[None]:
+    async def running(self, kept: Sequence[KeptProcess]) -> AsyncIterator[None]:
         tree.adopt_orphans()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._end_strays)
@@ -102,7 +102,7 @@ class _Lab:
             loop.remove_signal_handler(signal.SIGCHLD)
             tree.end_descendants()
 
-    async def _keep(self, one: Kept, child: Child) -> None:
+    async def _keep(self, one: KeptProcess, child: Child) -> None:
         """Start it again whenever it has died."""
         while True:
             try:
@@ -113,7 +113,7 @@ class _Lab:
             await asyncio.sleep(RESTART_S)
             child = self._fork(one)
 
-    def _fork(self, one: Kept) -> Child:
+    def _fork(self, one: KeptProcess) -> Child:
         """Waits for the zygote: the lab has nothing else to do meanwhile."""
         for _ in range(ZYGOTES_TRIED_MAX):
             if self._zygote is None:
@@ -125,7 +125,7 @@ class _Lab:
                 self._zygote = None
         raise HapteraError(f"{one.what} cannot be started", do="see what the zygote said above")
 
-    def _fork_from(self, zygote: ZygoteClient, one: Kept) -> Child:
+    def _fork_from(self, zygote: ZygoteClient, one: KeptProcess) -> Child:
         # What it forks outlives it: a killed zygote must cost no node its power.
         child = zygote.fork(one.target, one.arguments, one.descriptors, survives=True)
         zygote.ended()  # Read, so that its socket never fills; the pidfd tells the same.
@@ -156,9 +156,9 @@ def _preload(config: LabConfig) -> list[str]:
     ]
 
 
-def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kept]:
+def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[KeptProcess]:
     nodes = [
-        Kept(
+        KeptProcess(
             f"chassis {node.name}",
             "haptera.lab.chassis:chassis_process",
             msgspec.to_builtins(_chassis(config, node)),
@@ -166,11 +166,11 @@ def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kep
         )
         for node in config.nodes
     ]
-    parent = Kept(
+    parent = KeptProcess(
         "parent", "haptera.lab.init:init_process", msgspec.to_builtins(_parent_init(config))
     )
     machines = [
-        Kept(
+        KeptProcess(
             f"machine {one.name}",
             "haptera.lab.machine:machine_process",
             msgspec.to_builtins(_machine(config, one, PORT.format(number))),
@@ -224,7 +224,7 @@ def _chassis(config: LabConfig, node: LabNode) -> ChassisConfig:
     return ChassisConfig(
         name=node.name,
         commands=str(bmc / "commands.jsonl"),
-        faults=node.faults.over(Faults(node.delay_ms, node.refuse)),
+        faults=node.faults.over(BmcFaults(node.delay_ms, node.refuse)),
         log=str(config.places.lab / "lab.log"),
         init=InitConfig(
             name=node.name,

@@ -29,7 +29,7 @@ DEAD_STATES: Final = frozenset("ZXx")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Process(NamedTuple):
+class LabProcess(NamedTuple):
     """One process; `started` (ticks since the machine's start) tells it from a later namesake."""
 
     pid: int
@@ -82,7 +82,7 @@ def fork(run: Callable[[], None], keep: Collection[int]) -> int:
     return pid
 
 
-def read_process(pid: int) -> Process | None:
+def read_process(pid: int) -> LabProcess | None:
     """What /proc tells of one process; None where there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -92,22 +92,22 @@ def read_process(pid: int) -> Process | None:
     # The command's name, in parentheses, may hold anything; nothing after it does.
     fields = text[text.rindex(b")") + 2 :].split()
     parent, session, started = int(fields[1]), int(fields[3]), int(fields[19])
-    return Process(pid, parent, session, started, chr(fields[0][0]) in DEAD_STATES)
+    return LabProcess(pid, parent, session, started, chr(fields[0][0]) in DEAD_STATES)
 
 
-def processes() -> Iterator[Process]:
+def processes() -> Iterator[LabProcess]:
     """All processes that can be seen."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (process := read_process(int(entry))) is not None:
             yield process
 
 
-def descendants(roots: Iterable[int], spare: Collection[int] = ()) -> list[Process]:
+def descendants(roots: Iterable[int], spare: Collection[int] = ()) -> list[LabProcess]:
     """What descends from these, parents first, without the trees of `spare`."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[LabProcess]] = {}
     for process in processes():
         children.setdefault(process.parent, []).append(process)
-    found: dict[int, Process] = {}
+    found: dict[int, LabProcess] = {}
     queue = list(roots)
     while queue:
         for process in children.get(queue.pop(0), ()):
@@ -117,7 +117,7 @@ def descendants(roots: Iterable[int], spare: Collection[int] = ()) -> list[Proce
     return list(found.values())
 
 
-def kill(process: Process) -> None:
+def kill(process: LabProcess) -> None:
     """SIGKILL this very process, not another that has its number by now."""
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -140,7 +140,7 @@ def end_descendants(spare: Collection[int] = ()) -> None:
     end_all(lambda: descendants([os.getpid()], spare), spare)
 
 
-def end_all(living: Callable[[], Iterable[Process]], spare: Collection[int] = ()) -> None:
+def end_all(living: Callable[[], Iterable[LabProcess]], spare: Collection[int] = ()) -> None:
     """Kill until `living` finds nothing more, for a process may fork until it is killed itself.
 
     Raises:

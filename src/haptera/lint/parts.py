@@ -9,7 +9,7 @@ from haptera.lint.demands import Clash, clash, demands, spoken
 from haptera.lint.reachability import Reachability
 from haptera.lint.subject import LintSubject, example, nearest
 from haptera.model.finding import Finding, Rule
-from haptera.model.parts import Change, Condition, Look, Part, Step
+from haptera.model.parts import Change, Look, Part, Requirement, Step
 from haptera.planner.domain.bitstate import Operator
 from haptera.planner.domain.domain import Domain, unmet
 from haptera.planner.domain.witness import Witness
@@ -141,7 +141,7 @@ def _keep(one: Reachability, move: Operator, change: Change, found: Witness) -> 
     return f"let it leave alone what the look requires, or {expect}"
 
 
-def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
+def _unmet(domain: Domain, look: Look, state: int) -> list[Requirement]:
     known = domain.known(state)
     return [
         one
@@ -150,7 +150,7 @@ def _unmet(domain: Domain, look: Look, state: int) -> list[Condition]:
     ]
 
 
-def _told(conditions: Iterable[Condition]) -> str:
+def _told(conditions: Iterable[Requirement]) -> str:
     return spoken(named(one.name, one.values) for one in conditions)
 
 

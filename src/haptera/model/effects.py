@@ -73,7 +73,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     cause: Cause | None = None
 
 
-class Show(msgspec.Struct, frozen=True, gc=False):
+class PlanReply(msgspec.Struct, frozen=True, gc=False):
     """The answer to a `Considered`: what that would start, or why it cannot be."""
 
     ticket: int
@@ -107,8 +107,8 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     process: int
 
 
-class Search(msgspec.Struct, frozen=True, gc=False):
-    """Have the planner asked this in a worker process; `Searched` or `Unsearched` follows.
+class SearchPlan(msgspec.Struct, frozen=True, gc=False):
+    """Have the planner asked this in a worker process; `PlanFound` or `PlanFailed` follows.
 
     It is a whole problem (semantics.md, Problem) with its start and goal. No part whose path is
     `barred` comes first; `states_max` bounds the states of each search. A worker that has not
@@ -135,7 +135,7 @@ class Publish(msgspec.Struct, frozen=True, gc=False):
     types: tuple[Types, ...]
 
 
-class Keep(msgspec.Struct, frozen=True, gc=False):
+class SaveDesired(msgspec.Struct, frozen=True, gc=False):
     """An agent's whole desired layer, to be found again by its next process; not waited for."""
 
     epoch: int
@@ -162,7 +162,7 @@ class Recall(msgspec.Struct, frozen=True, gc=False):
     entities: tuple[EntityId, ...]
 
 
-class Urge(msgspec.Struct, frozen=True, gc=False):
+class RequestRetry(msgspec.Struct, frozen=True, gc=False):
     """Have a node's agent try this entity again at once: a person asks."""
 
     peer: str
@@ -174,15 +174,15 @@ Effect = (
     | Cancel
     | Write
     | Reply
-    | Show
+    | PlanReply
     | Tell
     | Start
     | Stop
-    | Search
+    | SearchPlan
     | Publish
-    | Keep
+    | SaveDesired
     | FetchList
     | FetchSchema
     | Recall
-    | Urge
+    | RequestRetry
 )

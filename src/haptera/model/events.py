@@ -20,7 +20,7 @@ class Proposed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Considered(msgspec.Struct, frozen=True, gc=False):
-    """Somebody asks what would come of these changes; answered by `Show` with the same ticket."""
+    """Somebody asks what would come of these changes; a `PlanReply` of the same ticket follows."""
 
     ticket: int
     changes: tuple[Change, ...]
@@ -72,7 +72,7 @@ class Failed(msgspec.Struct, frozen=True, gc=False):
     drains: bool = False
 
 
-class Sighted(msgspec.Struct, frozen=True, gc=False):
+class WatchReported(msgspec.Struct, frozen=True, gc=False):
     """A watch reported a value unasked."""
 
     call: int
@@ -101,14 +101,14 @@ class Exited(msgspec.Struct, frozen=True, gc=False):
     process: int = 1
 
 
-class Searched(msgspec.Struct, frozen=True, gc=False):
+class PlanFound(msgspec.Struct, frozen=True, gc=False):
     """A worker's answer to this search."""
 
     search: int
     answer: ToldChain | NoChain
 
 
-class Unsearched(msgspec.Struct, frozen=True, gc=False):
+class PlanFailed(msgspec.Struct, frozen=True, gc=False):
     """A search came to nothing: its worker could not be started, died, hung or spoke nonsense."""
 
     search: int
@@ -142,7 +142,7 @@ class Ticked(msgspec.Struct, frozen=True, gc=False):
     """The time that the engine asked to be woken at has come."""
 
 
-class Clocked(msgspec.Struct, frozen=True, gc=False):
+class WallClockSet(msgspec.Struct, frozen=True, gc=False):
     """What people's clock shows: `wall_offset_ns` is its time less that of CLOCK_BOOTTIME.
 
     Told first of all, and again whenever the machine's wall clock was set.
@@ -215,11 +215,11 @@ Event = (
     | Answered
     | Ended
     | Failed
-    | Sighted
+    | WatchReported
     | Ready
     | Exited
-    | Searched
-    | Unsearched
+    | PlanFound
+    | PlanFailed
     | Enrolled
     | Heard
     | Alive
@@ -231,5 +231,5 @@ Event = (
     | Ticked
     | Asked
     | Released
-    | Clocked
+    | WallClockSet
 )

@@ -18,7 +18,7 @@ _WORD_MASK = (1 << WORD_BITS) - 1
 _FLAG_BITS = 2
 
 
-class Field(NamedTuple):
+class PackedField(NamedTuple):
     """Where a variable lies: its number at `shift`, above it the remembered bit, the inferred."""
 
     name: str
@@ -29,10 +29,10 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PackedLayout:
     """Where each mutation variable of a kind lies in its words; by name, so in any order."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[PackedField, ...]
     words: int
 
     def can_hold(self, name: str, value: str | int) -> bool:
@@ -50,24 +50,24 @@ class Unpacked(NamedTuple):
     unread: tuple[str, ...]
 
 
-def layout_of(kind: Kind) -> Layout:
+def layout_of(kind: Kind) -> PackedLayout:
     """Lay out a kind; a variable may lie across two words."""
     return layout_of_numbers(numbers_of(kind))
 
 
-def layout_of_numbers(variables: Numbers) -> Layout:
+def layout_of_numbers(variables: Numbers) -> PackedLayout:
     """Lay out a kind of which only the numbers of its variables' values are known."""
-    fields: list[Field] = []
+    fields: list[PackedField] = []
     shift = 0
     for name, numbers in sorted(variables.items()):
         values = {number: value for value, number in numbers.items()}
         bits = max(numbers.values(), default=0).bit_length()
-        fields.append(Field(name, shift, bits, numbers, values))
+        fields.append(PackedField(name, shift, bits, numbers, values))
         shift += bits + _FLAG_BITS
-    return Layout(tuple(fields), -(-shift // WORD_BITS))
+    return PackedLayout(tuple(fields), -(-shift // WORD_BITS))
 
 
-def pack(layout: Layout, state: Mapping[str, Held]) -> tuple[int, ...]:
+def pack(layout: PackedLayout, state: Mapping[str, Held]) -> tuple[int, ...]:
     """Pack values by name; a variable that is absent is unknown, and the other way round.
 
     Raises:
@@ -84,7 +84,7 @@ def pack(layout: Layout, state: Mapping[str, Held]) -> tuple[int, ...]:
     return tuple((whole >> WORD_BITS * word) & _WORD_MASK for word in range(layout.words))
 
 
-def unpack(layout: Layout, words: Sequence[int]) -> Unpacked:
+def unpack(layout: PackedLayout, words: Sequence[int]) -> Unpacked:
     """Read words from anywhere: what cannot be read is absent, and told."""
     if len(words) != layout.words:
         return Unpacked({}, tuple(field.name for field in layout.fields))
@@ -103,7 +103,7 @@ def unpack(layout: Layout, words: Sequence[int]) -> Unpacked:
     return Unpacked(values, tuple(unread))
 
 
-def _packed(field: Field, held: Held) -> int:
+def _packed(field: PackedField, held: Held) -> int:
     value, known, method = held
     number = field.numbers.get(value)
     if number is None:
@@ -114,7 +114,7 @@ def _packed(field: Field, held: Held) -> int:
     return number | flags << field.bits
 
 
-def _unpacked(field: Field, cell: int) -> Held | None:
+def _unpacked(field: PackedField, cell: int) -> Held | None:
     number = cell & ((1 << field.bits) - 1)
     value = field.values.get(number)
     if value is None or number == 0:

@@ -28,7 +28,7 @@ class Context(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Requirement:
     """A variable, attribute or borrowed variable (`node.agent`), and the values it may have."""
 
     name: str
@@ -49,8 +49,8 @@ class Look:
     kind: str
     at: str
     outcomes: tuple[str, ...]
-    requires: tuple[Condition, ...] = ()
-    excludes: tuple[Condition, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    excludes: tuple[Requirement, ...] = ()
     cost: int = 1
     context: Context = Context.SELF
     every_ms: int = 10_000
@@ -91,8 +91,8 @@ class Step:
     name: str
     kind: str
     changes: tuple[Change, ...]
-    requires: tuple[Condition, ...] = ()
-    excludes: tuple[Condition, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    excludes: tuple[Requirement, ...] = ()
     cost: int = 1
     context: Context = Context.SELF
     within_ms: int = 60_000

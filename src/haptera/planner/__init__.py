@@ -4,7 +4,7 @@
 """
 
 from haptera.model.chain import Chain, Do, Find, NoChain, Reason, ReasonKind
-from haptera.model.parts import ANY, Change, Condition, Look, Step
+from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem, check, check_values
 from haptera.planner.planner import next_part, plan
@@ -14,7 +14,6 @@ __all__ = [
     "ANY",
     "Chain",
     "Change",
-    "Condition",
     "Do",
     "Domain",
     "Find",
@@ -23,6 +22,7 @@ __all__ = [
     "Problem",
     "Reason",
     "ReasonKind",
+    "Requirement",
     "SearchBudget",
     "Step",
     "check",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.chain import Chain, NoChain, ToldChain
-from haptera.model.effects import Search
-from haptera.model.events import Searched
+from haptera.model.effects import SearchPlan
+from haptera.model.events import PlanFound
 from haptera.planner.domain.domain import Domain, compile_class
 from haptera.planner.domain.problem import Problem
 from haptera.planner.domain.replay import link_name, replay
@@ -41,10 +41,10 @@ def query_of(
     return PlanQuery(domain, start, tuple(sorted(goal.items())), barred)
 
 
-def search_for(one: PlanQuery, number: int, deadline_at: int) -> Search:
+def search_for(one: PlanQuery, number: int, deadline_at: int) -> SearchPlan:
     """The question as it leaves the core, of which no other side knows the classes."""
     problem = one.domain.problem
-    return Search(
+    return SearchPlan(
         number,
         dict(problem.variables),
         dict(problem.attributes),
@@ -64,7 +64,7 @@ def unhurried(domain: Domain) -> int:
     return min(EXPANSIONS_APART_MAX, TRIES_APART_MAX // max(1, len(domain.moves)))
 
 
-def answer(asked: Search) -> Searched:
+def answer(asked: SearchPlan) -> PlanFound:
     """What a worker does: the same planner, with more time."""
     problem = Problem(asked.variables, asked.attributes, asked.looks, asked.steps)
     domain = compile_class(problem)
@@ -75,7 +75,7 @@ def answer(asked: Search) -> Searched:
         SearchBudget(asked.states_max),
         barred=frozenset(asked.barred),
     )
-    return Searched(asked.id, found if isinstance(found, NoChain) else _told(found))
+    return PlanFound(asked.id, found if isinstance(found, NoChain) else _told(found))
 
 
 def understood(one: PlanQuery, told: ToldChain | NoChain) -> Chain | NoChain | None:

@@ -96,7 +96,7 @@ class ChangeView(msgspec.Struct, frozen=True, omit_defaults=True):
     value: str | int | None = None
 
 
-class Applied(msgspec.Struct, frozen=True):
+class AppliedView(msgspec.Struct, frozen=True):
     """What was changed, or would be, and what that starts; a `wide` plan needs its digest."""
 
     revision: int
@@ -181,7 +181,7 @@ class Event(msgspec.Struct, frozen=True):
     left: list[str] = []
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class SiteFault(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is wrong."""
 
     what: str
@@ -296,7 +296,7 @@ class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
     what: str
     where: str | None = None
     do: str | None = None
-    errors: tuple[Told, ...] = ()
+    errors: tuple[SiteFault, ...] = ()
 
 
 class Patched(msgspec.Struct, frozen=True, omit_defaults=True):

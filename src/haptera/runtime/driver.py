@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from haptera.core.engine import Engine
 from haptera.core.state.intake import take
 from haptera.model.effects import Effect
-from haptera.model.events import Clocked, Event, Ticked
+from haptera.model.events import Event, Ticked, WallClockSet
 from haptera.runtime.clock import now_ns, wall_offset_ns
 
 # The engine hears of a wall clock that was set by more than this.
@@ -67,7 +67,7 @@ class Driver:
         offset_ns = wall_offset_ns()
         if self._clocked_ns is None or abs(offset_ns - self._clocked_ns) > CLOCKED_NS:
             self._clocked_ns = offset_ns
-            self._inbox.appendleft(Clocked(offset_ns))
+            self._inbox.appendleft(WallClockSet(offset_ns))
 
     async def _wait(self) -> None:
         if self._inbox:

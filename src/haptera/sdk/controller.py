@@ -121,11 +121,11 @@ class Cluster(Generic[Settings]):
         request: Request = control.Watch(watch, _listed(types), _listed(kinds), select)
         try:
             while True:
-                told = [await self._ask_for(request, control.Told)]
+                told = [await self._ask_for(request, control.ControlTold)]
                 request = control.Next(watch)
                 # A snapshot counts once it is whole.
                 while told[-1].cursor is None:
-                    told.append(await self._ask_for(request, control.Told))
+                    told.append(await self._ask_for(request, control.ControlTold))
                 yield _changes(now, told)
         finally:
             self._send(frame_of(control.Unwatch(watch)))
@@ -139,7 +139,7 @@ class Cluster(Generic[Settings]):
         found: dict[str, EntityView] = {}
         after: str | None = None
         while True:
-            request = control.Read(next(self._ids), str(select), after)
+            request = control.ReadEntities(next(self._ids), str(select), after)
             views = await self._ask_for(request, control.Views)
             found |= {view.entity: view for view in views.entities}
             if (after := views.after) is None:
@@ -163,14 +163,14 @@ class Cluster(Generic[Settings]):
             Conflict: another owns a value or an entity, or something changed since.
             HapteraError: an entity, variable or value is not there; or it cannot be stored.
         """
-        request = control.Write(
+        request = control.WriteDesired(
             next(self._ids),
             {str(entity): dict(patch) for entity, patch in desired.items()},
             {str(entity): dict(one) for entity, one in declare.items()},
             [str(entity) for entity in undeclare],
             if_revision,
         )
-        return (await self._ask_for(request, control.Written)).revision
+        return (await self._ask_for(request, control.WrittenAt)).revision
 
     def may(self, view: EntityView, name: str) -> bool:
         """Whether this value of the entity is this controller's to write, as it stood there."""
@@ -199,18 +199,18 @@ class Cluster(Generic[Settings]):
             answer = await asked
         finally:
             del self._asked[request.id]
-        if isinstance(answer, control.Refused):
+        if isinstance(answer, control.WriteRefused):
             raise (Conflict if answer.conflict else HapteraError)(answer.text)
         if not isinstance(answer, shape):
             raise HapteraError(f"the daemon answered {type(answer).__name__} out of turn")
         return answer
 
 
-Shape = TypeVar("Shape", control.Told, control.Views, control.Written)
+Shape = TypeVar("Shape", control.ControlTold, control.Views, control.WrittenAt)
 Run = Callable[[Cluster[Settings]], Coroutine[Any, Any, None]]
 
 
-def _changes(now: dict[str, EntityView], told: list[control.Told]) -> Changes:
+def _changes(now: dict[str, EntityView], told: list[control.ControlTold]) -> Changes:
     """What these answers tell together; `now` is brought up to date."""
     # A snapshot may begin anew in the middle of another: the last one counts.
     begin = max((at for at, one in enumerate(told) if one.fresh), default=None)

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, Unpack, cast, overload
 
 from haptera.model.effects import Work
 from haptera.model.errors import HapteraError
-from haptera.model.parts import API, AT_ONCE, Change, Condition, Context, Look, Manifest, Step
+from haptera.model.parts import API, AT_ONCE, Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import LOOKING, STEPPING
 from haptera.model.schema import Applied, Attribute, Variable
 from haptera.sdk.settings import declared, made
@@ -255,7 +255,7 @@ class Module(Generic[Made]):
             policy=terms.get("policy", STEPPING),
         )
 
-    def _required(self, terms: LookTerms[Any] | StepTerms, kind: str) -> tuple[Condition, ...]:
+    def _required(self, terms: LookTerms[Any] | StepTerms, kind: str) -> tuple[Requirement, ...]:
         return _conditions({**self._where, **terms.get("requires", {})}, kind)
 
     def _claim(self, name: str, path: str) -> None:
@@ -312,18 +312,18 @@ class Served(Generic[Values, Reading, Made]):
         return function
 
 
-def _conditions(given: Conditions, kind: str) -> tuple[Condition, ...]:
+def _conditions(given: Conditions, kind: str) -> tuple[Requirement, ...]:
     return tuple(_condition(on, allowed, kind) for on, allowed in given.items())
 
 
 def _condition(
     on: Variable[Any] | Attribute, allowed: str | tuple[str, ...], kind: str
-) -> Condition:
+) -> Requirement:
     """Of the part's own kind by its bare name, of another's by its path."""
     values = allowed if isinstance(allowed, tuple) else (allowed,)
     if isinstance(on, Variable):
         _checked(on, values)
-    return Condition(
+    return Requirement(
         on.name if on.kind == kind else f"{on.kind}.{on.name}", tuple(map(str, values))
     )
 

@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupName:
     """Nodes under one name: of a source (`@rack:r1`), or None for those that are just named."""
 
     source: str | None
@@ -30,12 +30,12 @@ class Group:
 
 
 # The nodes of a group; of one that nobody knows, none.
-Groups = Callable[[Group], Collection[str]]
+Groups = Callable[[GroupName], Collection[str]]
 
-ALL_NODES: Final = Group(None, EVERY)
+ALL_NODES: Final = GroupName(None, EVERY)
 
 
-def no_groups(group: Group) -> Collection[str]:
+def no_groups(group: GroupName) -> Collection[str]:
     """Where only names count, for it is not known which nodes there are.
 
     Raises:
@@ -77,7 +77,7 @@ def split(name: str) -> Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class NameBlock:
     """All names of one shape, with these numbers; `brackets` are the places of the written ones."""
 
     texts: tuple[str, ...]
@@ -123,7 +123,7 @@ class Globs:
 class InGroups:
     """The nodes of any of these groups."""
 
-    names: tuple[Group, ...]
+    names: tuple[GroupName, ...]
 
     def has(self, name: str, groups: Groups) -> bool:
         return any(name in groups(one) for one in self.names)
@@ -132,7 +132,7 @@ class InGroups:
         return (Member(one, ()) for group in self.names for one in groups(group))
 
 
-Term = Block | Globs | InGroups
+Term = NameBlock | Globs | InGroups
 
 
 class Either:
@@ -140,11 +140,11 @@ class Either:
 
     def __init__(self, terms: Iterable[Term]) -> None:
         self.terms = tuple(terms)
-        self._blocks: dict[tuple[str, ...], list[Block]] = {}
+        self._blocks: dict[tuple[str, ...], list[NameBlock]] = {}
         for term in self.terms:
-            if isinstance(term, Block):
+            if isinstance(term, NameBlock):
                 self._blocks.setdefault(term.texts, []).append(term)
-        self._others = [one for one in self.terms if not isinstance(one, Block)]
+        self._others = [one for one in self.terms if not isinstance(one, NameBlock)]
 
     def has(self, name: Split, groups: Groups) -> bool:
         alike = self._blocks.get(name.texts, ())

@@ -17,13 +17,13 @@ from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
 from haptera.selectors.names import (
     EVERY,
-    Block,
     Either,
     Globs,
-    Group,
+    GroupName,
     Groups,
     InGroups,
     Member,
+    NameBlock,
     Term,
     no_groups,
     split,
@@ -61,7 +61,7 @@ _Pieces = list[str | Numbers]
 _Numbers = tuple[frozenset[str], ...]
 
 
-class Operator(StrEnum):
+class SetOperator(StrEnum):
     """What becomes of the names to its left by those to its right."""
 
     UNION = ","
@@ -71,14 +71,14 @@ class Operator(StrEnum):
 
 
 # Of these, several in a row are one step.
-_GATHERED: Final = (Operator.UNION, Operator.DIFFERENCE)
+_GATHERED: Final = (SetOperator.UNION, SetOperator.DIFFERENCE)
 
 
 class NodeSet:
     """What was read of a node-set; nothing of it is expanded before somebody asks for that."""
 
-    def __init__(self, terms: Iterable[tuple[Operator, Term]]) -> None:
-        steps: list[tuple[Operator, list[Term]]] = []
+    def __init__(self, terms: Iterable[tuple[SetOperator, Term]]) -> None:
+        steps: list[tuple[SetOperator, list[Term]]] = []
         for operator, term in terms:
             if operator in _GATHERED and steps and steps[-1][0] is operator:
                 steps[-1][1].append(term)
@@ -87,9 +87,9 @@ class NodeSet:
         self.steps = [(operator, Either(some)) for operator, some in steps]
         self.terms = [term for _, some in self.steps for term in some.terms]
         # Whether it names each node itself, not by a pattern or a group.
-        self.plain = all(isinstance(term, Block) for term in self.terms)
+        self.plain = all(isinstance(term, NameBlock) for term in self.terms)
         # How many names it spells out, some perhaps more than once.
-        self.count_max = sum(len(term) for term in self.terms if isinstance(term, Block))
+        self.count_max = sum(len(term) for term in self.terms if isinstance(term, NameBlock))
         groups = [term.names for term in self.terms if isinstance(term, InGroups)]
         self.groups = tuple(chain.from_iterable(groups))
 
@@ -107,13 +107,13 @@ class NodeSet:
         inside = False
         for operator, some in self.steps:
             match operator:
-                case Operator.UNION:
+                case SetOperator.UNION:
                     inside = inside or some.has(one, groups)
-                case Operator.DIFFERENCE:
+                case SetOperator.DIFFERENCE:
                     inside = inside and not some.has(one, groups)
-                case Operator.INTERSECTION:
+                case SetOperator.INTERSECTION:
                     inside = inside and some.has(one, groups)
-                case Operator.SYMMETRIC_DIFFERENCE:
+                case SetOperator.SYMMETRIC_DIFFERENCE:
                     inside = inside != some.has(one, groups)
         return inside
 
@@ -122,14 +122,14 @@ class NodeSet:
         found: dict[str, Member] = {}
         for operator, some in self.steps:
             match operator:
-                case Operator.UNION:
+                case SetOperator.UNION:
                     for member in some.members(groups):
                         found.setdefault(member.name, member)
-                case Operator.DIFFERENCE:
+                case SetOperator.DIFFERENCE:
                     found = {n: m for n, m in found.items() if not some.has(split(n), groups)}
-                case Operator.INTERSECTION:
+                case SetOperator.INTERSECTION:
                     found = {n: m for n, m in found.items() if some.has(split(n), groups)}
-                case Operator.SYMMETRIC_DIFFERENCE:
+                case SetOperator.SYMMETRIC_DIFFERENCE:
                     other = {member.name: member for member in some.members(groups)}
                     both = found.keys() & other.keys()
                     found = {n: m for n, m in (found | other).items() if n not in both}
@@ -184,16 +184,16 @@ def read_nodeset(reader: Reader) -> NodeSet:
     Raises:
         HapteraError: there is none, or it names more than NODES_MAX nodes.
     """
-    terms: list[tuple[Operator, Term]] = []
-    operator = Operator.UNION
+    terms: list[tuple[SetOperator, Term]] = []
+    operator = SetOperator.UNION
     while True:
         at = reader.at
         term = _read_term(reader)
         terms.append((operator, term))
-        reader.count("nodes", len(term) if isinstance(term, Block) else 0, NODES_MAX, at)
+        reader.count("nodes", len(term) if isinstance(term, NameBlock) else 0, NODES_MAX, at)
         if (found := reader.take(_OPERATOR)) is None:
             break
-        operator = Operator(found[0])
+        operator = SetOperator(found[0])
     nodes = NodeSet(terms)
     if len(nodes.steps) > STEPS_MAX:
         raise reader.error(f"more than {STEPS_MAX} set operators", "put those alike together")
@@ -255,7 +255,7 @@ def _read_groups(reader: Reader) -> InGroups:
     if len(pieces) > 1 and any(piece in _WILD for piece in pieces if isinstance(piece, str)):
         raise reader.error("a * in the name of a group", "write * alone, or the name", begin)
     reader.count("groups", _count(pieces), GROUPS_MAX, begin)
-    return InGroups(tuple(Group(source, name) for name in _spelt(pieces)))
+    return InGroups(tuple(GroupName(source, name) for name in _spelt(pieces)))
 
 
 def _read_pieces(reader: Reader) -> _Pieces:
@@ -275,7 +275,7 @@ def _read_pieces(reader: Reader) -> _Pieces:
             return pieces
 
 
-def _block(reader: Reader, begin: int, pieces: _Pieces) -> Block:
+def _block(reader: Reader, begin: int, pieces: _Pieces) -> NameBlock:
     """The names of these pieces; digits beside a bracket belong to its numbers."""
     texts, numbers, brackets = [""], list[Numbers](), list[int]()
     for piece in _apart(pieces):
@@ -296,7 +296,7 @@ def _block(reader: Reader, begin: int, pieces: _Pieces) -> Block:
             else:
                 numbers[-1] = replace(piece, before=beside.longest)
             brackets.append(len(numbers) - 1)
-    block = Block(tuple(texts), tuple(numbers), tuple(brackets))
+    block = NameBlock(tuple(texts), tuple(numbers), tuple(brackets))
     if len(block) > NODES_MAX:
         raise reader.error(f"more than {NODES_MAX} nodes", "ask for fewer at once", begin)
     try:

@@ -21,9 +21,9 @@ from haptera.selectors.selector_ast import (
     Choice,
     Comparison,
     Datum,
-    Layer,
     Not,
     Pattern,
+    StateLayer,
     Subject,
     parts_of,
 )
@@ -226,9 +226,9 @@ def _datum(reader: Reader, at: int, path: str) -> Datum:
     The name may be one of an extension: `ipmi.address`, `node.ipmi.address`.
     """
     *before, name = path.split(".")
-    layer = Layer.KNOWN
-    if layers := [one for one in before if one in list(Layer)]:
-        layer = Layer(layers[0])
+    layer = StateLayer.KNOWN
+    if layers := [one for one in before if one in list(StateLayer)]:
+        layer = StateLayer(layers[0])
         before.remove(layer)
     if len(before) == 2 and before[0] == NODE:
         return Datum(f"{before[1]}.{name}", NODE, layer, at)

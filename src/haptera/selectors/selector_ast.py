@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from haptera.model.entity import EntityId
-from haptera.selectors.names import Group
+from haptera.selectors.names import GroupName
 from haptera.selectors.nodeset import NodeSet
 
 NODE: Final = "node"
@@ -24,7 +24,7 @@ OLDER: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 
 
-class Layer(StrEnum):
+class StateLayer(StrEnum):
     """Which of the values of a variable is asked for."""
 
     KNOWN = ""  # what is known now, else `unknown`; what is no variable has only this
@@ -38,7 +38,7 @@ class Datum:
 
     name: str
     kind: str | None = None
-    layer: Layer = Layer.KNOWN
+    layer: StateLayer = StateLayer.KNOWN
     at: int = field(default=0, compare=False)
 
     def resolved(self, kinds: Container[str]) -> "Datum":
@@ -67,7 +67,7 @@ class Subject(Protocol):
     def age_ms(self, datum: Datum) -> int | None:
         """How long ago it was read, or has been so; None where there is no such datum."""
 
-    def groups(self, group: Group) -> Collection[str]:
+    def groups(self, group: GroupName) -> Collection[str]:
         """The nodes of a group."""
 
 
@@ -86,7 +86,7 @@ class Pattern:
         return self.names if self.kind == NODE else self.nodes
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[GroupName]:
         """The groups that it names."""
         sets = (nodes for nodes in (self.names, self.nodes) if nodes is not None)
         return [group for nodes in sets for group in nodes.groups]

@@ -11,10 +11,10 @@ from haptera.selectors.selector import ALL, Selector, parse_selector
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Subscription:
     """Which changes a listener is told: of these types, of entities of these kinds, selected so.
 
-    >>> racks = Wanted(kinds=frozenset({"node"}), selector=parse_selector("rack1*"))
+    >>> racks = Subscription(kinds=frozenset({"node"}), selector=parse_selector("rack1*"))
     >>> EntityId("node", "rack1n1", "rack1n1") in racks, EntityId("node", "n9", "n9") in racks
     (True, False)
     """
@@ -32,7 +32,7 @@ class Wanted:
 
 def parse_wanted(
     types: Iterable[str] | None, kinds: Iterable[str] | None, select: str | None
-) -> Wanted:
+) -> Subscription:
     """What is wanted, in the words of a person or a program; None is all there is.
 
     Raises:
@@ -43,7 +43,7 @@ def parse_wanted(
     if selector.by_age:
         what = f"{selector}: an age grows without news"
         raise HapteraError(what, do="leave it out here; haptera status takes it")
-    return Wanted(chosen, None if kinds is None else frozenset(kinds), selector)
+    return Subscription(chosen, None if kinds is None else frozenset(kinds), selector)
 
 
 def _type(text: str) -> News:

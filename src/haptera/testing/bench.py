@@ -12,7 +12,7 @@ from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import JOBS_NONE, Power, jobs, power
 from haptera.model.changes import Desired, Stored, StoredEntity
-from haptera.model.effects import Call, Effect, Reply, Search, Start, Tell, Work, Write
+from haptera.model.effects import Call, Effect, Reply, SearchPlan, Start, Tell, Work, Write
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Answered, Ended, Enrolled, Event, Failed, Heard, Ready, Written
 from haptera.model.messages import Mark, Message, Permit
@@ -100,7 +100,7 @@ class Bench(Generic[Made]):
         match effect:
             case Start(module, process):
                 return [Ready(module, process)]
-            case Search():
+            case SearchPlan():
                 return [searched(effect)]
             case Write(ticket):
                 self._revision += 1

@@ -20,7 +20,7 @@ from haptera.sdk import Cluster, Controller
 from haptera.selectors.selector import Selector
 from haptera.testing.loop import SimulatedLoop
 from haptera.testing.machine import Machine
-from haptera.testing.network import Faults
+from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World
 from haptera.wire.control import Frame
 from haptera.wire.frame import Reject
@@ -29,7 +29,7 @@ from haptera.wire.ipc import Frames, encode_frame
 Settings = TypeVar("Settings")
 
 MODULES: Final = ("labnode", "service")
-CALM: Final = Faults()
+CALM: Final = NetworkFaults()
 # How finely time passes where somebody looks whether something is so.
 STEP_S: Final = 0.01
 

@@ -18,7 +18,7 @@ from haptera.model.changes import (
     Undeclare,
     UnsetDesired,
 )
-from haptera.model.effects import Keep, Write
+from haptera.model.effects import SaveDesired, Write
 from haptera.model.entity import EntityId
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
@@ -73,7 +73,7 @@ class Disk:
         self._free_at = max(self._free_at, self._clock.now) + delay_ns
         self._clock.after(self._free_at - self._clock.now, self._commit, self._life, write, done)
 
-    def keep(self, effect: Keep) -> None:
+    def keep(self, effect: SaveDesired) -> None:
         """Take over an agent's desired layer."""
         self.epoch, self.revision = effect.epoch, effect.revision
         self.entities = {one.entity: one for one in effect.entities}

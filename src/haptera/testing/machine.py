@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Answered, Ended, Failed, Sighted
+from haptera.model.events import Answered, Ended, Failed, WatchReported
 from haptera.testing.clock import Clock
 
 MS = 1_000_000
@@ -17,7 +17,7 @@ JOBS_SEEN_MS = 500
 # What is done to a machine from without; all else is done on it, and ends with it.
 FROM_WITHOUT = frozenset(("look_power", "switch_on", "switch_off", "force_off"))
 
-Answer = Callable[[Answered | Ended | Failed | Sighted], None]
+Answer = Callable[[Answered | Ended | Failed | WatchReported], None]
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Command:
 
 
 @dataclass
-class Read:
+class PowerReading:
     """One look at power: when it was begun, what it told and when; `lied` where that was wrong."""
 
     at: int
@@ -94,7 +94,7 @@ class Machine:
     power: str = "off"
     cuts: int = 0
     commands: list[Command] = field(default_factory=list)
-    reads: list[Read] = field(default_factory=list)
+    reads: list[PowerReading] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Machine:
         lies = self._draw("lying", self.trouble.lying)
         value = other if lies else self.power
         delay_ns = self._delay_ns(0, 1_500) if self._draw("slow", self.trouble.slow) else 0
-        self.reads.append(Read(at, value, at + delay_ns, lies))
+        self.reads.append(PowerReading(at, value, at + delay_ns, lies))
         self._tell(node_id(self.name), "power", value, at)
         self.clock.after(delay_ns, answer, Answered(call.id, value, at))
 
@@ -196,7 +196,7 @@ class Machine:
             self._tell(node_id(self.name), "power", power, self.clock.now)
             if power == "off":
                 self.reports_off.append(self.clock.now)
-            answer(Sighted(call, power, self.clock.now))
+            answer(WatchReported(call, power, self.clock.now))
 
     def _late_ns(self) -> int:
         return self._delay_ns(500, 8_000) if self._draw("stale", self.trouble.stale) else 2 * MS
@@ -289,7 +289,7 @@ class Machine:
         if "look_busy" in self._watches:
             call, answer = self._watches["look_busy"]
             self._tell(node_id(self.name), "busy", self._busy(), self.clock.now)
-            answer(Sighted(call, self._busy(), self.clock.now))
+            answer(WatchReported(call, self._busy(), self.clock.now))
 
     def _busy(self) -> str:
         return "busy" if self.jobs else "free"
@@ -304,7 +304,7 @@ class Machine:
         return self.clock.rng(f"machine/{self.name}").randrange(low_ms, high_ms) * MS
 
 
-def _nobody(_: Answered | Ended | Failed | Sighted) -> None:
+def _nobody(_: Answered | Ended | Failed | WatchReported) -> None:
     """The answer never arrives."""
 
 

@@ -10,7 +10,7 @@ SOCKET_DATAGRAMS_MAX = 200
 
 
 @dataclass
-class Faults:
+class NetworkFaults:
     """How badly the network behaves; shares of datagrams, between 0 and 1."""
 
     loss: float = 0.0
@@ -21,7 +21,7 @@ class Faults:
 class Network:
     """Carries bytes between named ends; `cut` holds pairs that do not reach each other."""
 
-    def __init__(self, clock: Clock, faults: Faults) -> None:
+    def __init__(self, clock: Clock, faults: NetworkFaults) -> None:
         self.faults = faults
         self.cut: set[frozenset[str]] = set()
         self._clock = clock

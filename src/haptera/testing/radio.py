@@ -9,7 +9,7 @@ from haptera.model.messages import Message
 from haptera.testing.clock import Clock
 from haptera.testing.network import Network
 from haptera.wire.frame import DatagramType, Reject
-from haptera.wire.seal import Agreement, Greet, Opened, Role, Session
+from haptera.wire.seal import Agreement, Greet, Opened, SealRole, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
 
@@ -44,14 +44,14 @@ class Radio:
         self._bodies: dict[str, bytes] = {}
         network.attach(name, self._receive)
 
-    def join(self, peer: str, agreement: Agreement, role: Role) -> None:
+    def join(self, peer: str, agreement: Agreement, role: SealRole) -> None:
         """A session, new or saved; a new one begins without a peer's boot-id."""
         boot = self._saved.get(f"{peer}/{agreement.incarnation}")
         self._sessions[peer] = Session(agreement, role, self._boot, boot)
         self._incarnations[peer] = agreement.incarnation
         self._bodies.pop(peer, None)
 
-    def rejoin(self, incarnations: Mapping[str, int], role: Role, node: str | None) -> None:
+    def rejoin(self, incarnations: Mapping[str, int], role: SealRole, node: str | None) -> None:
         """All sessions that the disk remembers."""
         for peer, incarnation in incarnations.items():
             self.join(peer, agree(node or peer, incarnation), role)

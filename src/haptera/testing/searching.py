@@ -1,7 +1,7 @@
 """A worker without a process: what it is asked and answers passes as bytes, as in life."""
 
-from haptera.model.effects import Search
-from haptera.model.events import Searched
+from haptera.model.effects import SearchPlan
+from haptera.model.events import PlanFound
 from haptera.planner.plan_query import answer
 from haptera.runtime.processes.ipc import Frame
 from haptera.runtime.search.search_frames import (
@@ -14,7 +14,7 @@ from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
 
-def searched(search: Search) -> Searched:
+def searched(search: SearchPlan) -> PlanFound:
     """What a worker answers."""
     asked = search_of(_carried(search_frame(search)))
     return searched_of(_carried(searched_frame(answer(asked))))

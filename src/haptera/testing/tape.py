@@ -2,14 +2,14 @@
 
 from typing import Final, NamedTuple
 
-from haptera.model.effects import Effect, Keep, Publish, Tell
+from haptera.model.effects import Effect, Publish, SaveDesired, Tell
 from haptera.model.events import Event, Ticked
 
 # The network has these as bytes, or nobody outside the process ever has them.
-UNTAPED: Final = (Tell, Publish, Keep, Ticked)
+UNTAPED: Final = (Tell, Publish, SaveDesired, Ticked)
 
 
-class Entry(NamedTuple):
+class TapeEntry(NamedTuple):
     """An event that a process took, or an effect that it asked for; `life` is one start of it."""
 
     at: int
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     what: Event | Effect
 
 
-class Boot(NamedTuple):
+class Booted(NamedTuple):
     """A machine's agent enrolled; `cuts` is how often the machine had lost its power by then."""
 
     at: int

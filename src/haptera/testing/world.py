@@ -14,30 +14,30 @@ from haptera.model.effects import (
     Call,
     Effect,
     FetchList,
-    Keep,
     Publish,
     Recall,
     Reply,
-    Search,
+    RequestRetry,
+    SaveDesired,
+    SearchPlan,
     Start,
     Tell,
-    Urge,
     Write,
 )
 from haptera.model.entity import EntityId
 from haptera.model.events import (
     Asked,
-    Clocked,
     Enrolled,
     Event,
     Exited,
     Listed,
+    PlanFailed,
     Proposed,
     Ready,
     Recalled,
     Ticked,
-    Unsearched,
     Unwritten,
+    WallClockSet,
     Written,
 )
 from haptera.model.messages import Message
@@ -48,11 +48,11 @@ from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
-from haptera.testing.network import Faults, Network
+from haptera.testing.network import Network, NetworkFaults
 from haptera.testing.radio import Radio, agree
 from haptera.testing.searching import searched
-from haptera.testing.tape import UNTAPED, Boot, Entry
-from haptera.wire.seal import Role
+from haptera.testing.tape import UNTAPED, Booted, TapeEntry
+from haptera.wire.seal import SealRole
 from haptera.wire.updates import Codec
 
 HELLO_NS = 1 * S
@@ -65,7 +65,7 @@ SEARCH_NS = 50 * MS
 WALL_OFFSET_NS = 1_800_000_000 * S
 
 
-class Process:
+class WorldProcess:
     """One daemon: an engine that dies and is started again, with what its disk holds.
 
     `says` makes other messages of those that it would send: it was broken into, and has the key.
@@ -108,12 +108,12 @@ class Process:
             lambda events: self.feed(life, events),
             self._boots,
         )
-        role = Role.PARENT if self.node is None else Role.CHILD
+        role = SealRole.PARENT if self.node is None else SealRole.CHILD
         self.radio.rejoin(stored.incarnations, role, self.node)
         engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
         self.engine = engine
         self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
-        self.feed(self._life, [Clocked(WALL_OFFSET_NS)])
+        self.feed(self._life, [WallClockSet(WALL_OFFSET_NS)])
 
     def crash(self) -> None:
         """Gone, with its modules and all that it had not made durable."""
@@ -138,7 +138,7 @@ class Process:
         effects = self.engine.handle(batch, now)
         self.engine.check()
         self.world.tape.extend(
-            Entry(now, self.name, self.instance, one)
+            TapeEntry(now, self.name, self.instance, one)
             for one in (*batch, *effects)
             if not isinstance(one, UNTAPED)
         )
@@ -205,28 +205,28 @@ class Process:
             case Start(module, process):
                 self._modules[module] = process
                 world.clock.after(5 * MS, self.feed, life, [Ready(module, process)])
-            case Search():
+            case SearchPlan():
                 world.clock.after(SEARCH_NS, self._answer, life, effect)
             case Reply(ticket):
                 self.replies[ticket] = effect
-            case Keep():
+            case SaveDesired():
                 self.disk.keep(effect)
             case FetchList(peer):
                 world.clock.after(ASK_NS, self._fetch_list, life, peer)
             case Recall(peer, entities):
                 world.clock.after(ASK_NS, self._recall, peer, entities)
-            case Urge(peer, entity):
+            case RequestRetry(peer, entity):
                 world.clock.after(ASK_NS, self._urge, peer, entity)
             case Publish(entities, types):
                 self.bus.publish(entities, types)
             case _:
                 pass  # a cancelled call's answer is dropped by the engine itself
 
-    def _answer(self, life: int, search: Search) -> None:
+    def _answer(self, life: int, search: SearchPlan) -> None:
         """What a worker does in life, unless it is killed."""
         world = self.world
         killed = world.clock.chance(f"search/{self.name}", "worker killed", world.workers_killed)
-        event = Unsearched(search.id, "killed by SIGKILL") if killed else searched(search)
+        event = PlanFailed(search.id, "killed by SIGKILL") if killed else searched(search)
         self.feed(life, [event])
 
     def _fetch_list(self, life: int, peer: str) -> None:
@@ -264,7 +264,7 @@ class World:
         seed: int,
         nodes: Iterable[str],
         manifests: Iterable[Manifest],
-        faults: Faults,
+        faults: NetworkFaults,
         work_max: int = WORK_MAX,
     ) -> None:
         self.clock = Clock(seed)
@@ -276,12 +276,12 @@ class World:
         self.machines = {
             name: Machine(self.clock, name, self._booted, self._stopped) for name in names
         }
-        self.parent = Process(self, PARENT, Disk(self.clock, PARENT, 7), None)
-        self.agents: dict[str, Process] = {}
+        self.parent = WorldProcess(self, PARENT, Disk(self.clock, PARENT, 7), None)
+        self.agents: dict[str, WorldProcess] = {}
         self.incarnations = dict.fromkeys(names, 0)
         self.disks = [self.parent.disk]
-        self.tape: list[Entry] = []
-        self.boots: list[Boot] = []
+        self.tape: list[TapeEntry] = []
+        self.boots: list[Booted] = []
         self.workers_killed = 0.0  # the share of searches that end so
         self._tickets = count(1)
         self.parent.start()
@@ -292,7 +292,7 @@ class World:
         self.parent.deliver([Proposed(ticket, tuple(changes), if_revision)])
         return ticket
 
-    def process(self, name: str) -> Process | None:
+    def process(self, name: str) -> WorldProcess | None:
         """The parent, or the agent of a node that has one."""
         return self.parent if name == PARENT else self.agents.get(name)
 
@@ -316,13 +316,13 @@ class World:
         """Let time pass until all is as desired; tells whether it came to that."""
         return self.clock.run_until(self.clock.now + int(seconds * S), self.converged)
 
-    def crash(self, process: Process) -> None:
+    def crash(self, process: WorldProcess) -> None:
         """Kill a daemon; what watches over it starts it again."""
         self.clock.happened["process killed"] += 1
         process.crash()
         self.clock.after(RESTART_NS, self._restart, process)
 
-    def _restart(self, process: Process) -> None:
+    def _restart(self, process: WorldProcess) -> None:
         alive = process.node is None or self.agents.get(process.node) is process
         if alive and process.engine is None:
             process.start()
@@ -334,16 +334,16 @@ class World:
             return
         self.incarnations[name] += 1
         cuts = self.machines[name].cuts
-        self.boots.append(Boot(self.clock.now, name, self.incarnations[name], cuts))
+        self.boots.append(Booted(self.clock.now, name, self.incarnations[name], cuts))
         self.parent.disk.incarnations[name] = self.incarnations[name]
         disk = Disk(self.clock, name, 0)
         self.disks.append(disk)
         disk.incarnations = {PARENT: self.incarnations[name]}
         if (old := self.agents.get(name)) is not None:
             old.crash()
-        agent = self.agents[name] = Process(self, name, disk, name)
+        agent = self.agents[name] = WorldProcess(self, name, disk, name)
         assert self.parent.radio is not None
-        self.parent.radio.join(name, agree(name, self.incarnations[name]), Role.PARENT)
+        self.parent.radio.join(name, agree(name, self.incarnations[name]), SealRole.PARENT)
         self.parent.deliver([Enrolled(name, self.incarnations[name])])
         agent.start()
 

@@ -6,7 +6,7 @@ import msgspec
 
 from haptera.model.news import News
 from haptera.model.views import EntityView
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 Frame = dict[str, Any]
 
@@ -31,14 +31,14 @@ class Unwatch(_Said, frozen=True, gc=False, tag="unwatch"):
     """Tell me no more under this id."""
 
 
-class Read(_Said, frozen=True, gc=False, tag="read"):
+class ReadEntities(_Said, frozen=True, gc=False, tag="read"):
     """Tell me how these entities are: those that come after this one, None for the first."""
 
     select: str
     after: str | None
 
 
-class Write(_Said, frozen=True, gc=False, tag="write"):
+class WriteDesired(_Said, frozen=True, gc=False, tag="write"):
     """Have this desired, all or nothing; None for a value stands for nothing desired of it.
 
     `declare` gives attributes. With `if_revision`, only if nothing that is desired changed since.
@@ -50,7 +50,7 @@ class Write(_Said, frozen=True, gc=False, tag="write"):
     if_revision: int | None
 
 
-class Told(_Said, frozen=True, gc=False, tag="told"):
+class ControlTold(_Said, frozen=True, gc=False, tag="told"):
     """What changed; `fresh` begins a snapshot, and `cursor` is nil until it is complete."""
 
     fresh: bool
@@ -69,21 +69,21 @@ class Views(_Said, frozen=True, gc=False, tag="views"):
     revision: int
 
 
-class Written(_Said, frozen=True, gc=False, tag="written"):
+class WrittenAt(_Said, frozen=True, gc=False, tag="written"):
     """It is durable, at this revision."""
 
     revision: int
 
 
-class Refused(_Said, frozen=True, gc=False, tag="refused"):
+class WriteRefused(_Said, frozen=True, gc=False, tag="refused"):
     """It was not done; a `conflict` where something that is there stands against it."""
 
     text: str
     conflict: bool
 
 
-Request = Watch | Next | Unwatch | Read | Write
-Answer = Told | Views | Written | Refused
+Request = Watch | Next | Unwatch | ReadEntities | WriteDesired
+Answer = ControlTold | Views | WrittenAt | WriteRefused
 
 
 def frame_of(said: Request | Answer) -> Frame:
@@ -108,4 +108,4 @@ def _parsed(frame: Frame, shape: Any) -> Any:
     try:
         return msgspec.convert(frame, shape)
     except (msgspec.ValidationError, RecursionError):
-        return Reject(Reason.FRAME)
+        return Reject(FrameFault.FRAME)

@@ -40,7 +40,7 @@ class Suite(IntEnum):
     AES_256_GCM = 2
 
 
-class Reason(StrEnum):
+class FrameFault(StrEnum):
     """Why bytes from outside were refused; each is a counter."""
 
     LENGTH = "length"  # shorter or longer than any of ours
@@ -62,7 +62,7 @@ class Reason(StrEnum):
 class Reject(msgspec.Struct, frozen=True, gc=False):
     """Bytes that changed nothing, and why."""
 
-    reason: Reason
+    reason: FrameFault
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
@@ -100,22 +100,22 @@ def pack_header(header: Header) -> bytes:
 def parse_header(datagram: bytes) -> Header | Reject:
     """Read how a datagram begins; says nothing yet of whether it is authentic."""
     if not SEALED_BYTES_MIN <= len(datagram) <= DATAGRAM_BYTES_MAX:
-        return Reject(Reason.LENGTH)
+        return Reject(FrameFault.LENGTH)
     version, type_, suite, epoch, receiver, boot, sequence = _HEADER.unpack_from(datagram)
     if version != WIRE_VERSION:
-        return Reject(Reason.VERSION)
+        return Reject(FrameFault.VERSION)
     known_type = _TYPES.get(type_)
     if known_type is None:
-        return Reject(Reason.TYPE)
+        return Reject(FrameFault.TYPE)
     known_suite = _SUITES.get(suite)
     if known_suite is None:
-        return Reject(Reason.SUITE)
+        return Reject(FrameFault.SUITE)
     return Header(known_type, known_suite, receiver, boot, sequence, epoch)
 
 
 def receiver_of(datagram: bytes) -> int | Reject:
     """The receiver index alone, to find the session that can open the datagram."""
     if len(datagram) < HEADER_BYTES:
-        return Reject(Reason.LENGTH)
+        return Reject(FrameFault.LENGTH)
     index: int = _INDEX.unpack_from(datagram, _INDEX_OFFSET)[0]
     return index

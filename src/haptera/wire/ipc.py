@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 FRAME_BYTES_MAX: Final = 1 << 20
 
@@ -53,7 +53,7 @@ class Frames:
             start = end
         if self._broken:
             self._buffer.clear()
-            return Reject(Reason.FRAME)
+            return Reject(FrameFault.FRAME)
         del self._buffer[:start]
         return whole
 

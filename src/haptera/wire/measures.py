@@ -6,7 +6,7 @@ import msgspec
 
 from haptera.model.entity import NAME_BYTES_MAX
 from haptera.model.messages import Measure
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 MEASURE: Final = 5
 # MODULE.PART
@@ -36,5 +36,5 @@ def decode_measure(section: int, content: bytes) -> Measure | Reject | None:
     try:
         told = _MEASURE.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Reject(Reason.SECTION)
+        return Reject(FrameFault.SECTION)
     return Measure(told.part, told.usual_ms)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 
 from haptera.model.messages import Ask, Permit
-from haptera.wire.frame import Reason, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 ASK: Final = 3
 PERMIT: Final = 4
@@ -54,7 +54,7 @@ def decode_spoken(section: int, content: bytes) -> Ask | Permit | Reject | None:
             permit = _PERMIT.decode(content)
             return Permit(_id(permit.id), permit.granted, permit.text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-        return Reject(Reason.SECTION)
+        return Reject(FrameFault.SECTION)
     return None
 
 

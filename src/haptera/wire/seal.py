@@ -28,8 +28,8 @@ from haptera.wire.frame import (
     HEADER_BYTES,
     KEY_EPOCH,
     DatagramType,
+    FrameFault,
     Header,
-    Reason,
     Reject,
     Suite,
     pack_header,
@@ -54,7 +54,7 @@ _DOWN: Final = b"d"
 _Cipher = ChaCha20Poly1305 | AESGCM
 
 
-class Role(StrEnum):
+class SealRole(StrEnum):
     """Which end of a session this is."""
 
     PARENT = "parent"
@@ -138,11 +138,11 @@ class Session:
     )
 
     def __init__(
-        self, agreement: Agreement, role: Role, own_boot: int, peer_boot: int | None = None
+        self, agreement: Agreement, role: SealRole, own_boot: int, peer_boot: int | None = None
     ) -> None:
         """`peer_boot` is the last one taken up by our previous process, where one was saved."""
         assert own_boot > 0
-        upward = role is Role.CHILD
+        upward = role is SealRole.CHILD
         self.own_index = agreement.child_index if upward else agreement.parent_index
         self._peer_index = agreement.parent_index if upward else agreement.child_index
         self._agreement = agreement
@@ -182,11 +182,11 @@ class Session:
         if isinstance(header, Reject):
             return header
         if header.receiver != self.own_index:
-            return Reject(Reason.INDEX)
+            return Reject(FrameFault.INDEX)
         if header.suite is not self._agreement.suite:
-            return Reject(Reason.SUITE)
+            return Reject(FrameFault.SUITE)
         if header.epoch != KEY_EPOCH:
-            return Reject(Reason.EPOCH)
+            return Reject(FrameFault.EPOCH)
         peer = self._sender(header, now, origin)
         if isinstance(peer, Reject):
             return peer
@@ -196,13 +196,13 @@ class Session:
         """The process that the datagram claims to be from, if that is worth a decryption."""
         for peer in (self._peer, self._candidate):
             if peer is not None and peer.boot == header.boot:
-                return peer if peer.window.is_fresh(header.sequence) else Reject(Reason.SEEN)
+                return peer if peer.window.is_fresh(header.sequence) else Reject(FrameFault.SEEN)
         if header.boot in self._retired:
-            return Reject(Reason.RETIRED)
+            return Reject(FrameFault.RETIRED)
         if header.boot == 0 or header.sequence == 0:
-            return Reject(Reason.FORGED)
+            return Reject(FrameFault.FORGED)
         if not self._derivations[origin].take(now):
-            return Reject(Reason.BUDGET)
+            return Reject(FrameFault.BUDGET)
         return self._peer_of(header.boot)
 
     def _judged(
@@ -213,13 +213,13 @@ class Session:
                 _NONCE.pack(0, header.sequence), datagram[HEADER_BYTES:], datagram[:HEADER_BYTES]
             )
         except InvalidTag:
-            return Reject(Reason.FORGED)
+            return Reject(FrameFault.FORGED)
         boot, sequence = _ECHO.unpack_from(plain)
         if not self._fits(peer, boot, sequence):
             if peer is not self._peer:
                 self._candidate = peer
             if not self._greets.take(now):
-                return Reject(Reason.ECHO)
+                return Reject(FrameFault.ECHO)
             return Greet(header.boot, header.sequence)
         return self._accepted(peer, header, plain[_ECHO.size :])
 

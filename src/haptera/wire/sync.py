@@ -11,7 +11,7 @@ from haptera.wire.frame import (
     CONTENT_BYTES_MAX,
     PREFIX_BYTES_MAX,
     SECTION_HEADER_BYTES,
-    Reason,
+    FrameFault,
     Reject,
 )
 from haptera.wire.measures import MEASURE, decode_measure, encode_measure
@@ -55,10 +55,10 @@ def encode(message: Message, codec: Codec, peer_schema: int | None) -> list[byte
 def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
     """Read an authentic body of this neighbour; sections of types unknown to us are skipped."""
     if len(body) < _PREFIX.size:
-        return Reject(Reason.PREFIX)
+        return Reject(FrameFault.PREFIX)
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
     if words > WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
-        return Reject(Reason.PREFIX)
+        return Reject(FrameFault.PREFIX)
     told: list[Update | Ask | Permit | Measure] = []
     for section in _sections(body, _PREFIX.size + 8 * words):
         if isinstance(section, Reject):
@@ -127,11 +127,11 @@ def _sections(body: bytes, start: int) -> Iterator[tuple[int, bytes] | Reject]:
     while start < len(body):
         begin = start + _SECTION.size
         if begin > len(body):
-            yield Reject(Reason.SECTION)
+            yield Reject(FrameFault.SECTION)
             return
         section, length = _SECTION.unpack_from(body, start)
         start = begin + length
         if start > len(body):
-            yield Reject(Reason.SECTION)
+            yield Reject(FrameFault.SECTION)
             return
         yield section, body[begin:start]

@@ -9,11 +9,11 @@ from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
-from haptera.model.packing import Held, Layout, layout_of, layout_of_numbers, pack, unpack
+from haptera.model.packing import Held, PackedLayout, layout_of, layout_of_numbers, pack, unpack
 from haptera.model.remote_schema import ToldSchema
 from haptera.model.schema import WORDS_MAX, Applied, Kind, attribute_bytes
 from haptera.model.views import Condition
-from haptera.wire.frame import CONTENT_BYTES_MAX, Reason, Reject
+from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
 
 DESIRED: Final = 1
 OBSERVED: Final = 2
@@ -79,9 +79,9 @@ class Codec:
 
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
         self.schema = schema
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, PackedLayout] = {}
         # By neighbour: the digest that it gave its schema, and how that numbers.
-        self._known: dict[str, tuple[int, dict[str, Layout]]] = {}
+        self._known: dict[str, tuple[int, dict[str, PackedLayout]]] = {}
         for kind in kinds:
             self._layouts[kind.name] = layout_of(kind)
             for update in largest(kind):
@@ -121,7 +121,7 @@ class Codec:
             if section == OBSERVED:
                 return self._read_observed(_OBSERVED.decode(content), schema, peer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, HapteraError):
-            return Reject(Reason.SECTION)
+            return Reject(FrameFault.SECTION)
         return None
 
     def _read_desired(self, told: _Desired, schema: int, peer: str) -> Update | Reject | None:
@@ -139,7 +139,7 @@ class Codec:
         if len(seen) != len(told.provenance) or any(
             by >= len(told.by) for _, by in told.provenance
         ):
-            return Reject(Reason.SECTION)
+            return Reject(FrameFault.SECTION)
         values = {
             name: SeenValue(*what, age_ms, told.by[by])
             for (name, what), (age_ms, by) in zip(seen.items(), told.provenance, strict=True)
@@ -159,9 +159,9 @@ class Codec:
             return None
         layout = layouts.get(told.kind)
         if layout is None:
-            return Reject(Reason.SECTION)
+            return Reject(FrameFault.SECTION)
         read = unpack(layout, told.words)
-        return Reject(Reason.SECTION) if read.unread else read.values
+        return Reject(FrameFault.SECTION) if read.unread else read.values
 
     def _check_size(self, update: Update) -> None:
         _, content = self.encode(update, self.schema)
@@ -203,7 +203,7 @@ def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
     )
 
 
-def _desired(update: DesiredUpdate, layout: Layout | None) -> _Desired:
+def _desired(update: DesiredUpdate, layout: PackedLayout | None) -> _Desired:
     held: dict[str, Held] = {}
     if layout is not None:
         for name, value in update.values.items():
@@ -222,7 +222,7 @@ def _desired(update: DesiredUpdate, layout: Layout | None) -> _Desired:
     )
 
 
-def _observed(update: ObservedUpdate, layout: Layout | None) -> _Observed:
+def _observed(update: ObservedUpdate, layout: PackedLayout | None) -> _Observed:
     held: dict[str, Held] = {}
     named: dict[str, Held] = {}
     for name, seen in sorted(update.values.items()):
@@ -257,7 +257,7 @@ def _standing(told: _Standing) -> Standing:
     return Standing(told.condition, told.since_ms, told.why, told.error)
 
 
-def _words(layout: Layout | None, held: Mapping[str, Held]) -> list[int]:
+def _words(layout: PackedLayout | None, held: Mapping[str, Held]) -> list[int]:
     return list(pack(layout, held)) if layout is not None and held else []
 
 

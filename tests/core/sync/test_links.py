@@ -7,7 +7,7 @@ import pytest
 
 from haptera.core.state.limits import GONE_MAX, MS, S
 from haptera.core.state.side import PARENT, Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import LAST_MAX, Usual
@@ -40,12 +40,12 @@ class End:
 
     node: str | None
     boot: int = 0
-    table: Table = field(default_factory=lambda: Table(KINDS))
+    table: EntityTable = field(default_factory=lambda: EntityTable(KINDS))
     sent: list[Message] = field(default_factory=list)
     errands: list[FetchList | Recall] = field(default_factory=list)
 
     def start(self, now: int, boot: int, epoch: int, kept: list[StoredEntity]) -> None:
-        self.boot, self.table, self.timers = boot, Table(KINDS), Timers()
+        self.boot, self.table, self.timers = boot, EntityTable(KINDS), Timers()
         for one in kept:
             self.table.load(one)
             self.table.revision = max(self.table.revision, one.revision)
@@ -296,7 +296,7 @@ def test_silence_makes_a_neighbour_suspect_then_lost_and_its_hello_brings_it_bac
 def test_what_is_told_everywhere_makes_each_node_be_told_and_nothing_else_of_the_cluster_does() -> (
     None
 ):
-    table = Table(KINDS)
+    table = EntityTable(KINDS)
     out = DesiredOut(table, 5)
 
     def write(*changes: Declare | Undeclare) -> set[str]:

@@ -10,7 +10,7 @@ from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
 from haptera.selectors.nodeset import expand
 from haptera.site.imports.ansible import read_ansible
-from haptera.site.imports.remarks import Sort
+from haptera.site.imports.remarks import RemarkSort
 from tests.site.imports.reading import PLANTED, groups_of, nothing_planted, said, seed, site_of
 
 RACKS = expand("rack1n[01-04],rack2n[01-04]")
@@ -179,5 +179,5 @@ def test_nodes_and_groups_are_just_those_of_the_inventory(inventory):
         "ansible_password",
         "db_secret",
     }
-    told = {one.what for one in found.remarks if one.sort is Sort.SECRET}
+    told = {one.what for one in found.remarks if one.sort is RemarkSort.SECRET}
     assert told == {f"variable {name}" for name in secrets}

@@ -11,7 +11,7 @@ from haptera.rest.schemas import SiteFile
 from haptera.selectors.nodeset import NODESET_BYTES_MAX
 from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
-from haptera.site.imports.found import GROUPS_BYTES_MAX, GROUPS_MAX, Found
+from haptera.site.imports.found import GROUPS_BYTES_MAX, GROUPS_MAX, FoundSite
 from haptera.site.imports.layercake import read_layercake
 from haptera.site.imports.site_text import site_text
 from haptera.site.imports.warewulf import read_warewulf
@@ -94,7 +94,7 @@ PLACE = Place("source", 1, 1)
 
 
 def found_of(groups):
-    found = Found()
+    found = FoundSite()
     for nodes in groups.values():
         for node in nodes:
             found.node(node, PLACE)
@@ -122,7 +122,7 @@ def test_groups_whose_names_a_node_cannot_all_have_are_left_out():
     ],
 )
 def test_more_than_a_site_may_have_is_refused(count, text, what):
-    found = Found()
+    found = FoundSite()
     for at in range(count):
         one = found.node(f"n{at}", PLACE)
         for name in ("platform", "rack", "fault_group"):

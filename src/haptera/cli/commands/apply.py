@@ -12,14 +12,14 @@ from haptera.cli.input.confirming import confirmed
 from haptera.cli.input.plan_file import PlanFile, apply_plan, read_plan, save_plan
 from haptera.cli.input.problem_line import answer_line, explained_line
 from haptera.cli.input.sites import site_body
-from haptera.cli.input.terms import Terms, terms_options
+from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import client_of, the_access, the_client
 from haptera.cli.output.plans import planned_entities, print_groups, print_plan
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.words import printable
-from haptera.client import Call, calls
+from haptera.client import ApiCall, calls
 from haptera.model.entity import EntityId, parse_entity
-from haptera.rest.schemas import Applied
+from haptera.rest.schemas import AppliedView
 from haptera.selectors.selector import fold_entities
 
 UNDECLARES: Final = "undeclare"
@@ -42,7 +42,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     dry_run: bool,
     waits: bool,
     within: str,
-    terms: Terms,
+    terms: WriteTerms,
     output: str,
 ) -> int:
     r"""Make a site's files what the cluster should be.
@@ -73,7 +73,7 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     return _wait(ctx, answer, within) if waits and not dry_run else 0
 
 
-def _tell(answer: Applied, *, dry_run: bool) -> None:
+def _tell(answer: AppliedView, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     click.echo(f"{counted(answer)} {would}written (revision {answer.revision})")
     if dry_run:
@@ -82,7 +82,7 @@ def _tell(answer: Applied, *, dry_run: bool) -> None:
         print_groups(answer.plan)
 
 
-def _wait(ctx: click.Context, answer: Applied, within: str) -> int:
+def _wait(ctx: click.Context, answer: AppliedView, within: str) -> int:
     """Wait until what was changed is as desired."""
     gone = {one.entity for one in answer.changes if one.does == UNDECLARES}
     names = {one.entity for one in answer.changes}
@@ -93,15 +93,15 @@ def _wait(ctx: click.Context, answer: Applied, within: str) -> int:
 
 
 def _apply_site(
-    ctx: click.Context, files: tuple[str, ...], terms: Terms, *, dry_run: bool, output: str
-) -> Applied:
+    ctx: click.Context, files: tuple[str, ...], terms: WriteTerms, *, dry_run: bool, output: str
+) -> AppliedView:
     access = the_access(ctx)
     client, body = client_of(ctx, access), site_body(files, access.constants)
     dry = calls.apply(body, dry_run=True, take=terms.take)
     if dry_run:
         return client.ask(dry)
 
-    def write(digest: str | None) -> Call[Applied]:
+    def write(digest: str | None) -> ApiCall[AppliedView]:
         return calls.apply(body, take=terms.take, digest=digest, why=terms.why)
 
     if terms.digest is not None or not Format(output).for_people:
@@ -160,7 +160,7 @@ def plan(
     return 0
 
 
-def show_planned(answer: Applied, output: str) -> None:
+def show_planned(answer: AppliedView, output: str) -> None:
     """What would be changed, and what would run then."""
     if not Format(output).for_people:
         print_entities([*planned_entities(answer.plan)], answer, output)
@@ -169,7 +169,7 @@ def show_planned(answer: Applied, output: str) -> None:
     print_plan(answer)
 
 
-def _print_changes(answer: Applied) -> None:
+def _print_changes(answer: AppliedView) -> None:
     alike: dict[tuple[str, str, str], list[EntityId]] = {}
     for change in answer.changes:
         value = "" if change.name is None else f" {change.name}"
@@ -180,7 +180,7 @@ def _print_changes(answer: Applied) -> None:
         click.echo(f"  {does} {fold_entities(some)}{value}")
 
 
-def counted(answer: Applied) -> str:
+def counted(answer: AppliedView) -> str:
     """How many changes, of which sort."""
     counts = Counter(change.does for change in answer.changes)
     each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))

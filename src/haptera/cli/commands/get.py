@@ -7,7 +7,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.alike import Told, print_alike
+from haptera.cli.output.alike import ToldEntity, print_alike
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.words import printable, standing, values
@@ -185,12 +185,12 @@ def _print_past(answer: Past, what: str, output: str) -> None:
     print_alike(_THEN, map(_told, views), output)
 
 
-def _told(view: PastView) -> Told:
+def _told(view: PastView) -> ToldEntity:
     """One entity as it was: where it stood, what was known and wanted, and why it stood so."""
     names = [name for name in view.desired if name in view.observed] or list(view.observed)
     known = " ".join(_then(view, name) for name in names)
     more = printable(known or "-"), printable(view.why or "")
-    return Told(view.entity, view.condition or "-", None, more)
+    return ToldEntity(view.entity, view.condition or "-", None, more)
 
 
 def _then(view: PastView, name: str) -> str:
@@ -207,7 +207,7 @@ def _print_views(views: Sequence[EntityView], data: object, output: str) -> None
     print_alike(
         (*_NOW, *(_MORE if Format(output) is Format.WIDE else ())),
         (
-            Told(one.entity, standing(one.condition, one.frozen), one.since_ms, told(one))
+            ToldEntity(one.entity, standing(one.condition, one.frozen), one.since_ms, told(one))
             for one in views
         ),
         output,

@@ -35,7 +35,7 @@ from haptera.planner.explain.graph import graphs_of
 PLACE: Final = "--class"
 
 
-class Form(StrEnum):
+class GraphForm(StrEnum):
     DOT = "dot"
     JSON = "json"
     MERMAID = "mermaid"
@@ -61,8 +61,8 @@ class Form(StrEnum):
 @click.option(
     "-o",
     "--output",
-    type=click.Choice([one.value for one in Form]),
-    default=Form.DOT.value,
+    type=click.Choice([one.value for one in GraphForm]),
+    default=GraphForm.DOT.value,
     show_default=True,
     help="As DOT (for Graphviz), as JSON, as Mermaid, or as a picture, which Graphviz makes.",
 )
@@ -95,14 +95,14 @@ def graph(
     else:
         text = "name a kind (and its --class), or an entity (--entity), or a problem (--problem)"
         raise click.UsageError(text)
-    match Form(output):
-        case Form.DOT:
+    match GraphForm(output):
+        case GraphForm.DOT:
             click.echo(dot(told).encode(), nl=False)
-        case Form.MERMAID:
+        case GraphForm.MERMAID:
             click.echo(mermaid(told).encode(), nl=False)
-        case Form.SVG:
+        case GraphForm.SVG:
             click.echo(svg(told).encode(), nl=False)
-        case Form.JSON:
+        case GraphForm.JSON:
             # All of it ASCII: no terminal can fail on it, and no name.
             click.echo(json.dumps(msgspec.to_builtins(told), indent=2))
 

@@ -23,7 +23,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.past import Changed, Deed, Happened, Sort
 from haptera.model.walltime import utc_text, utc_text_s
-from haptera.rest.schemas import Applied
+from haptera.rest.schemas import AppliedView
 from haptera.selectors.nodeset import fold
 
 _SHOWN: Final = 100
@@ -170,7 +170,7 @@ def revert(
         print_entities([one.entity for one in answer.changes], answer, output)
 
 
-def _agree(planned: Applied, *, unasked: bool) -> None:
+def _agree(planned: AppliedView, *, unasked: bool) -> None:
     """Have a person agree to it, unless it may go `unasked`."""
     if planned.wide and unasked:
         do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"

@@ -17,14 +17,18 @@ from haptera.model.errors import HapteraError
 from haptera.selectors.nodeset import fold
 from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
-from haptera.site.imports.found import Found
+from haptera.site.imports.found import FoundSite
 from haptera.site.imports.layercake import read_layercake
-from haptera.site.imports.remarks import Remark, Sort, is_secret
+from haptera.site.imports.remarks import Remark, RemarkSort, is_secret
 from haptera.site.imports.site_text import CLUSTER, site_text
 from haptera.site.imports.source import read_group_files, read_source
 from haptera.site.imports.warewulf import read_warewulf
 
-COLOURS: Final = {Sort.CONFLICT: "red", Sort.TWICE: "yellow", Sort.SECRET: "yellow"}
+COLOURS: Final = {
+    RemarkSort.CONFLICT: "red",
+    RemarkSort.TWICE: "yellow",
+    RemarkSort.SECRET: "yellow",
+}
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -32,7 +36,7 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 class RemarkView(msgspec.Struct, frozen=True):
     """One thing that an import has to say: of which nodes, where in the source, what to do."""
 
-    sort: Sort
+    sort: RemarkSort
     what: str
     nodes: str | None
     where: list[str]
@@ -193,7 +197,7 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _tell(found: Found, *, cluster: str, manage: bool, strict: bool, output: str) -> int:
+def _tell(found: FoundSite, *, cluster: str, manage: bool, strict: bool, output: str) -> int:
     """Write the site and the remarks; the exit code.
 
     Raises:

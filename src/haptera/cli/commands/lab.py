@@ -27,7 +27,7 @@ from haptera.minos.build import LIST, build
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteBody
 from haptera.runtime.identity.private import private_directory
-from haptera.runtime.processes.secrets import Kept
+from haptera.runtime.processes.secrets import SecretStore
 from haptera.site.model.site import Site, load_site
 from haptera.site.syntax.sources import constants_of, folder_of, gather
 from haptera.site.syntax.template import LAB_OCTET
@@ -129,7 +129,7 @@ def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:
         HapteraError: this machine cannot run virtual machines.
     """
     check_here()
-    secrets_of_parent = Kept(private_directory(config.places.parent))
+    secrets_of_parent = SecretStore(private_directory(config.places.parent))
     if BMC_SECRET not in secrets_of_parent.names():
         secrets_of_parent.put(BMC_SECRET, secrets.token_hex(BMC_PASSWORD_BYTES).encode())
     open_network(bridge, [PORT.format(number) for number in range(len(config.machines))])

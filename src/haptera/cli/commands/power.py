@@ -8,7 +8,7 @@ from haptera.cli.commands.set import is_one, write
 from haptera.cli.commands.wait import wait_for, within_option
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
-from haptera.cli.input.terms import Terms, terms_options
+from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import OK, the_client
 from haptera.cli.output.printing import entities_option
 from haptera.kinds import node
@@ -33,7 +33,7 @@ def switch(
     selector: str,
     dry_run: bool,
     within: str,
-    terms: Terms,
+    terms: WriteTerms,
     output: str,
 ) -> int:
     r"""Switch nodes on or off, or off and on again, whoever desires what of them now.
@@ -48,8 +48,8 @@ def switch(
       haptera power on rack1n[1-4]
       haptera power cycle rack1n1 --timeout 5m
     """
-    mine = Terms(take=True, digest=terms.digest, why=terms.why)
-    then = Terms(take=True, digest=None, why=terms.why)
+    mine = WriteTerms(take=True, digest=terms.digest, why=terms.why)
+    then = WriteTerms(take=True, digest=None, why=terms.why)
     values = _ON if what == "on" else _OFF
     nodes = nodes_of(selector)
     write(ctx, nodes, values, mine, dry_run=dry_run, output=output)

@@ -16,7 +16,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.secrets import Keeper, Reference, references
 from haptera.model.views import EntityView
 from haptera.runtime.identity.private import private_directory
-from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, Kept
+from haptera.runtime.processes.secrets import SECRET_BYTES_MAX, SecretStore
 from haptera.selectors.selector import fold_entities
 
 
@@ -64,7 +64,7 @@ def put(name: str, directory: Path) -> None:
     if not directory.is_dir():
         raise HapteraError("there is no such folder", where=str(directory), do="make it first")
     root = private_directory(directory.resolve() / ".haptera")
-    Kept(private_directory(root / "parent")).put(name, value)
+    SecretStore(private_directory(root / "parent")).put(name, value)
     _wake(directory, name)
 
 
@@ -150,10 +150,10 @@ def remove(name: str, directory: Path) -> None:
     _kept(directory).remove(name)
 
 
-def _kept(directory: Path) -> Kept:
+def _kept(directory: Path) -> SecretStore:
     home = directory.resolve() / ".haptera" / "parent"
     if not home.is_dir():
         raise HapteraError(
             "no parent was started here yet", where=str(home), do="name its directory with --dir"
         )
-    return Kept(home)
+    return SecretStore(home)

@@ -122,13 +122,15 @@ def serve(  # noqa: PLR0913 (an argument for each option)
       haptera serve --dir /srv/cluster --listen 127.0.0.2
       haptera serve --dir /srv/m1 --listen 127.0.0.3 --name m1 --above root.json
     """
-    from haptera.daemon.serve import Below
+    from haptera.daemon.serve import BelowArguments
     from haptera.daemon.serve import serve as run
     from haptera.daemon.settings import Ways
 
     if (name is None) == bool(above) or (above and site):
         raise click.UsageError("a parent below others has --name and --above, and no --site")
-    below = None if name is None else Below(name, tuple(str(one.resolve()) for one in above))
+    below = (
+        None if name is None else BelowArguments(name, tuple(str(one.resolve()) for one in above))
+    )
     ways = Ways(api, hosts, socket, let_in)
     hello_ms = round(hello_s * 1000)
     run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below)
@@ -161,7 +163,7 @@ def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
     from haptera.daemon import agent as daemon
 
     given = None if invitation is None else daemon.parse_invitation(invitation.read())
-    daemon.run(daemon.Settings(os.fspath(directory), address), given)
+    daemon.run(daemon.AgentSettings(os.fspath(directory), address), given)
     return 0
 
 

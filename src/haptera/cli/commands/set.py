@@ -7,7 +7,7 @@ import click
 from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
-from haptera.cli.input.terms import Terms, terms_options
+from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import print_groups, print_sum
 from haptera.cli.output.printing import Format, entities_option, print_entities
@@ -46,7 +46,7 @@ def set_values(
     values: tuple[str, ...],
     drops: tuple[str, ...],
     dry_run: bool,
-    terms: Terms,
+    terms: WriteTerms,
     output: str,
 ) -> None:
     r"""Desire values of ENTITY; they belong to you, and no site file changes them.
@@ -79,7 +79,7 @@ def unset_values(
     entity: str,
     names: tuple[str, ...],
     dry_run: bool,
-    terms: Terms,
+    terms: WriteTerms,
     output: str,
 ) -> None:
     r"""Desire nothing any more of these variables of ENTITY.
@@ -100,7 +100,7 @@ def write(
     ctx: click.Context,
     meant: str,
     values: Mapping[str, str | None],
-    terms: Terms,
+    terms: WriteTerms,
     *,
     dry_run: bool,
     output: str,

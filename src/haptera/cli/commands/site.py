@@ -21,18 +21,18 @@ from haptera.lab.settings import lab_nodes
 from haptera.model.errors import HapteraError, InputError
 from haptera.model.parts import Manifest
 from haptera.modules import load
-from haptera.rest.schemas import Told
+from haptera.rest.schemas import SiteFault
 from haptera.runtime.processes.described import described
 from haptera.site.model.settings import check_secrets, settings_of
 from haptera.site.model.site import Site, parse_site
 
 
-class Checked(msgspec.Struct, frozen=True):
+class SiteChecked(msgspec.Struct, frozen=True):
     """What was found: the cluster and how much of each kind a site has, or all that is wrong."""
 
     cluster: str | None
     entities: dict[str, int]
-    errors: list[Told]
+    errors: list[SiteFault]
 
 
 @click.group()
@@ -66,7 +66,7 @@ def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
     counts = Counter(one.entity.kind for one in found.entities)
     if not Format(output).for_people:
         names = [str(one.entity) for one in found.entities]
-        print_entities(names, Checked(found.cluster, dict(sorted(counts.items())), []), output)
+        print_entities(names, SiteChecked(found.cluster, dict(sorted(counts.items())), []), output)
         return 0
     told = [f"{count} {kind if count == 1 else plural(kind)}" for kind, count in counts.items()]
     click.echo(f"cluster {found.cluster}: {', '.join(told) or 'nothing'}; nothing is wrong")
@@ -127,4 +127,6 @@ def _print_wrong(error: HapteraError, output: str) -> None:
         print_error(error)
         return
     errors = error.errors if isinstance(error, InputError) else (error,)
-    print_data(Checked(None, {}, [Told(one.what, one.where, one.do) for one in errors]), output)
+    print_data(
+        SiteChecked(None, {}, [SiteFault(one.what, one.where, one.do) for one in errors]), output
+    )

@@ -57,10 +57,10 @@ def promote(directory: Path, anyway: bool) -> int:
       haptera promote --dir /srv/standby
       haptera promote --dir /srv/standby --anyway
     """
-    from haptera.daemon.tree.standby import Order
+    from haptera.daemon.tree.standby import PromoteOrder
     from haptera.daemon.tree.standby import promote as order
 
-    done = order(directory, Order(anyway))
+    done = order(directory, PromoteOrder(anyway))
     lag = "an unknown number of" if done.lag is None else str(done.lag)
     click.echo(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
     return 0

@@ -11,7 +11,7 @@ from haptera.cli.input import completing
 from haptera.cli.main import client_of, the_access
 from haptera.cli.output.printing import Format, entities_option, print_data, print_error
 from haptera.cli.output.words import COLOURS, printable, values
-from haptera.client import Access, AsyncClient, Broken, Call, calls
+from haptera.client import Access, ApiCall, AsyncClient, Broken, calls
 from haptera.model.news import News
 from haptera.model.views import EntityView
 from haptera.rest.schemas import Event
@@ -65,7 +65,7 @@ def _names_nodes(selector: str) -> bool:
     return parse_selector(selector).nodes() is not None
 
 
-async def _watch(access: Access, call: Call[Event], output: Format) -> None:
+async def _watch(access: Access, call: ApiCall[Event], output: Format) -> None:
     lines: dict[str, str] = {}
     told: str | None = None
     async with aclosing(AsyncClient(access).follow(call)) as stream:

@@ -7,16 +7,16 @@ from http import HTTPStatus
 import click
 
 from haptera.cli.output.plans import print_plan
-from haptera.client import Call, Client, RefusedError
+from haptera.client import ApiCall, Client, RefusedError
 from haptera.model.errors import HapteraError
 from haptera.model.plan import Plan
-from haptera.rest.schemas import Applied
+from haptera.rest.schemas import AppliedView
 
 # The call that writes, if this digest is that of its plan; None names none.
-Write = Callable[[str | None], Call[Applied]]
+Write = Callable[[str | None], ApiCall[AppliedView]]
 
 
-def confirmed(client: Client, dry: Call[Applied], write: Write) -> Applied:
+def confirmed(client: Client, dry: ApiCall[AppliedView], write: Write) -> AppliedView:
     """Write it; where that needs the plan's digest, show the plan and have it typed.
 
     Raises:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from haptera.client import Access, AsyncClient, Call
+from haptera.client import Access, ApiCall, AsyncClient
 
 # Calls under way at a time.
 AT_ONCE: Final = 16
@@ -12,7 +12,7 @@ AT_ONCE: Final = 16
 Shape = TypeVar("Shape")
 
 
-def ask_all(access: Access, asked: Iterable[Call[Shape]]) -> list[Shape]:
+def ask_all(access: Access, asked: Iterable[ApiCall[Shape]]) -> list[Shape]:
     """The answers to all of these, in their order.
 
     Raises:
@@ -21,11 +21,11 @@ def ask_all(access: Access, asked: Iterable[Call[Shape]]) -> list[Shape]:
     return asyncio.run(_all(access, list(asked)))
 
 
-async def _all(access: Access, asked: list[Call[Shape]]) -> list[Shape]:
+async def _all(access: Access, asked: list[ApiCall[Shape]]) -> list[Shape]:
     free = asyncio.Semaphore(AT_ONCE)
     async with AsyncClient(access) as client:
 
-        async def ask(call: Call[Shape]) -> Shape:
+        async def ask(call: ApiCall[Shape]) -> Shape:
             async with free:
                 return await client.ask(call)
 

@@ -7,11 +7,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from haptera.client import Call, Client, RefusedError, calls
+from haptera.client import ApiCall, Client, RefusedError, calls
 from haptera.core.preview.outdated import outdated
 from haptera.model.errors import HapteraError, InputError
 from haptera.model.plan import Plan, digest_of
-from haptera.rest.schemas import Applied, SiteBody
+from haptera.rest.schemas import AppliedView, SiteBody
 
 # A site as large as it may be, with the plan of a large cluster.
 PLAN_BYTES_MAX: Final = 64 << 20
@@ -33,7 +33,7 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     def call(
         self, *, dry_run: bool = False, digest: str | None = None, why: str | None = None
-    ) -> Call[Applied]:
+    ) -> ApiCall[AppliedView]:
         """What is asked of the server: the same once more."""
         if self.site is not None:
             return calls.apply(self.site, dry_run=dry_run, take=self.take, digest=digest, why=why)
@@ -93,7 +93,7 @@ def parse_plan(text: bytes) -> PlanFile:
     return file
 
 
-def apply_plan(client: Client, file: PlanFile, why: str | None) -> Applied:
+def apply_plan(client: Client, file: PlanFile, why: str | None) -> AppliedView:
     """Do what was planned, if nothing that the plan stands on has changed.
 
     Raises:

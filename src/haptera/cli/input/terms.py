@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class WriteTerms:
     """Whether what others own is taken, the digest of the plan that is meant, and why."""
 
     take: bool
@@ -29,6 +29,6 @@ def terms_options(command: Callable[..., Result]) -> Callable[..., Result]:
     def with_terms(
         *given: object, take: bool, digest: str | None, why: str | None, **named: object
     ) -> Result:
-        return command(*given, terms=Terms(take, digest, why), **named)
+        return command(*given, terms=WriteTerms(take, digest, why), **named)
 
     return with_terms

@@ -17,7 +17,7 @@ _COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldEntity:
     """What is told of an entity: where it stands, for how long where that is known, and more."""
 
     entity: str
@@ -26,9 +26,9 @@ class Told:
     more: tuple[str, ...]
 
 
-def print_alike(headers: Sequence[str], told: Iterable[Told], output: str) -> None:
+def print_alike(headers: Sequence[str], told: Iterable[ToldEntity], output: str) -> None:
     """Write a line for all that stand alike in one condition, whichever nodes they are on."""
-    alike: dict[object, list[Told]] = {}
+    alike: dict[object, list[ToldEntity]] = {}
     for one in told:
         alike.setdefault((parse_entity(one.entity).title, one.condition, one.more), []).append(one)
     if alike:
@@ -36,7 +36,7 @@ def print_alike(headers: Sequence[str], told: Iterable[Told], output: str) -> No
         print_table(headers, [_row(some) for some in alike.values()], output, colours)
 
 
-def _row(some: Collection[Told]) -> tuple[str, ...]:
+def _row(some: Collection[ToldEntity]) -> tuple[str, ...]:
     """One line; of the times that they stand so, the shortest and the longest."""
     one = next(iter(some))
     times = sorted(other.since_ms for other in some if other.since_ms is not None)

@@ -9,7 +9,7 @@ import click
 
 from haptera.cli.output.printing import print_error
 from haptera.cli.output.words import printable
-from haptera.client import Call, Client, RefusedError
+from haptera.client import ApiCall, Client, RefusedError
 from haptera.client.protocol import BACK_OFF_S
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import LogView
@@ -22,7 +22,7 @@ _MAY_LACK: Final = "more was written than is kept, or the log began anew: someth
 _MAY_NOT: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
-def follow(client: Client, call: Call[LogView], shown: LogView) -> None:
+def follow(client: Client, call: ApiCall[LogView], shown: LogView) -> None:
     """Write what is added to what was shown, until Ctrl-C.
 
     Who does not answer is asked again later and later, and that is told once.

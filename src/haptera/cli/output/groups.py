@@ -19,7 +19,7 @@ _ORDER = tuple(Condition)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AlikeGroup:
     """Entities with the same title (`node`, `service web`), condition and reason."""
 
     title: str
@@ -38,7 +38,7 @@ class Group:
         return fold_entities(map(_entity, self.views))
 
 
-def grouped(views: Iterable[EntityView]) -> list[Group]:
+def grouped(views: Iterable[EntityView]) -> list[AlikeGroup]:
     """Groups by title, condition and reason, in this order.
 
     Reasons that differ only in which node is meant are one, told of `the node`.
@@ -53,12 +53,14 @@ def grouped(views: Iterable[EntityView]) -> list[Group]:
         ),
     )
     return [
-        Group(name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some))
+        AlikeGroup(
+            name, _ORDER[rank], (some[0].why if len(some) == 1 else why) or None, tuple(some)
+        )
         for (name, rank, why, _), some in sorted(by_key.items())
     ]
 
 
-def together(group: Group) -> str:
+def together(group: AlikeGroup) -> str:
     """Entities that stand alike, in one line."""
     if len(group.views) == 1:
         return sentence(group.views[0])

@@ -8,13 +8,13 @@ from haptera.cli.output.words import chain_lines, printable
 from haptera.kinds import freeze
 from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
 from haptera.model.walltime import duration
-from haptera.rest.schemas import Applied
+from haptera.rest.schemas import AppliedView
 from haptera.selectors.nodeset import expand, fold
 
 _NOTHING = "nothing would run: all is as it would be desired"
 
 
-def print_plan(answer: Applied) -> None:
+def print_plan(answer: AppliedView) -> None:
     """What would run, group by group, and what to call it by."""
     print_groups(answer.plan)
     print_sum(answer.plan)

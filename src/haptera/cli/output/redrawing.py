@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 
 from haptera.cli.output.printing import Format
-from haptera.client import Call, Client
+from haptera.client import ApiCall, Client
 from haptera.rest.schemas import Event
 
 watch_option = click.option(
@@ -14,7 +14,7 @@ watch_option = click.option(
 
 
 def keep_showing(
-    client: Client, events: Call[Event], show: Callable[[], object], output: str
+    client: Client, events: ApiCall[Event], show: Callable[[], object], output: str
 ) -> None:
     """Show now, and again after each change that these events tell of, until Ctrl-C.
 

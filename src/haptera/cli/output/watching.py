@@ -9,14 +9,14 @@ from typing import Final
 import click
 
 from haptera.cli.output.printing import is_terminal, print_error
-from haptera.client import Access, AsyncClient, Broken, Call
+from haptera.client import Access, ApiCall, AsyncClient, Broken
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import Event
 
 REDRAW_EVERY_S: Final = 0.5
 
 
-def again_and_again(access: Access, call: Call[Event], draw: Callable[[], object]) -> None:
+def again_and_again(access: Access, call: ApiCall[Event], draw: Callable[[], object]) -> None:
     """Draw now, and after each change that `call` tells of, twice a second at most.
 
     Raises:
@@ -26,7 +26,7 @@ def again_and_again(access: Access, call: Call[Event], draw: Callable[[], object
         asyncio.run(_both(access, call, draw))
 
 
-async def _both(access: Access, call: Call[Event], draw: Callable[[], object]) -> None:
+async def _both(access: Access, call: ApiCall[Event], draw: Callable[[], object]) -> None:
     news = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -36,7 +36,7 @@ async def _both(access: Access, call: Call[Event], draw: Callable[[], object]) -
         raise group.exceptions[0] from None  # the other task was cancelled for it
 
 
-async def _follow(access: Access, call: Call[Event], news: asyncio.Event) -> None:
+async def _follow(access: Access, call: ApiCall[Event], news: asyncio.Event) -> None:
     told: str | None = None
     async with aclosing(AsyncClient(access).follow(call)) as stream:
         async for one in stream:

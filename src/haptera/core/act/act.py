@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from haptera.core.act.contradiction import contested
-from haptera.core.act.look import Looks
+from haptera.core.act.look import LookScheduler
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.state.limits import BACKOFF_NS, MS, READ_AGAIN_NS, SURE_NS
-from haptera.core.state.row import Phase, Row, Stepping, Tried
+from haptera.core.state.row import EntityState, Phase, StepRun, Tried
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -29,7 +29,7 @@ from haptera.planner.domain.domain import Domain
 Tickets = Callable[[Intent | None], int]
 
 
-class Acts:
+class StepRunner:
     """Begins steps, follows them, and says when one is over."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Acts:
         side: Side,
         timers: Timers,
         calls: Calls,
-        looks: Looks,
+        looks: LookScheduler,
         policies: Policies,
         tickets: Tickets,
     ) -> None:
@@ -58,15 +58,17 @@ class Acts:
         self._count += 1
         return f"{self._side.instance:x}-{self._count}"
 
-    def queues(self, turn: Turn, row: Row, node: Row | None, step: Step) -> str | None:
+    def queues(
+        self, turn: Turn, row: EntityState, node: EntityState | None, step: Step
+    ) -> str | None:
         """What a step waits for that would be begun now; None where it has its module's slot."""
         return self._calls.takes_turn(turn, row, node, step)
 
-    def stays(self, row: Row, step: Step) -> None:
+    def stays(self, row: EntityState, step: Step) -> None:
         """A step is not begun yet; if it waits in line, it keeps its place."""
         self._calls.stay(row.id, step)
 
-    def begin(self, turn: Turn, row: Row, step: Step, start: int, intent_id: str) -> None:
+    def begin(self, turn: Turn, row: EntityState, step: Step, start: int, intent_id: str) -> None:
         """Mean to take this step: nothing is done before the intent is durable."""
         intent = Intent(
             intent_id,
@@ -78,7 +80,7 @@ class Acts:
             step.enrols,
             step.disruptive,
         )
-        row.stepping = Stepping(
+        row.stepping = StepRun(
             intent, step, start, self._settled_at(intent, step),
             usual_ns=self._looks.usual.of(step.path), seen_ns=_seen_ns(row, step),
         )  # fmt: skip
@@ -105,13 +107,13 @@ class Acts:
         self._left[intent.entity] = intent, step, settled_at
         self._timers.set(("left", intent.entity), settled_at)
 
-    def take_up(self, row: Row, now: int) -> None:
+    def take_up(self, row: EntityState, now: int) -> None:
         """Follow the step that was left on this entity: its outcome is unknown until it is read."""
         if row.id not in self._left:
             return
         intent, step, settled_at = self._left.pop(row.id)
         self._timers.drop(("left", row.id))
-        row.stepping = Stepping(
+        row.stepping = StepRun(
             intent, step, None, settled_at, Phase.READING,
             error=f"{step.path}: was left under way", enrolled=True,
         )  # fmt: skip
@@ -123,7 +125,7 @@ class Acts:
         intent, *_ = self._left.pop(entity)
         self.close(turn, intent)
 
-    def retire(self, turn: Turn, row: Row) -> None:
+    def retire(self, turn: Turn, row: EntityState) -> None:
         """The entity is gone; a step that was called may yet take effect, and is not forgotten."""
         stepping = row.stepping
         if stepping is None:
@@ -144,14 +146,14 @@ class Acts:
         """This intent is over, or its module is gone: nobody waits for its outcome."""
         turn.effects.append(Write(self._tickets(None), (CloseIntent(intent.id, begun),)))
 
-    def written(self, row: Row) -> None:
+    def written(self, row: EntityState) -> None:
         """The intent is durable: once it is decided that the step is still wanted, go."""
         stepping = row.stepping
         assert stepping is not None
         assert stepping.phase is Phase.WRITING
         stepping.phase = Phase.WRITTEN
 
-    def go(self, turn: Turn, row: Row, node: Row | None) -> bool:
+    def go(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Act on a durable intent; False if another plan was made meanwhile, or it is too late."""
         stepping = row.stepping
         if stepping is None or stepping.phase is not Phase.WRITTEN:
@@ -177,14 +179,14 @@ class Acts:
         )  # fmt: skip
         return True
 
-    def withhold(self, turn: Turn, row: Row, outcome: str) -> bool:
+    def withhold(self, turn: Turn, row: EntityState, outcome: str) -> bool:
         """Give up a durable intent that was not acted on yet; tells whether there was one."""
         if row.stepping is None or row.stepping.phase is not Phase.WRITTEN:
             return False
         self._close(turn, row, outcome)
         return True
 
-    def unwritten(self, turn: Turn, row: Row, text: str) -> None:
+    def unwritten(self, turn: Turn, row: EntityState, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
         assert row.stepping is not None
         self._put_off(turn, row, text)
@@ -193,7 +195,7 @@ class Acts:
         row.stepping = None
         turn.touch(row.id)
 
-    def ended(self, turn: Turn, row: Row) -> None:
+    def ended(self, turn: Turn, row: EntityState) -> None:
         """The step returned, which says nothing of what came of it."""
         stepping = row.stepping
         assert stepping is not None
@@ -201,7 +203,7 @@ class Acts:
             row.expect(change.variable, change.target, stepping.step.module, turn.now)
         self._read_from_now(turn, row, stepping, turn.now + stepping.step.late_ms * MS)
 
-    def failed(self, turn: Turn, row: Row, text: str, *, refused: bool) -> None:
+    def failed(self, turn: Turn, row: EntityState, text: str, *, refused: bool) -> None:
         """The step failed; where the device refused it, that is known to be all."""
         stepping = row.stepping
         assert stepping is not None
@@ -214,7 +216,7 @@ class Acts:
             row.forget(change.variable, turn.now)
         self._read_from_now(turn, row, stepping, stepping.settled_at)
 
-    def timed_out(self, turn: Turn, row: Row, pending: Pending) -> None:
+    def timed_out(self, turn: Turn, row: EntityState, pending: Pending) -> None:
         """Nobody answered in time: what may be inferred is inferred, and looked at first."""
         step, terms = pending.part, self._policies.terms(row.id, pending.part)
         self.failed(turn, row, f"no answer within {span(terms.within_ms)}", refused=False)
@@ -222,7 +224,7 @@ class Acts:
             first = step.changes[0].variable
             row.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))
 
-    def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
+    def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """Whether the outcome of the step under way has been read, and what it was.
 
         It was read when a look begun after the intent finds the step's result, or one begun after
@@ -255,7 +257,7 @@ class Acts:
             self._read_again(turn, row, stepping, domain)
 
     def _told(
-        self, row: Row, change: Change, stepping: Stepping, domain: Domain, state: int
+        self, row: EntityState, change: Change, stepping: StepRun, domain: Domain, state: int
     ) -> bool:
         """Whether it is known what became of a change: read since, or out of any look's reach."""
         fact = row.known.get(change.variable)
@@ -267,12 +269,14 @@ class Acts:
         around = [row.known[name] for name in _needed(domain, change.variable) if name in row.known]
         return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
-    def _read_from_now(self, turn: Turn, row: Row, stepping: Stepping, settled_at: int) -> None:
+    def _read_from_now(
+        self, turn: Turn, row: EntityState, stepping: StepRun, settled_at: int
+    ) -> None:
         stepping.phase, stepping.call = Phase.READING, None
         stepping.settled_at = min(stepping.settled_at, settled_at)
         turn.touch(row.id)
 
-    def _read_again(self, turn: Turn, row: Row, stepping: Stepping, domain: Domain) -> None:
+    def _read_again(self, turn: Turn, row: EntityState, stepping: StepRun, domain: Domain) -> None:
         changed = {change.variable for change in stepping.step.changes}
         for name in tuple(changed):
             changed |= _needed(domain, name)
@@ -288,7 +292,7 @@ class Acts:
             self._looks.want(row, look, turn.now if never_read else again_at)
         self._timers.soonest(("decide", row.id), again_at)
 
-    def _bar(self, turn: Turn, row: Row, start: int | None, error: str) -> None:
+    def _bar(self, turn: Turn, row: EntityState, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""
         assert row.stepping is not None
         step = row.stepping.step
@@ -298,7 +302,7 @@ class Acts:
             wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
             row.bar(start, step.path, turn.now + wait_ns, turn.now)
 
-    def _note(self, row: Row, tried: Tried) -> None:
+    def _note(self, row: EntityState, tried: Tried) -> None:
         row.tried.append(tried)
         self.outcomes[tried.path, tried.worked] += 1
 
@@ -306,7 +310,7 @@ class Acts:
         within_ms = self._policies.terms(intent.entity, step).within_ms
         return intent.began_at + (within_ms + step.late_ms) * MS
 
-    def _put_off(self, turn: Turn, row: Row, error: str) -> None:
+    def _put_off(self, turn: Turn, row: EntityState, error: str) -> None:
         """The disk, not the step, is at fault: that says nothing of the device."""
         stepping = row.stepping
         assert stepping is not None
@@ -314,12 +318,12 @@ class Acts:
         if stepping.start is not None:
             row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
 
-    def _close(self, turn: Turn, row: Row, outcome: str) -> None:
+    def _close(self, turn: Turn, row: EntityState, outcome: str) -> None:
         assert row.stepping is not None
         self._note(row, Tried(row.stepping.step.path, turn.now, outcome))
         self._drop(turn, row)
 
-    def _drop(self, turn: Turn, row: Row) -> None:
+    def _drop(self, turn: Turn, row: EntityState) -> None:
         """The step under way is over."""
         assert row.stepping is not None
         self.close(turn, row.stepping.intent, begun=row.stepping.begun)
@@ -328,7 +332,7 @@ class Acts:
         turn.touch(row.id)
 
 
-def first_step(row: Row) -> Step | None:
+def first_step(row: EntityState) -> Step | None:
     """The step that the present plan begins with; None where it begins with none."""
     if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
         return row.plan.links[0].step
@@ -346,13 +350,13 @@ def _results(step: Step) -> list[Change]:
     return [change for change in step.changes if not change.expected] or list(step.changes)
 
 
-def _seen_ns(row: Row, step: Step) -> int:
+def _seen_ns(row: EntityState, step: Step) -> int:
     """Over how long readings have agreed on what the step starts from."""
     known = [(row.known.get(one.variable), one.variable) for one in _results(step)]
     return min(0 if fact is None else fact.at - row.found_at[name] for fact, name in known)
 
 
-def _found(row: Row, change: Change, since: int) -> bool:
+def _found(row: EntityState, change: Change, since: int) -> bool:
     fact = row.known.get(change.variable)
     return (
         fact is not None
@@ -362,7 +366,7 @@ def _found(row: Row, change: Change, since: int) -> bool:
     )
 
 
-def _without_effect(row: Row, step: Step, due: Iterable[Change]) -> str:
+def _without_effect(row: EntityState, step: Step, due: Iterable[Change]) -> str:
     found = ", ".join(
         row.seen_to_be(one.variable, row.known[one.variable])
         if one.variable in row.known

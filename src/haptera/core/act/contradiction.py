@@ -7,9 +7,9 @@ semantics.md, Running. Either what one look found cannot be looked at where anot
 from collections.abc import Callable
 from typing import Final
 
-from haptera.core.act.look import Looks
+from haptera.core.act.look import LookScheduler
 from haptera.core.state.limits import LOOKS_OVERDUE_MAX, MS, S
-from haptera.core.state.row import Contest, Row
+from haptera.core.state.row import EntityState, ReadingConflict
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -17,7 +17,7 @@ from haptera.core.sync.peers import SUSPECT_AFTER, Peer, Tier
 from haptera.core.sync.presence import HEAR, MODULE
 from haptera.kinds.node import Agent, agent
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Condition, Look
+from haptera.model.parts import Look, Requirement
 from haptera.model.policy import LOOKING
 from haptera.model.views import CONTESTED
 from haptera.planner.domain.domain import Domain
@@ -30,31 +30,31 @@ SOON_MAX: Final = 3
 SOON_NS: Final = 1 * S
 
 
-def contested(row: Row) -> str | None:
+def contested(row: EntityState) -> str | None:
     """Which readings of this entity contradict each other; nothing is done on it meanwhile."""
     return next((one.text for one in row.contests.values()), None)
 
 
-def being_settled(row: Row) -> bool:
+def being_settled(row: EntityState) -> bool:
     """Whether all that is contested is being looked at again just now."""
     return all(one.looks <= SOON_MAX for one in row.contests.values())
 
 
-class Contests:
+class ReadingConflicts:
     """Begins contests, has both sides of each looked at again, and ends what is over.
 
     `probe` asks a node's agent for a hello at once.
     """
 
     def __init__(
-        self, side: Side, timers: Timers, looks: Looks, probe: Callable[[Turn, str], None]
+        self, side: Side, timers: Timers, looks: LookScheduler, probe: Callable[[Turn, str], None]
     ) -> None:
         self._side = side
         self._timers = timers
         self._looks = looks
         self._probe = probe
 
-    def heard(self, turn: Turn, row: Row, domain: Domain, peer: Peer) -> None:
+    def heard(self, turn: Turn, row: EntityState, domain: Domain, peer: Peer) -> None:
         """This node's agent is there, but cannot be known to be."""
         fresh_until = peer.silent_since + SUSPECT_AFTER * self._side.hello_ns // 10
         if peer.heard_at is None or peer.tier is Tier.LOST or fresh_until <= turn.now:
@@ -63,12 +63,12 @@ class Contests:
         if self._deny(turn, row, domain, agent.name, fact, fresh_until):
             row.remembered[agent.name] = fact
 
-    def strip(self, turn: Turn, row: Row, domain: Domain, name: str) -> None:
+    def strip(self, turn: Turn, row: EntityState, domain: Domain, name: str) -> None:
         """What is known of this variable is about to be forgotten."""
         fact = row.known[name]
         self._deny(turn, row, domain, name, fact, fact.at)
 
-    def review(self, turn: Turn, row: Row, domain: Domain, state: int) -> None:
+    def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """End what is over, and look again at the rest."""
         for name in sorted(row.known.keys() & row.second.keys()):
             if row.second[name].by != MODULE:  # what is declared was only good until it was read
@@ -81,7 +81,7 @@ class Contests:
                 self._look_again(turn, row, domain, contest)
 
     def _deny(
-        self, turn: Turn, row: Row, domain: Domain, name: str, fact: Fact, fresh_until: int
+        self, turn: Turn, row: EntityState, domain: Domain, name: str, fact: Fact, fresh_until: int
     ) -> bool:
         """Keep a reading that strip discards, if it is newer than what denies it."""
         contest = row.contests.get(name)
@@ -91,10 +91,10 @@ class Contests:
         begins = contest is None or contest.against != against
         if begins and fact.at <= row.found_at[against] + NEWER_NS:
             return False
-        self._contest(turn, row, domain, Contest(name, fact, against, fresh_until))
+        self._contest(turn, row, domain, ReadingConflict(name, fact, against, fresh_until))
         return True
 
-    def _differ(self, turn: Turn, row: Row, domain: Domain, name: str) -> None:
+    def _differ(self, turn: Turn, row: EntityState, domain: Domain, name: str) -> None:
         """Two modules were last heard of this variable: whether they say the same."""
         fact, second = row.known[name], row.second[name]
         ages = [look for look in domain.looks if (look.at, look.module) == (name, second.by)]
@@ -102,11 +102,15 @@ class Contests:
         contest = row.contests.get(name)
         if fact.value != second.value and turn.now < second.at + lasts_ns:
             if contest is None or contest.fact != second:
-                self._contest(turn, row, domain, Contest(name, second, name, second.at + lasts_ns))
+                self._contest(
+                    turn, row, domain, ReadingConflict(name, second, name, second.at + lasts_ns)
+                )
         elif contest is not None and contest.against == name:
             contest.fresh_until = turn.now
 
-    def _contest(self, turn: Turn, row: Row, domain: Domain, contest: Contest) -> None:
+    def _contest(
+        self, turn: Turn, row: EntityState, domain: Domain, contest: ReadingConflict
+    ) -> None:
         """Begin, or go on with newer readings."""
         old = row.contests.get(contest.variable)
         if old is not None and old.against == contest.against:
@@ -121,7 +125,9 @@ class Contests:
         if old is None or old.text != contest.text:
             turn.changed.add(row.id)
 
-    def _look_again(self, turn: Turn, row: Row, domain: Domain, contest: Contest) -> None:
+    def _look_again(
+        self, turn: Turn, row: EntityState, domain: Domain, contest: ReadingConflict
+    ) -> None:
         if contest.again_at <= turn.now:
             names = {contest.variable, contest.against}
             for look in domain.looks:
@@ -133,7 +139,7 @@ class Contests:
         if contest.fresh_until > turn.now:
             self._timers.soonest(("decide", row.id), contest.fresh_until)
 
-    def _look(self, turn: Turn, row: Row, look: Look) -> None:
+    def _look(self, turn: Turn, row: EntityState, look: Look) -> None:
         if look is HEAR:
             self._probe(turn, row.id.name)
         else:
@@ -145,7 +151,9 @@ class Contests:
         return LOOKING.wait_ms(looks - SOON_MAX, self._side.draw()) * MS
 
 
-def _is_over(row: Row, domain: Domain, state: int, contest: Contest, now: int) -> bool:
+def _is_over(
+    row: EntityState, domain: Domain, state: int, contest: ReadingConflict, now: int
+) -> bool:
     """Both can be so, nobody denies it any more, or it was denied again and not said again."""
     denier = row.known.get(contest.against)
     if denier is None or denier.method is not Method.READ:
@@ -156,7 +164,7 @@ def _is_over(row: Row, domain: Domain, state: int, contest: Contest, now: int) -
     return denier.at >= contest.fact.at and contest.fresh_until <= now
 
 
-def _denier(row: Row, domain: Domain, name: str, value: str) -> str | None:
+def _denier(row: EntityState, domain: Domain, name: str, value: str) -> str | None:
     """The variable whose reading rules this one out, the newest of several; None: nothing does."""
     newest: str | None = None
     for look in (one for one in domain.looks if one.at == name and value in one.outcomes):
@@ -167,7 +175,7 @@ def _denier(row: Row, domain: Domain, name: str, value: str) -> str | None:
     return newest
 
 
-def _breaks(row: Row, condition: Condition) -> bool:
+def _breaks(row: EntityState, condition: Requirement) -> bool:
     fact = row.known.get(condition.name)
     return (
         fact is not None
@@ -185,5 +193,5 @@ def _path(domain: Domain, name: str, fact: Fact) -> str:
     return next(looks, fact.by)
 
 
-def _value(row: Row, name: str, fact: Fact) -> str:
+def _value(row: EntityState, name: str, fact: Fact) -> str:
     return f"{name} {row.value(name, fact)}"

@@ -8,7 +8,7 @@ from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
-from haptera.core.state.row import Looking, Row
+from haptera.core.state.row import EntityState, LookSchedule
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -16,7 +16,7 @@ from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.presence import HEAR
 from haptera.model.effects import Work
 from haptera.model.entity import EntityId
-from haptera.model.events import Answered, Sighted
+from haptera.model.events import Answered, WatchReported
 from haptera.model.facts import Fact, Method
 from haptera.model.parts import Look, Part
 from haptera.model.schema import Applied
@@ -25,7 +25,7 @@ from haptera.planner.domain.domain import Domain
 READING_BYTES_MAX = 64
 
 
-class Looks:
+class LookScheduler:
     """Keeps every look whose conditions hold as fresh as it is declared to be.
 
     `usual` is how long parts take on this side; `incarnation` tells in which boot of its node an
@@ -63,12 +63,14 @@ class Looks:
         """Why the module of a part of this side cannot take it now; None where it can."""
         return self._supervisor.blocked(part.module)
 
-    def want(self, row: Row, look: Look, now: int) -> None:
+    def want(self, row: EntityState, look: Look, now: int) -> None:
         """Take this look as soon as it is open, or let one that is under way serve."""
-        looking = row.looks.setdefault(look.path, Looking())
+        looking = row.looks.setdefault(look.path, LookSchedule())
         looking.due_at = min(looking.due_at, max(now, looking.failed_until))
 
-    def tend(self, turn: Turn, row: Row, node: Row | None, domain: Domain, state: int) -> None:
+    def tend(
+        self, turn: Turn, row: EntityState, node: EntityState | None, domain: Domain, state: int
+    ) -> None:
         """Begin what is due among the open looks, end what is not open any more."""
         opened = domain.looks_open(state)
         for look in opened:
@@ -81,7 +83,7 @@ class Looks:
             self._keep(turn, row, node, look)
         self._calls.slots.settle(row.id)
 
-    def refresh(self, turn: Turn, row: Row, node: Row | None) -> bool:
+    def refresh(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Look again at what is at rest, without deciding on it; False where it is to be."""
         opened = [one for one in row.looks.values() if one.look is not None]
         if not row.at_rest or not all(self._holds(row, one, turn.now) for one in opened):
@@ -97,7 +99,7 @@ class Looks:
         self._calls.slots.settle(row.id)
         return True
 
-    def _holds(self, row: Row, looking: Looking, now: int) -> bool:
+    def _holds(self, row: EntityState, looking: LookSchedule, now: int) -> bool:
         """Whether what a look found still counts, and its module is there to look again."""
         look = looking.look
         if look is None or looking.failed_until or not self.can(look):
@@ -105,12 +107,12 @@ class Looks:
         fact = row.known.get(look.at)
         return fact is not None and fact.by == look.module and self._dies_at(row, look) > now
 
-    def _dies_at(self, row: Row, look: Look) -> int:
+    def _dies_at(self, row: EntityState, look: Look) -> int:
         """When a reading is so old that looks are overdue."""
         within_ms = self._policies.terms(row.id, look).within_ms
         return row.known[look.at].at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
 
-    def age(self, turn: Turn, row: Row, domain: Domain) -> None:
+    def age(self, turn: Turn, row: EntityState, domain: Domain) -> None:
         """Remember what was read so long ago that looks are overdue, whatever holds them up.
 
         And at once what a module read that has failed: nobody looks at it for a while.
@@ -129,7 +131,7 @@ class Looks:
     def _ages(self, look: Look, fact: Fact) -> bool:
         return self._side.runs(look) and look is not HEAR and fact.method is Method.READ
 
-    def answered(self, turn: Turn, row: Row, pending: Pending, answer: Answered) -> None:
+    def answered(self, turn: Turn, row: EntityState, pending: Pending, answer: Answered) -> None:
         """A look found something."""
         look = pending.part
         assert isinstance(look, Look)
@@ -142,7 +144,7 @@ class Looks:
         else:
             self._learn(turn, row, look, answer)
 
-    def sighted(self, turn: Turn, row: Row, pending: Pending, seen: Sighted) -> None:
+    def sighted(self, turn: Turn, row: EntityState, pending: Pending, seen: WatchReported) -> None:
         """A watch reported this unasked; it counts as a look begun when it was seen.
 
         But not for the outcome of a step: it is as old as its stream is slow, so look.
@@ -156,7 +158,7 @@ class Looks:
             row.looks[look.path].due_at = turn.now + look.every_ms * MS
             self._learn(turn, row, look, seen)
 
-    def failed(self, turn: Turn, row: Row, pending: Pending, text: str) -> None:
+    def failed(self, turn: Turn, row: EntityState, pending: Pending, text: str) -> None:
         """A look failed, so nothing is known any more of what it looks at."""
         look = pending.part
         assert isinstance(look, Look)
@@ -169,14 +171,14 @@ class Looks:
         row.forget(look.at, turn.now)
         turn.touch(row.id)
 
-    def watch_ended(self, turn: Turn, row: Row, pending: Pending) -> None:
+    def watch_ended(self, turn: Turn, row: EntityState, pending: Pending) -> None:
         """A watch ended by itself: the periodic look serves until it is opened again."""
         looking = row.looks[pending.part.path]
         looking.watch = None
         looking.watch_at = turn.now + BACKOFF_NS
         self._timers.soonest(("look", row.id), looking.watch_at)
 
-    def give_up(self, row: Row) -> None:
+    def give_up(self, row: EntityState) -> None:
         """Where a look's process is gone: look again as soon as there is one that serves."""
         for looking in row.looks.values():
             lost = [one for one in (looking.call, looking.watch) if self._gives_up(one)]
@@ -188,13 +190,15 @@ class Looks:
     def _gives_up(self, call: int | None) -> bool:
         return call is not None and self._calls.give_up(call) is not None
 
-    def retire(self, turn: Turn, row: Row) -> None:
+    def retire(self, turn: Turn, row: EntityState) -> None:
         """The entity is gone: nobody looks at it any more."""
         for looking in row.looks.values():
             self._end(turn, looking)
         self._calls.slots.settle(row.id)
 
-    def _learn(self, turn: Turn, row: Row, look: Look, seen: Answered | Sighted) -> None:
+    def _learn(
+        self, turn: Turn, row: EntityState, look: Look, seen: Answered | WatchReported
+    ) -> None:
         row.looks[look.path].failed_until = 0
         forgiven = row.failures.get(look.path)
         row.succeed(look.path)
@@ -210,8 +214,8 @@ class Looks:
         else:
             turn.dirty.add(row.id)
 
-    def _keep(self, turn: Turn, row: Row, node: Row | None, look: Look) -> None:
-        looking = row.looks.setdefault(look.path, Looking())
+    def _keep(self, turn: Turn, row: EntityState, node: EntityState | None, look: Look) -> None:
+        looking = row.looks.setdefault(look.path, LookSchedule())
         looking.look = look
         if looking.watch is not None and self._calls.leaves(looking.watch):
             # Its process takes no new calls, and a watch never ends: it is opened at the next one.
@@ -230,14 +234,14 @@ class Looks:
                     turn, row, node, look, Work.LOOK, deadline_at=deadline_at
                 )
 
-    def _end(self, turn: Turn, looking: Looking) -> None:
+    def _end(self, turn: Turn, looking: LookSchedule) -> None:
         for call in (looking.call, looking.watch):
             if call is not None:
                 self._calls.cancel(turn, call)
         looking.call = looking.watch = looking.look = None
 
 
-def _problem(row: Row, look: Look, seen: Answered | Sighted, now: int) -> str | None:
+def _problem(row: EntityState, look: Look, seen: Answered | WatchReported, now: int) -> str | None:
     """What is wrong with an answer that the look cannot give."""
     value = seen.value
     if seen.at > now:

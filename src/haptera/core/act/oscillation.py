@@ -12,8 +12,8 @@ from itertools import takewhile
 from typing import Final
 
 from haptera.core.state.limits import LASTS_NS, MS, S
-from haptera.core.state.row import Oscillation, Row
-from haptera.model.parts import Condition, Step
+from haptera.core.state.row import EntityState, Oscillation
+from haptera.model.parts import Requirement, Step
 from haptera.model.policy import Policy
 from haptera.model.walltime import duration
 from haptera.planner.domain.domain import Domain
@@ -33,13 +33,13 @@ ADVICE: Final = (
 class Scene:
     """An entity and its node, each with its class; `node` is None for a node itself."""
 
-    row: Row
+    row: EntityState
     domain: Domain
-    node: tuple[Row, Domain] | None = None
+    node: tuple[EntityState, Domain] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DoneStep:
     """A step that worked; `prefix` stands before its variables in the conditions of the entity."""
 
     at: int
@@ -77,18 +77,18 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
     return row.oscillation
 
 
-def rest(row: Row, now: int) -> None:
+def rest(row: EntityState, now: int) -> None:
     """Called while the entity stands as desired: before long, what was before counts no more."""
     if row.lasted(now) >= STEADY_NS:
         row.forgive()
 
 
-def _thaws(row: Row, last: Oscillation, now: int) -> bool:
+def _thaws(row: EntityState, last: Oscillation, now: int) -> bool:
     """Whether a reading that neither wrote is another than it was; a flapping one is not news."""
     return now >= last.thaws_at and last.bystanders != _bystanders(row, last.wrote)
 
 
-def _done(scene: Scene, since: int) -> Iterator[Done]:
+def _done(scene: Scene, since: int) -> Iterator[DoneStep]:
     """What worked on the entity and on its node."""
     stages = [(scene.row, scene.domain, "")]
     if scene.node is not None:
@@ -97,10 +97,10 @@ def _done(scene: Scene, since: int) -> Iterator[Done]:
         steps = {step.path: step for step in domain.steps}
         for one in row.tried:
             if one.worked and one.at > since and one.path in steps:
-                yield Done(one.at, steps[one.path], prefix)
+                yield DoneStep(one.at, steps[one.path], prefix)
 
 
-def _undone(scene: Scene, step: Step, done: list[Done]) -> list[tuple[int, str]]:
+def _undone(scene: Scene, step: Step, done: list[DoneStep]) -> list[tuple[int, str]]:
     """When the step was done, the last times on end that it was undone, and how, in words."""
     on_end: list[tuple[int, str]] = []
     for number, one in enumerate(done):
@@ -112,7 +112,7 @@ def _undone(scene: Scene, step: Step, done: list[Done]) -> list[tuple[int, str]]
     return on_end
 
 
-def _undoes(scene: Scene, step: Step, other: Done) -> str | None:
+def _undoes(scene: Scene, step: Step, other: DoneStep) -> str | None:
     """How another module's step undoes this one's; None: it does not."""
     if other.step.module == step.module:
         return None
@@ -141,13 +141,13 @@ def _rules_out(scene: Scene, variable: str, value: str, name: str, to: str) -> b
     )
 
 
-def _breaks(scene: Scene, needed: Condition, prefix: str, name: str, to: str) -> bool:
+def _breaks(scene: Scene, needed: Requirement, prefix: str, name: str, to: str) -> bool:
     needs = prefix + needed.name
     if needs == name:
         return to not in needed.values
     return all(_rules_out(scene, needs, one, name, to) for one in needed.values)
 
 
-def _bystanders(row: Row, wrote: frozenset[str]) -> dict[str, str]:
+def _bystanders(row: EntityState, wrote: frozenset[str]) -> dict[str, str]:
     """What is known of variables that none of the steps wrote."""
     return {name: row.value(name, one) for name, one in row.known.items() if name not in wrote}

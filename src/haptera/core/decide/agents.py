@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from haptera.core.act.contradiction import Contests
+from haptera.core.act.contradiction import ReadingConflicts
 from haptera.core.decide.decide import Decisions
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
@@ -32,7 +32,7 @@ class Agents:
         side: Side,
         neighbours: Neighbours,
         decisions: Decisions,
-        contests: Contests,
+        contests: ReadingConflicts,
         safety: Safety,
         catalog: Catalog,
     ) -> None:
@@ -49,7 +49,7 @@ class Agents:
             if one.part in self._catalog.on_nodes:
                 self._neighbours.usual.told(one.part, node, one.usual_ms * MS)
 
-    def settle(self, turn: Turn, node: Row) -> None:
+    def settle(self, turn: Turn, node: EntityState) -> None:
         """Before a node is decided on: whether its agent can be there, and was heard."""
         know_jobs(turn, node, self._neighbours.incarnation(node.id))
         if self._side.node is not None:
@@ -70,7 +70,7 @@ class Agents:
         elif lose(turn, node):
             self._safety.lost(turn.now, node)
 
-    def _know_self(self, turn: Turn, node: Row) -> None:
+    def _know_self(self, turn: Turn, node: EntityState) -> None:
         for name, value in own_values():
             situation = self._decisions.assess(turn, node)
             if situation.domain.knowable(situation.state, name, value):

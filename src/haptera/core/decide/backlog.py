@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Verdict
 from haptera.model.entity import EntityId
@@ -38,7 +38,7 @@ class Backlog:
         """Whether something happened to it since it was decided on."""
         return entity in self._overdue
 
-    def put_off(self, turn: Turn, row: Row) -> None:
+    def put_off(self, turn: Turn, row: EntityState) -> None:
         """It is not decided on in this turn, though something happened to it.
 
         What something else is desired of is no longer said to be as it should be.
@@ -59,7 +59,7 @@ class Backlog:
         self.take(turn, entity)
         self.planned(entity)
 
-    def sweep(self, rows: Iterable[Row]) -> None:
+    def sweep(self, rows: Iterable[EntityState]) -> None:
         """All of these are to be decided on again, nodes before what is on them."""
         nodes_first = sorted(rows, key=lambda row: row.kind.name != "node")
         self._swept.update((row.id, None) for row in nodes_first)

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from haptera.core.act.act import Acts
-from haptera.core.act.look import Looks
+from haptera.core.act.act import StepRunner
+from haptera.core.act.look import LookScheduler
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.safety.gate import Gate
 from haptera.core.safety.parent_gates import ParentGates
-from haptera.core.state.row import Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.model.effects import Work
-from haptera.model.events import Answered, Ended, Failed, Sighted
+from haptera.model.events import Answered, Ended, Failed, WatchReported
 from haptera.model.walltime import span
 
 GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
@@ -23,10 +23,10 @@ class Answers:
 
     def __init__(
         self,
-        table: Table,
+        table: EntityTable,
         calls: Calls,
-        looks: Looks,
-        acts: Acts,
+        looks: LookScheduler,
+        acts: StepRunner,
         gates: Gate | ParentGates,
         policies: Policies,
     ) -> None:
@@ -37,7 +37,7 @@ class Answers:
         self._gates = gates
         self._policies = policies
 
-    def sighted(self, turn: Turn, event: Sighted) -> None:
+    def sighted(self, turn: Turn, event: WatchReported) -> None:
         """A watch goes on after what it reports; no other call reports anything."""
         pending = self.calls.get(event.call)
         row = self._row(pending)
@@ -93,7 +93,7 @@ class Answers:
             turn.all_due = True
         self._gates.lost(module)
 
-    def give_up(self, turn: Turn, row: Row) -> None:
+    def give_up(self, turn: Turn, row: EntityState) -> None:
         """Give up what an entity's looks and step were asked of processes that are gone."""
         if not self.calls.are_lost:
             return
@@ -105,14 +105,16 @@ class Answers:
             self._acts.failed(turn, row, text, refused=False)
 
     def _gated(
-        self, turn: Turn, node: Row, pending: Pending, event: Answered | Ended | Failed
+        self, turn: Turn, node: EntityState, pending: Pending, event: Answered | Ended | Failed
     ) -> None:
         """A gate of this node closed or opened, or did not: who waits for it may go on."""
         self._gates.answered(turn, pending, event)
         waiting = [row.id for row in self._table.on(node.id.node) if row.asking is not None]
         turn.dirty.update(waiting)
 
-    def _failed(self, turn: Turn, row: Row, pending: Pending, text: str, *, refused: bool) -> None:
+    def _failed(
+        self, turn: Turn, row: EntityState, pending: Pending, text: str, *, refused: bool
+    ) -> None:
         match pending.work:
             case Work.LOOK:
                 self._looks.failed(turn, row, pending, text)
@@ -123,5 +125,5 @@ class Answers:
             case Work.HOLD | Work.RELEASE:
                 raise AssertionError(pending)  # gates are asked of no entity's parts
 
-    def _row(self, pending: Pending | None) -> Row | None:
+    def _row(self, pending: Pending | None) -> EntityState | None:
         return None if pending is None else self._table.get(pending.entity)

@@ -4,22 +4,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from haptera.core.act.act import Acts, first_step
-from haptera.core.act.contradiction import Contests, being_settled, contested
-from haptera.core.act.look import Looks
+from haptera.core.act.act import StepRunner, first_step
+from haptera.core.act.contradiction import ReadingConflicts, being_settled, contested
+from haptera.core.act.look import LookScheduler
 from haptera.core.act.oscillation import Scene, oscillates, rest
 from haptera.core.decide.backlog import Backlog
-from haptera.core.decide.plan_queue import Searches
+from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Looking, Phase, Row
+from haptera.core.state.row import EntityState, LookSchedule, Phase
 from haptera.core.state.side import Side
 from haptera.core.state.start import start
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Lacking, Verdict
@@ -38,8 +38,8 @@ from haptera.planner.plan_query import query_of
 class Situation:
     """One entity as it is decided on: its class, its stripped state, its goal."""
 
-    row: Row
-    node: Row | None
+    row: EntityState
+    node: EntityState | None
     domain: Domain
     state: int
     goal: Mapping[str, str]
@@ -53,13 +53,13 @@ _AT_IT: Final = (Condition.ACTING, Condition.WAITING, Condition.STUCK)
 class Hands:
     """What carries decisions out, and what may stand in their way."""
 
-    looks: Looks
-    acts: Acts
-    contests: Contests
+    looks: LookScheduler
+    acts: StepRunner
+    contests: ReadingConflicts
     freezes: Freezes
     policies: Policies
     safety: Safety
-    searches: Searches
+    searches: PlanQueue
 
 
 class Decisions:
@@ -69,7 +69,7 @@ class Decisions:
         self,
         side: Side,
         catalog: Catalog,
-        table: Table,
+        table: EntityTable,
         timers: Timers,
         hands: Hands,
         blocked: Callable[[EntityId, Part], Lacking | None],
@@ -86,7 +86,7 @@ class Decisions:
         self._blocked = blocked
         self._hurried = False
 
-    def assess(self, turn: Turn, row: Row) -> Situation:
+    def assess(self, turn: Turn, row: EntityState) -> Situation:
         """Strip the entity's state, its node's having been stripped before."""
         node = self._table.node_of(row)
         domain = self._catalog.domain(row, node)
@@ -108,7 +108,7 @@ class Decisions:
                     turn.dirty.add(row.id)
         return Situation(row, node, domain, state, goal)
 
-    def decide(self, turn: Turn, row: Row) -> None:
+    def decide(self, turn: Turn, row: EntityState) -> None:
         """Bring one entity a part further, as far as this side can."""
         self._hurried = False
         self._acts.take_up(row, turn.now)
@@ -131,7 +131,7 @@ class Decisions:
             self._lend(turn, row)
         (self.backlog.plan if self._hurried else self.backlog.planned)(row.id)
 
-    def _lend(self, turn: Turn, node: Row) -> None:
+    def _lend(self, turn: Turn, node: EntityState) -> None:
         """What others borrow of a node has changed, or its attributes: decide on them, too."""
         known = [(name, fact.value) for name, fact in node.known.items()]
         lent = (*sorted(known), *sorted(node.attributes.items()))
@@ -310,7 +310,7 @@ class Decisions:
             return Scene(situation.row, situation.domain)
         return Scene(situation.row, situation.domain, (node, self._catalog.domain(node, node)))
 
-    def _hear(self, turn: Turn, row: Row) -> Verdict:
+    def _hear(self, turn: Turn, row: EntityState) -> Verdict:
         """Wait for the agent's hello; past the time that a boot may take, say that none came.
 
         Much later the look has failed, and is barred for its cool-down, so that another part may
@@ -321,7 +321,7 @@ class Decisions:
         given_up = policy.gives_up(row.failures.get(HEAR.path, 0))
         until = turn.now + (policy.cool_down_ms * MS if given_up else BOOT_PATIENCE * within_ns)
         usual_ns = self._looks.usual.of(HEAR.path)
-        waiting = Looking(asked_at=turn.now, usual_ns=usual_ns)
+        waiting = LookSchedule(asked_at=turn.now, usual_ns=usual_ns)
         looking = row.looks.setdefault(HEAR.path, waiting)
         looking.due_at = min(looking.due_at or until, until)
         if turn.now < looking.due_at:
@@ -347,7 +347,7 @@ def _unheard(ms: int) -> str:
     return f"nothing heard from the agent for {span(ms)}"
 
 
-def _at_work(row: Row, doing: str, needs: str | None = None) -> Verdict:
+def _at_work(row: EntityState, doing: str, needs: str | None = None) -> Verdict:
     """Under way; but what has failed before is stuck until it has succeeded."""
     if row.error is None:
         return Verdict(Condition.ACTING, doing, needs)
@@ -365,11 +365,11 @@ def _elsewhere(situation: Situation, part: Part) -> Verdict:
     return Verdict(stands.condition, stands.why, quotes=stands)
 
 
-def _other_side(row: Row, part: Part) -> str:
+def _other_side(row: EntityState, part: Part) -> str:
     return "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
 
 
-def _doing(row: Row) -> str:
+def _doing(row: EntityState) -> str:
     assert row.stepping is not None
     words = {
         Phase.WRITING: "is about to run",
@@ -381,7 +381,7 @@ def _doing(row: Row) -> str:
     return f"{step.path}: {words[row.stepping.phase]}{row.notes(step)}"
 
 
-def _last_words(row: Row) -> str:
+def _last_words(row: EntityState) -> str:
     """What came of the last step that failed: a look has failed since, and works again."""
     failed = (one for one in reversed(row.tried) if not one.worked)
     last = next(failed, None)

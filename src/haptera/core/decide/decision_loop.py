@@ -10,8 +10,8 @@ from haptera.core.decide.decide import Decisions, Hands
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.limits import ROUNDS_MAX
-from haptera.core.state.row import Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.neighbours import Neighbours
 from haptera.model.entity import EntityId
@@ -22,10 +22,10 @@ DECIDING: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class DecisionLoop:
     """Decides on entities again and again, until deciding itself changes nothing any more."""
 
-    table: Table
+    table: EntityTable
     catalog: Catalog
     supervisor: Supervisor
     answers: Answers
@@ -59,7 +59,7 @@ class Rounds:
         if row is None or not rests or not self._refreshed(turn, row):
             turn.dirty.add(entity)
 
-    def _refreshed(self, turn: Turn, row: Row) -> bool:
+    def _refreshed(self, turn: Turn, row: EntityState) -> bool:
         return self.hands.looks.refresh(turn, row, self.table.node_of(row))
 
     def _decide(self, turn: Turn) -> None:
@@ -102,7 +102,7 @@ class Rounds:
             if row.leaving and row.condition is Condition.CONVERGED:
                 self.neighbours.forget(entity)
 
-    def _leave(self, turn: Turn, row: Row) -> None:
+    def _leave(self, turn: Turn, row: EntityState) -> None:
         """Another parent keeps its node: nothing is looked at here, or asked for."""
         if row.looks:
             self.hands.looks.retire(turn, row)
@@ -113,7 +113,7 @@ class Rounds:
             self.neighbours.part(row.id.name)
         self.neighbours.arrivals.reports.stand(turn, row)
 
-    def _has_time_for(self, turn: Turn, row: Row) -> bool:
+    def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
         """Whether it can be decided on now, which it is after its node: it borrows of that."""
         node = self.table.node_of(row)
         if node is not None and node is not row and self.backlog.is_overdue(node.id):

@@ -21,7 +21,7 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind, gives_up
 from haptera.model.entity import EntityId
-from haptera.model.events import Searched, Unsearched
+from haptera.model.events import PlanFailed, PlanFound
 from haptera.model.policy import Policy
 from haptera.planner.domain.domain import Domain
 from haptera.planner.plan_query import PlanQuery, search_for, understood
@@ -48,7 +48,7 @@ class Sought:
 
 
 @dataclass(slots=True)
-class Question:
+class QueuedQuery:
     """Who asks, how many workers died of it, and how the last one did."""
 
     askers: dict[Asker, None] = field(default_factory=dict)
@@ -56,14 +56,14 @@ class Question:
     error: str | None = None
 
 
-class Searches:
+class PlanQueue:
     """What is asked of the worker, in the order of asking; at most one search is under way."""
 
     def __init__(self, side: Side, timers: Timers) -> None:
         self._side = side
         self._timers = timers
         self._verdicts: dict[PlanQuery, Sought] = {}
-        self._questions: dict[PlanQuery, Question] = {}
+        self._questions: dict[PlanQuery, QueuedQuery] = {}
         self._asked: dict[Asker, dict[PlanQuery, None]] = {}
         self._under_way: tuple[int, PlanQuery] | None = None
         self._count = 0
@@ -83,7 +83,7 @@ class Searches:
         if sought not in self._questions and len(self._questions) >= QUESTIONS_MAX:
             text = f"{QUESTIONS_MAX} other questions wait for the planner already"
             return _given_up(text, turn.now + SEARCH_QUEUE_AGAIN_NS)
-        self._questions.setdefault(sought, Question()).askers[asker] = None
+        self._questions.setdefault(sought, QueuedQuery()).askers[asker] = None
         self._asked.setdefault(asker, {})[sought] = None
         return None
 
@@ -127,12 +127,12 @@ class Searches:
         self._timers.set(("search",), deadline_at + ANSWER_GRACE_NS)
         turn.effects.append(search_for(sought, self._count, deadline_at))
 
-    def take(self, turn: Turn, event: Searched | Unsearched) -> None:
+    def take(self, turn: Turn, event: PlanFound | PlanFailed) -> None:
         """What a worker answers, or that it cannot; the answer to a search that is over is none."""
         if self._under_way is None or self._under_way[0] != event.search:
             return
         _, sought = self._under_way
-        if isinstance(event, Unsearched):
+        if isinstance(event, PlanFailed):
             self._fail(turn, sought, event.text)
         elif (answer := understood(sought, event.answer)) is None:
             self._fail(turn, sought, "answered what is no chain from here")
@@ -174,7 +174,7 @@ class Searches:
             self._questions[sought] = question
             turn.dirty.update(_entities(question))
 
-    def _settle(self, turn: Turn, sought: PlanQuery, question: Question, found: Sought) -> None:
+    def _settle(self, turn: Turn, sought: PlanQuery, question: QueuedQuery, found: Sought) -> None:
         """Keep the answer, and have all decided on again who asked."""
         self._under_way = None
         self._timers.drop(("search",))
@@ -188,7 +188,7 @@ class Searches:
         turn.dirty.update(_entities(question))
 
 
-def _entities(question: Question) -> Iterator[EntityId]:
+def _entities(question: QueuedQuery) -> Iterator[EntityId]:
     """Of those who ask, the ones that are to be decided on."""
     return (asker for asker in question.askers if isinstance(asker, EntityId))
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.row import Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId
 from haptera.planner.domain.domain import Domain
@@ -38,7 +38,7 @@ class Wish:
 class Contradictions:
     """Finds for each entity of a write which standing values rule out those that it sets."""
 
-    def __init__(self, table: Table, catalog: Catalog) -> None:
+    def __init__(self, table: EntityTable, catalog: Catalog) -> None:
         self._table = table
         self._catalog = catalog
 
@@ -62,7 +62,7 @@ class Contradictions:
                 return _told(row, wish, domain, standing, text)
         return None
 
-    def _standing(self, row: Row, wish: Wish) -> dict[str, str]:
+    def _standing(self, row: EntityState, wish: Wish) -> dict[str, str]:
         """The values of its mutation variables that are desired, and that the write leaves."""
         return {
             name: str(one.value)
@@ -105,7 +105,9 @@ def _never(domain: Domain, goal: Mapping[str, str]) -> str | None:
     return None if found is None else found.text
 
 
-def _told(row: Row, wish: Wish, domain: Domain, standing: Mapping[str, str], text: str) -> str:
+def _told(
+    row: EntityState, wish: Wish, domain: Domain, standing: Mapping[str, str], text: str
+) -> str:
     """With whose the values are that stand in the way, and the form that desires them no more."""
     against = [
         name

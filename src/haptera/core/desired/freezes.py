@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from haptera.core.desired.proposals import Proposals
 from haptera.core.state.limits import BACKOFF_NS, S
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.rules import Rules, selector_of
 from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.kinds import freeze
@@ -43,7 +43,9 @@ class Freezes:
     Before a side was told what the wall clock shows, none of them ends.
     """
 
-    def __init__(self, side: Side, table: Table, timers: Timers, proposals: Proposals) -> None:
+    def __init__(
+        self, side: Side, table: EntityTable, timers: Timers, proposals: Proposals
+    ) -> None:
         self._side = side
         self._table = table
         self._attributes = attributes_of(table)
@@ -89,7 +91,7 @@ class Freezes:
             self._proposals.change(turn, Undeclare(entity))
             self._timers.set(("freeze", entity), turn.now + BACKOFF_NS)
 
-    def _over(self, row: Row, now: int) -> bool:
+    def _over(self, row: EntityState, now: int) -> bool:
         offset_ns = self._wall_offset_ns
         return offset_ns is not None and now + offset_ns >= _ends_s(row) * S
 
@@ -115,18 +117,18 @@ def held(holds: Iterable[Hold], entity: Declared) -> Hold | None:
     return next((hold for hold in holds if hold.of.means(entity)), None)
 
 
-def _hold(row: Row) -> Hold:
+def _hold(row: EntityState) -> Hold:
     reason = row.desired.get(freeze.reason.name)
     of = selector_of(row.desired)
     return Hold(of, row.owner, _until_s(row), None if reason is None else str(reason.value))
 
 
-def _until_s(row: Row) -> int | None:
+def _until_s(row: EntityState) -> int | None:
     until_s = row.desired.get(freeze.until_s.name)
     return None if until_s is None else int(until_s.value)
 
 
-def _ends_s(row: Row) -> int:
+def _ends_s(row: EntityState) -> int:
     """Later than any time, where a freeze has no end."""
     until_s = _until_s(row)
     return WALL_S_MAX + 1 if until_s is None else until_s

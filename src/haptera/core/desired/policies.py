@@ -7,7 +7,7 @@ from typing import Final, TypeGuard
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.rules import Rules, selector_of
 from haptera.core.state.selecting import Attributes, Declared, attributes_of
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.kinds import policy
 from haptera.model.changes import (
@@ -43,7 +43,7 @@ OfPolicy = Declare | Undeclare | SetDesired | UnsetDesired
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PartTerms:
     """What a part's failures come to, how long it may take, and what its time-out tells."""
 
     policy: Policy
@@ -54,12 +54,12 @@ class Terms:
 class Policies:
     """The policies of a cluster, which hold on both sides; planning goes by parts as declared."""
 
-    def __init__(self, table: Table, catalog: Catalog) -> None:
+    def __init__(self, table: EntityTable, catalog: Catalog) -> None:
         self._table = table
         self._catalog = catalog
         self._rules = Rules(table, _KIND)
 
-    def terms(self, entity: EntityId, part: Part) -> Terms:
+    def terms(self, entity: EntityId, part: Part) -> PartTerms:
         """The terms of a part on an entity; its own, where only half of a change has arrived."""
         over = _in_order({row.id: row.desired for row in self._rules.of(entity)})
         try:
@@ -158,7 +158,7 @@ class Policies:
                 yield f"{names}: {part.path} on {entity}: {error}"
 
 
-def _terms(part: Part, kind: Kind, over: Iterable[Values]) -> Terms:
+def _terms(part: Part, kind: Kind, over: Iterable[Values]) -> PartTerms:
     """A part's own terms, with those put over that the later policies say.
 
     Raises:
@@ -170,7 +170,7 @@ def _terms(part: Part, kind: Kind, over: Iterable[Values]) -> Terms:
             values |= {name: desired.value for name, desired in one.items()}
     own = None if isinstance(part, Look) else part.fails_to
     fails_to = values.get("fails_to")
-    return Terms(
+    return PartTerms(
         replace(part.policy, **{name: int(values[name]) for name in _OF_POLICY if name in values}),
         int(values.get("within_ms", part.within_ms)),
         str(fails_to) if fails_to is not None and _can_fail_to(part, kind, fails_to) else own,

@@ -11,7 +11,7 @@ import msgspec
 from haptera.core.desired.contradictions import Contradictions
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.kinds import module, node
 from haptera.model.changes import Cause, Change, Declare, SetDesired, Undeclare, UnsetDesired
@@ -43,7 +43,7 @@ Unfit = Callable[[str, str, str | int], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ProposalRefusal:
     """Why changes cannot be meant, or cannot be checked now."""
 
     text: str
@@ -51,7 +51,7 @@ class Refusal:
 
 
 # The changes, with all that has to be declared for them.
-Checked = tuple[Change, ...] | Refusal
+Checked = tuple[Change, ...] | ProposalRefusal
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Checks:
     """
 
     def __init__(
-        self, table: Table, catalog: Catalog, policies: Policies, settling: Callable[[], bool]
+        self, table: EntityTable, catalog: Catalog, policies: Policies, settling: Callable[[], bool]
     ) -> None:
         self._table = table
         self._catalog = catalog
@@ -94,7 +94,7 @@ class Checks:
         """Check these after all that were asked for before, at once where there is time."""
         if len(self._waiting) >= WAITING_MAX:
             text = f"{WAITING_MAX} others wait to be checked already; try again later"
-            then(turn, Refusal(text, Cause.STORAGE))
+            then(turn, ProposalRefusal(text, Cause.STORAGE))
             return
         self._waiting.append(Check(changes, then))
         self._go_on(turn)
@@ -120,7 +120,7 @@ class Checks:
             check.anew += check.pieces is not None
             if check.anew > ANEW_MAX:
                 text = f"what it is checked by changed {check.anew} times meanwhile"
-                return Refusal(text, Cause.STALE)
+                return ProposalRefusal(text, Cause.STALE)
             check.made_for, check.pieces = now, self._checking(check.changes)
         try:
             work = next(check.pieces)
@@ -138,17 +138,17 @@ class Checks:
         for some in slices(changes, CHECKED_AT_ONCE):
             for change in some:
                 if (problem := self._astray(change, added, unfit)) is not None:
-                    return Refusal(problem, Cause.INVALID)
+                    return ProposalRefusal(problem, Cause.INVALID)
                 secret = secret or self._open(change)
             yield CHECKING_EACH * len(some)
         if (problem := (yield from self._policies.checking(changes))) is not None:
-            return Refusal(problem, Cause.INVALID)
+            return ProposalRefusal(problem, Cause.INVALID)
         if secret is not None:
-            return Refusal(secret, Cause.OPEN_SECRET)
+            return ProposalRefusal(secret, Cause.OPEN_SECRET)
         if (problem := (yield from self._doubled(changes))) is not None:
-            return Refusal(problem, Cause.INVALID)
+            return ProposalRefusal(problem, Cause.INVALID)
         if (problem := (yield from self._contradictions.checking(changes))) is not None:
-            return Refusal(problem, Cause.INVALID)
+            return ProposalRefusal(problem, Cause.INVALID)
         return (yield from self._completed(changes, added))
 
     def _doubled(self, changes: Sequence[Change]) -> Pieces[str | None]:

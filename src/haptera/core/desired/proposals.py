@@ -7,9 +7,9 @@ from itertools import count
 from typing import Final
 
 from haptera.core.desired.policies import Policies
-from haptera.core.desired.proposal_validation import Checked, Checks, Refusal
+from haptera.core.desired.proposal_validation import Checked, Checks, ProposalRefusal
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.model.changes import Author, Change
 from haptera.model.effects import Reply, Write
@@ -41,7 +41,7 @@ class _Durable:
 class Proposals:
     """Writes under way by ticket: proposals of people and programs, and intents of entities."""
 
-    def __init__(self, table: Table, catalog: Catalog, policies: Policies) -> None:
+    def __init__(self, table: EntityTable, catalog: Catalog, policies: Policies) -> None:
         self._table = table
         self.checks = Checks(table, catalog, policies, lambda: bool(self._durable))
         self._tickets = count(1)
@@ -100,7 +100,7 @@ class Proposals:
 
     def _checked(self, event: Proposed, turn: Turn, found: Checked) -> None:
         """Have it written, unless it cannot be meant."""
-        if isinstance(found, Refusal):
+        if isinstance(found, ProposalRefusal):
             turn.effects.append(Reply(event.ticket, None, found.text, found.cause))
         else:
             self._write(turn, _Writing(found, event.ticket), event.if_revision, event.author)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.modules.catalog import Catalog, attributes
-from haptera.core.modules.slots import HEAD_START_NS, Caller, Slots
+from haptera.core.modules.slots import HEAD_START_NS, SlotCaller, Slots
 from haptera.core.state.limits import ANSWER_GRACE_NS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.effects import Call, Cancel, Work
@@ -55,7 +55,9 @@ class Calls:
         self._gone: dict[tuple[str, int], str] = {}
         self._count = 0
 
-    def takes_turn(self, turn: Turn, row: Row, node: Row | None, part: Part) -> str | None:
+    def takes_turn(
+        self, turn: Turn, row: EntityState, node: EntityState | None, part: Part
+    ) -> str | None:
         """Take a slot for this part; what it waits for where there is none: then it is in line."""
         at_rest = row.condition in _AT_REST and not isinstance(part, Step)
         since = turn.now if at_rest else turn.now - HEAD_START_NS
@@ -75,8 +77,8 @@ class Calls:
     def ask(
         self,
         turn: Turn,
-        row: Row,
-        node: Row | None,
+        row: EntityState,
+        node: EntityState | None,
         part: Part,
         work: Work,
         *,
@@ -172,7 +174,7 @@ class Calls:
         assert self._gone.keys() <= self._of.keys()
         self.slots.check()
 
-    def _device(self, row: Row, node: Row | None, module: str) -> str | None:
+    def _device(self, row: EntityState, node: EntityState | None, module: str) -> str | None:
         """Which device of the module this entity is of, where the module tells these apart."""
         name = self._catalog.manifests[module].device
         if name is None:
@@ -192,5 +194,5 @@ class Calls:
             self._gone.pop(pending.server, None)
 
 
-def _caller(entity: EntityId, part: Part) -> Caller:
-    return Caller(part.module, entity, part.path)
+def _caller(entity: EntityId, part: Part) -> SlotCaller:
+    return SlotCaller(part.module, entity, part.path)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from haptera.core.modules.module_parts import MANIFEST as SUPERVISE
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.lint.refusal import refuse, refusing
@@ -146,14 +146,14 @@ class Catalog:
         """The modules in this context that can keep work from their node."""
         return [one for one in self.modules(context) if self.manifests[one].gate]
 
-    def domain(self, row: Row, node: Row | None) -> Domain:
+    def domain(self, row: EntityState, node: EntityState | None) -> Domain:
         """The compiled class of an entity, by the attributes that parts of its kind mention."""
         key = self._class(row, node)
         while key not in self._domains:
             self._compile(key, row.kind)
         return self._domains[key]
 
-    def has_compiled(self, row: Row, node: Row | None) -> bool:
+    def has_compiled(self, row: EntityState, node: EntityState | None) -> bool:
         """Whether the class of an entity is compiled by now, which goes on while there is time."""
         key = self._class(row, node)
         while key not in self._domains and self.has_time:
@@ -176,8 +176,8 @@ class Catalog:
 
     def plan(
         self,
-        row: Row,
-        node: Row | None,
+        row: EntityState,
+        node: EntityState | None,
         start: int,
         goal: Mapping[str, str],
         barred: frozenset[str],
@@ -197,8 +197,8 @@ class Catalog:
 
     def aside(
         self,
-        row: Row,
-        node: Row | None,
+        row: EntityState,
+        node: EntityState | None,
         start: int,
         goal: Mapping[str, str],
         barred: frozenset[str],
@@ -290,7 +290,7 @@ class Catalog:
                 by_kind[part.kind].append(part)
         return by_kind
 
-    def _class(self, row: Row, node: Row | None) -> Class:
+    def _class(self, row: EntityState, node: EntityState | None) -> Class:
         values = attributes(row, node)
         mentioned = self._mentioned[row.kind.name]
         return row.kind.name, tuple((one, values[one]) for one in mentioned if one in values)
@@ -314,7 +314,7 @@ def _make_room(kept: dict[Any, Any], count_max: int) -> None:
         del kept[next(iter(kept))]
 
 
-def attributes(row: Row, node: Row | None) -> dict[str, str]:
+def attributes(row: EntityState, node: EntityState | None) -> dict[str, str]:
     """An entity's own attributes, and its node's under `node.NAME`."""
     if node is None or node is row:
         return dict(row.attributes)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from haptera.core.modules.catalog import Catalog
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds.node import HAS_AGENT_NEVER, JOBS_NONE, has_agent, jobs
 from haptera.model.parts import Context
 
@@ -12,7 +12,7 @@ NEVER: Final = "nobody can permit it, for there is neither an agent nor a gate a
 MEND: Final = "a gate at the parent, or `jobs: none`"
 
 
-def gates_at_parent(catalog: Catalog, node: Row) -> list[str]:
+def gates_at_parent(catalog: Catalog, node: EntityState) -> list[str]:
     """The gates that answer for this node from outside: those with a part in its class."""
     gates = catalog.gates(Context.PARENT)
     if not gates:
@@ -22,12 +22,12 @@ def gates_at_parent(catalog: Catalog, node: Row) -> list[str]:
     return [name for name in gates if name in serving]
 
 
-def has_no_agent(node: Row) -> bool:
+def has_no_agent(node: EntityState) -> bool:
     """Whether the node is declared never to have an agent: a switch, a machine of another's."""
     return node.attributes.get(has_agent.name) == HAS_AGENT_NEVER
 
 
-def is_jobless(node: Row) -> bool:
+def is_jobless(node: EntityState) -> bool:
     """Whether the node is declared never to have jobs."""
     return node.attributes.get(jobs.name) == JOBS_NONE
 
@@ -38,7 +38,7 @@ def is_mute(attributes: Mapping[str, str]) -> bool:
     return silent and attributes.get(jobs.name) != JOBS_NONE
 
 
-def never_permits(catalog: Catalog, node: Row) -> str | None:
+def never_permits(catalog: Catalog, node: EntityState) -> str | None:
     """Why nobody can ever permit that this node is disturbed; None: somebody may."""
     mute = is_mute(node.attributes) and not gates_at_parent(catalog, node)
     return NEVER if mute else None

@@ -20,7 +20,7 @@ from haptera.model.parts import Manifest
 HEAD_START_NS: Final = 10 * S
 
 
-class Caller(NamedTuple):
+class SlotCaller(NamedTuple):
     """One part on one entity, that takes at most one slot of its module."""
 
     module: str
@@ -30,11 +30,11 @@ class Caller(NamedTuple):
 
 # The time since when a caller waits, and a number that breaks ties.
 Ticket = tuple[int, int]
-Line = list[tuple[Ticket, Caller]]
+Line = list[tuple[Ticket, SlotCaller]]
 
 
 @dataclass(slots=True)
-class Waiting:
+class SlotWaiter:
     """A caller in line: its ticket, and the device that it is for, if its module names these."""
 
     ticket: Ticket
@@ -50,22 +50,22 @@ class Slots:
 
     def __init__(self, manifest: Callable[[str], Manifest | None]) -> None:
         self._manifest = manifest
-        self._taken: dict[Caller, str | None] = {}
-        self._granted: dict[Caller, Waiting] = {}
-        self._waiting: dict[Caller, Waiting] = {}
+        self._taken: dict[SlotCaller, str | None] = {}
+        self._granted: dict[SlotCaller, SlotWaiter] = {}
+        self._waiting: dict[SlotCaller, SlotWaiter] = {}
         # The tickets of those that cannot call yet for another reason.
-        self._kept: dict[Caller, Ticket] = {}
+        self._kept: dict[SlotCaller, Ticket] = {}
         # Of each entity, its callers that wait, or were granted a slot, or keep a ticket.
-        self._of: dict[EntityId, set[Caller]] = {}
+        self._of: dict[EntityId, set[SlotCaller]] = {}
         self._open: Counter[str] = Counter()
         self._busy: Counter[tuple[str, str]] = Counter()
         self._lines: dict[str, Line] = {}
         self._device_lines: dict[tuple[str, str], Line] = {}
-        self._asked: set[Caller] = set()
+        self._asked: set[SlotCaller] = set()
         self._woken: set[EntityId] = set()
         self._count = 0
 
-    def take(self, caller: Caller, device: str | None, since: int) -> bool:
+    def take(self, caller: SlotCaller, device: str | None, since: int) -> bool:
         """Take a slot, or one that was granted; False where none is free: it waits in line."""
         self._asked.add(caller)
         if (granted := self._granted.pop(caller, None)) is not None:
@@ -84,11 +84,11 @@ class Slots:
             self._count += 1
             ticket = since, self._count
         self._of.setdefault(caller.entity, set()).add(caller)
-        self._waiting[caller] = Waiting(ticket, device)
+        self._waiting[caller] = SlotWaiter(ticket, device)
         self._put(caller, self._waiting[caller])
         return False
 
-    def stay(self, caller: Caller) -> None:
+    def stay(self, caller: SlotCaller) -> None:
         """It cannot call yet for another reason: it keeps its place in line, but takes no slot."""
         had = self._granted.get(caller) or self._waiting.get(caller)
         if had is not None:
@@ -97,7 +97,7 @@ class Slots:
             self._of.setdefault(caller.entity, set()).add(caller)
         self._asked.add(caller)
 
-    def give_back(self, caller: Caller) -> None:
+    def give_back(self, caller: SlotCaller) -> None:
         """Its call is over, or was never made; nothing where it holds no slot."""
         if caller in self._taken:
             self._free(caller.module, self._taken.pop(caller))
@@ -166,7 +166,7 @@ class Slots:
             return False
         return self._open[module] < at_once
 
-    def _put(self, caller: Caller, waiting: Waiting) -> None:
+    def _put(self, caller: SlotCaller, waiting: SlotWaiter) -> None:
         """Into its device's line where that is busy, else into its module's."""
         device, (_, per_device) = waiting.device, self._limits(caller.module)
         if device is not None and self._busy[caller.module, device] >= per_device:
@@ -216,7 +216,7 @@ class Slots:
         if not line:
             self._lines.pop(module, None)
 
-    def _first(self, line: Line) -> Caller | None:
+    def _first(self, line: Line) -> SlotCaller | None:
         """Who is first, the line cleared of those that have left it."""
         while line:
             ticket, caller = line[0]
@@ -226,7 +226,7 @@ class Slots:
             heapq.heappop(line)
         return None
 
-    def _drop(self, caller: Caller) -> None:
+    def _drop(self, caller: SlotCaller) -> None:
         self._leave(caller)
         self._kept.pop(caller, None)
         if (granted := self._granted.pop(caller, None)) is not None:
@@ -236,7 +236,7 @@ class Slots:
             self._call_up(caller.module, waiting.device)
             self._grant(caller.module)
 
-    def _leave(self, caller: Caller) -> None:
+    def _leave(self, caller: SlotCaller) -> None:
         mine = self._of.get(caller.entity, set())
         mine.discard(caller)
         if not mine:

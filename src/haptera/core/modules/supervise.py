@@ -11,14 +11,14 @@ from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.module_parts import BY, START
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import Row, Tried
+from haptera.core.state.row import EntityState, Tried
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Verdict
 from haptera.kinds import module
-from haptera.kinds.module import Run
+from haptera.kinds.module import ModuleRun
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
 from haptera.model.events import Exited, Ready
@@ -34,7 +34,7 @@ SERVED_WELL_NS: Final = 1 * S
 
 
 @dataclass(slots=True)
-class Process:
+class ModuleProcess:
     """One process of a module; `digest` stands for the desired data that it was started with."""
 
     number: int
@@ -55,8 +55,8 @@ class Supervised:
     entity: EntityId
     needed: bool = False
     count: int = 0
-    serving: Process | None = None
-    coming: Process | None = None
+    serving: ModuleProcess | None = None
+    coming: ModuleProcess | None = None
     leaving: set[int] = field(default_factory=set)
     ending: set[int] = field(default_factory=set)
     deaths: list[int] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Supervised:
 class Supervisor:
     """The modules of this side, by name; their rows say what is desired of them."""
 
-    def __init__(self, catalog: Catalog, side: Side, table: Table, timers: Timers) -> None:
+    def __init__(self, catalog: Catalog, side: Side, table: EntityTable, timers: Timers) -> None:
         self._side = side
         self._exclusive = catalog.exclusive
         self._table = table
@@ -129,7 +129,7 @@ class Supervisor:
             return f"module {name} is to be started again: {row.error}"
         return f"module {name} is starting"
 
-    def decide(self, turn: Turn, row: Row) -> None:
+    def decide(self, turn: Turn, row: EntityState) -> None:
         """Bring the module's processes to what is desired of it, and say where it stands."""
         one = self._modules[row.id.name]
         if _disabled(row):
@@ -210,7 +210,7 @@ class Supervisor:
             assert len({*numbers, *one.leaving}) == len(numbers) + len(one.leaving), one.entity
             assert one.serving is None or one.serving.ready_at is not None, one.entity
 
-    def _bring(self, turn: Turn, row: Row, one: Supervised) -> None:
+    def _bring(self, turn: Turn, row: EntityState, one: Supervised) -> None:
         """Start what should run, and what should replace that which runs with other data."""
         digest = row.digest()
         if one.coming is not None and one.coming.digest != digest:
@@ -236,7 +236,7 @@ class Supervisor:
         one.count += 1
         data = row.plain()
         version = data.get(module.version.name)
-        one.coming = Process(one.count, digest, None if version is None else str(version))
+        one.coming = ModuleProcess(one.count, digest, None if version is None else str(version))
         settings = str(data.get(module.settings.name, ""))
         turn.effects.append(Start(row.id.name, one.count, settings))
 
@@ -259,34 +259,34 @@ class Supervisor:
         row.bar(0, START.path, turn.now + wait_ms * MS, turn.now)
         self._changed(turn, one)
 
-    def _leave(self, turn: Turn, one: Supervised, process: Process | None) -> None:
+    def _leave(self, turn: Turn, one: Supervised, process: ModuleProcess | None) -> None:
         """Let a process finish its calls; it gets no new ones."""
         if process is not None:
             one.leaving.add(process.number)
             self._changed(turn, one)
 
-    def _know(self, turn: Turn, row: Row, one: Supervised) -> None:
+    def _know(self, turn: Turn, row: EntityState, one: Supervised) -> None:
         if one.serving is not None:
-            self._learn(turn, row, module.run.name, Run.RUNNING)
+            self._learn(turn, row, module.run.name, ModuleRun.RUNNING)
             self._learn(turn, row, module.applied.name, one.serving.digest)
             return
         self._learn(turn, row, module.run.name, self._run(row, one))
         if row.forget(module.applied.name, turn.now):
             turn.changed.add(row.id)
 
-    def _run(self, row: Row, one: Supervised) -> Run:
+    def _run(self, row: EntityState, one: Supervised) -> ModuleRun:
         if one.leaving:
-            return Run.RUNNING
-        return Run.FAILED if self._given_up(row) else Run.STOPPED
+            return ModuleRun.RUNNING
+        return ModuleRun.FAILED if self._given_up(row) else ModuleRun.STOPPED
 
-    def _learn(self, turn: Turn, row: Row, name: str, value: str) -> None:
+    def _learn(self, turn: Turn, row: EntityState, name: str, value: str) -> None:
         """What is so is known at first hand, and does not age."""
         held = row.known.get(name)
         if held is None or held.value != value:
             row.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
             turn.changed.add(row.id)
 
-    def _standing(self, row: Row, one: Supervised) -> tuple[Condition, str | None]:
+    def _standing(self, row: EntityState, one: Supervised) -> tuple[Condition, str | None]:
         name, asked = row.id.name, row.desired or one.needed
         if row.error is not None:
             return Condition.STUCK, row.error
@@ -297,14 +297,14 @@ class Supervisor:
             return Condition.ACTING, f"module {name} finishes its calls"
         return (Condition.CONVERGED if asked else Condition.IDLE), None
 
-    def _given_up(self, row: Row) -> bool:
+    def _given_up(self, row: EntityState) -> bool:
         return RESTARTING.gives_up(row.failures.get(START.path, 0))
 
-    def _serving(self, name: str) -> Process | None:
+    def _serving(self, name: str) -> ModuleProcess | None:
         one = self._modules.get(name)
         return None if one is None else one.serving
 
-    def _row(self, one: Supervised) -> Row:
+    def _row(self, one: Supervised) -> EntityState:
         return self._table.make(one.entity)
 
     def _changed(self, turn: Turn, one: Supervised) -> None:
@@ -316,6 +316,6 @@ class Supervisor:
 _BAR: Final = (0, START.path)
 
 
-def _disabled(row: Row) -> bool:
+def _disabled(row: EntityState) -> bool:
     wanted = row.desired.get(module.run.name)
-    return wanted is not None and wanted.value == Run.STOPPED
+    return wanted is not None and wanted.value == ModuleRun.STOPPED

@@ -7,7 +7,7 @@ from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.links import Links
 from haptera.model.errors import HapteraError
@@ -32,7 +32,7 @@ class Takeover:
         self,
         side: Side,
         catalog: Catalog,
-        table: Table,
+        table: EntityTable,
         supervisor: Supervisor,
         links: Links,
         calls: Calls,

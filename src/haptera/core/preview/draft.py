@@ -14,10 +14,10 @@ import msgspec
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.diff import goal as goal_of
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Attributes
 from haptera.core.state.start import start
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.kinds import node
 from haptera.model.changes import Change, CloseIntent, OpenIntent, Undeclare
 from haptera.model.entity import EntityId, node_id
@@ -45,8 +45,8 @@ class Case:
     `row` and `node` are those of one of them. The rows of the others are not kept.
     """
 
-    row: Row
-    node: Row | None
+    row: EntityState
+    node: EntityState | None
     domain: Domain
     state: int
     goal: Mapping[str, str]
@@ -72,7 +72,7 @@ class Draft:
 class Drafting:
     """A draft in the making, some entities at a time: a large cluster takes many turns."""
 
-    def __init__(self, table: Table, catalog: Catalog, changes: Collection[Change]) -> None:
+    def __init__(self, table: EntityTable, catalog: Catalog, changes: Collection[Change]) -> None:
         self._table = table
         self._catalog = catalog
         self._made_for = table.revision, catalog.sums
@@ -162,7 +162,7 @@ class Drafting:
             self._drafted.remove(entity)
         self._drafted.take_removed()
 
-    def _borrowing(self, before: Row | None, after: Row | None) -> list[EntityId]:
+    def _borrowing(self, before: EntityState | None, after: EntityState | None) -> list[EntityId]:
         """What is on a node whose attributes change, and is not drafted anyway."""
         if before is None or after is None or before.kind.name != NODE:
             return []
@@ -170,11 +170,11 @@ class Drafting:
             return []
         return [one.id for one in self._table.on(before.id.name) if one.id not in self._changes]
 
-    def _node_of(self, row: Row) -> Row | None:
+    def _node_of(self, row: EntityState) -> EntityState | None:
         """The row of its node, as drafted, or as it is where the changes do not reach it."""
         return None if row.id.node is None else self._node(row.id.node)
 
-    def _node(self, name: str) -> Row | None:
+    def _node(self, name: str) -> EntityState | None:
         drafted = self._drafted.get(node_id(name))
         return self._table.get(node_id(name)) if drafted is None else drafted
 
@@ -200,7 +200,7 @@ def _folded(nodes: frozenset[str]) -> str:
     return fold(nodes)
 
 
-def _way(row: Row, on: Row | None, catalog: Catalog) -> Case | None:
+def _way(row: EntityState, on: EntityState | None, catalog: Catalog) -> Case | None:
     """The row's way to its goal, as it stands; None where there is none to go."""
     if row.resident and row.id.node is None:
         return None
@@ -212,7 +212,7 @@ def _way(row: Row, on: Row | None, catalog: Catalog) -> Case | None:
     return None if domain.meets(state, goal) else Case(row, on, domain, state, goal, [])
 
 
-def _goes_anyway(case: Case, table: Table, catalog: Catalog) -> bool:
+def _goes_anyway(case: Case, table: EntityTable, catalog: Catalog) -> bool:
     """Whether it goes that way as things are, without any change."""
     there = table.get(case.row.id)
     now = None if there is None else _way(there, table.node_of(there), catalog)
@@ -221,7 +221,9 @@ def _goes_anyway(case: Case, table: Table, catalog: Catalog) -> bool:
     )  # fmt: skip
 
 
-def _rewrites(entity: EntityId, before: Row | None, after: Row | None) -> Iterator[Rewrite]:
+def _rewrites(
+    entity: EntityId, before: EntityState | None, after: EntityState | None
+) -> Iterator[Rewrite]:
     """What becomes of each value, told without where that is."""
     was, becomes = _values(before), _values(after)
     for name in sorted(was.keys() | becomes.keys(), key=lambda name: name or ""):
@@ -230,7 +232,7 @@ def _rewrites(entity: EntityId, before: Row | None, after: Row | None) -> Iterat
             yield Rewrite(entity.title, None, 0, name, *pair[0], *pair[1])
 
 
-def _values(row: Row | None) -> dict[str | None, tuple[str | int, str]]:
+def _values(row: EntityState | None) -> dict[str | None, tuple[str | int, str]]:
     """All that is desired of it, by name, each with its owner; under None its attributes."""
     if row is None or not row.declared or row.leaving:
         return {}

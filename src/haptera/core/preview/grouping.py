@@ -13,9 +13,9 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import NEVER, gates_at_parent, is_mute
 from haptera.core.preview.draft import NODE, Case, Draft, folded, on_nodes
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Attributes, Declared
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual
 from haptera.core.views.query import link_view
 from haptera.kinds import service
@@ -49,7 +49,7 @@ _Laid = tuple[str | None, str | None, list[PlanFreeze], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCase:
     """A case with its plan and all that may come of it; None: they are being sought still."""
 
     case: Case
@@ -62,10 +62,10 @@ Rounds = Callable[[Iterable[EntityId]], Pieces[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class PreviewContext:
     """What a plan is told by: how all is now, and what is laid over it."""
 
-    table: Table
+    table: EntityTable
     catalog: Catalog
     usual: Usual
     freezes: Freezes
@@ -80,7 +80,7 @@ class Telling:
     """
 
     def __init__(
-        self, grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+        self, grounds: PreviewContext, draft: Draft, answered: Iterable[AnsweredCase], now: int
     ) -> None:
         self._pieces = _telling(grounds, draft, answered, now)
         self._due = 0
@@ -100,11 +100,11 @@ class Telling:
 
 
 def _telling(
-    grounds: Grounds, draft: Draft, answered: Iterable[Answered], now: int
+    grounds: PreviewContext, draft: Draft, answered: Iterable[AnsweredCase], now: int
 ) -> Pieces[Plan]:
     """What changes would start, as it is told."""
     holds = grounds.freezes.holds(now)
-    alike: dict[tuple[object, ...], list[Answered]] = {}
+    alike: dict[tuple[object, ...], list[AnsweredCase]] = {}
     for one in answered:
         yield LIKENING
         alike.setdefault(_likeness(one), []).append(one)
@@ -141,7 +141,7 @@ def _telling(
     return msgspec.structs.replace(told, digest=digest_of(told))
 
 
-def _likeness(one: Answered) -> tuple[object, ...]:
+def _likeness(one: AnsweredCase) -> tuple[object, ...]:
     """What members of a group share: the title, what their chain depends on, and the chain."""
     state = tuple(_state(one.case).items())
     goal = tuple(sorted(one.case.goal.items()))
@@ -150,7 +150,7 @@ def _likeness(one: Answered) -> tuple[object, ...]:
 
 
 def _group(
-    one: Answered,
+    one: AnsweredCase,
     entities: Collection[EntityId],
     usual: Usual,
     laid: _Laid,
@@ -178,7 +178,7 @@ def _group(
 
 
 def _never(
-    one: Answered, entities: Iterable[EntityId], draft: Draft, catalog: Catalog
+    one: AnsweredCase, entities: Iterable[EntityId], draft: Draft, catalog: Catalog
 ) -> str | None:
     """On which nodes what disturbs of the chain never runs, for nobody can permit it."""
     links = one.plan.links if isinstance(one.plan, Chain) else ()
@@ -196,7 +196,7 @@ def _at_least_ns(links: Iterable[Link], usual: Usual, rounds: int | None) -> int
     return sum(ns * (rounds or 1) if disturbs else ns for ns, disturbs in took)
 
 
-def _rounds(one: Answered, entities: Iterable[EntityId], rounds: Rounds) -> Pieces[int | None]:
+def _rounds(one: AnsweredCase, entities: Iterable[EntityId], rounds: Rounds) -> Pieces[int | None]:
     """In how many rounds the budgets let all of a group go, if its chain disturbs."""
     if not isinstance(one.plan, Chain) or not any(map(_disturbs, one.plan.links)):
         return 1
@@ -228,7 +228,7 @@ def _standing(plan: Chain | NoChain | None) -> tuple[Condition, str | None]:
     return (Condition.WAITING if waits else Condition.STUCK), plan.reason.text
 
 
-def _worst(one: Answered, count: int) -> Worst | None:
+def _worst(one: AnsweredCase, count: int) -> Worst | None:
     """What may come of it at the worst, where the chain begins with a look."""
     first = one.plan.links[:1] if isinstance(one.plan, Chain) else ()
     if one.outcomes is None or not any(isinstance(link, Find) for link in first):
@@ -244,7 +244,7 @@ def _worst(one: Answered, count: int) -> Worst | None:
     )
 
 
-def _disrupts(one: Answered) -> bool:
+def _disrupts(one: AnsweredCase) -> bool:
     """Whether a disruptive step may be taken; so it may where that was not worked out."""
     if one.outcomes is not None and one.outcomes.whole:
         return _any_disruptive(one.outcomes.steps)
@@ -277,7 +277,7 @@ def _frozen(
 
 
 def _stopped(
-    table: Table, goal: Mapping[str, str], entities: Iterable[EntityId]
+    table: EntityTable, goal: Mapping[str, str], entities: Iterable[EntityId]
 ) -> Pieces[list[str]]:
     """The nodes of those that are services which run, and are to run no more."""
     if goal.get(service.run.name) != Run.STOPPED:
@@ -291,7 +291,7 @@ def _stopped(
     return _nodes(running)
 
 
-def _hit(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
+def _hit(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
     """The services that run on these nodes, or did when they were last seen."""
     hit: list[EntityId] = []
     for name in nodes:
@@ -301,13 +301,13 @@ def _hit(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
     return fold_entities(hit) if hit else None
 
 
-def _runs(row: Row) -> bool:
+def _runs(row: EntityState) -> bool:
     """Whether it is a service that runs, or did when it was last seen."""
     fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
     return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
 
 
-def _waits(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
+def _waits(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
     """Those of these nodes that have jobs, or had when they were last seen."""
     waits: list[str] = []
     for name in nodes:
@@ -319,7 +319,7 @@ def _waits(table: Table, nodes: Iterable[str]) -> Pieces[str | None]:
     return folded(waits)
 
 
-def _is_busy(row: Row) -> bool:
+def _is_busy(row: EntityState) -> bool:
     fact = row.known.get(busy.name) or row.remembered.get(busy.name)
     return fact is not None and fact.value == Busy.BUSY
 
@@ -333,7 +333,7 @@ def _rewrites(draft: Draft) -> Pieces[list[Rewrite]]:
     return told
 
 
-def _anyway(table: Table, draft: Draft) -> Pieces[dict[str, int]]:
+def _anyway(table: EntityTable, draft: Draft) -> Pieces[dict[str, int]]:
     """How many others are not as desired, by where they stand."""
     told = {*draft.stays, *(entity for one in draft.cases for entity in one.entities)}
     counts: Counter[Condition] = Counter()

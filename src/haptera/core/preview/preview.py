@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from haptera.core.decide.plan_queue import Searches
-from haptera.core.desired.proposal_validation import Checked, Refusal
+from haptera.core.decide.plan_queue import PlanQueue
+from haptera.core.desired.proposal_validation import Checked, ProposalRefusal
 from haptera.core.desired.proposals import Proposals
 from haptera.core.preview.draft import Case, Drafting
-from haptera.core.preview.grouping import Answered, Grounds, Telling
+from haptera.core.preview.grouping import AnsweredCase, PreviewContext, Telling
 from haptera.core.state.limits import PREVIEW_WITHIN_NS
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.chain import Chain, NoChain, gives_up
 from haptera.model.changes import Change
-from haptera.model.effects import Show
+from haptera.model.effects import PlanReply
 from haptera.model.events import Considered
 from haptera.planner.contingent import Outcomes, outcomes
 from haptera.planner.domain.pieces import Whole
@@ -47,7 +47,7 @@ class Previews:
     """Shows what would come of changes once all of it is planned, by workers too, or time is up."""
 
     def __init__(
-        self, grounds: Grounds, proposals: Proposals, searches: Searches, timers: Timers
+        self, grounds: PreviewContext, proposals: Proposals, searches: PlanQueue, timers: Timers
     ) -> None:
         self._grounds = grounds
         self._proposals = proposals
@@ -60,8 +60,8 @@ class Previews:
         self._proposals.checks.ask(turn, event.changes, partial(self._checked, event))
 
     def _checked(self, event: Considered, turn: Turn, found: Checked) -> None:
-        if isinstance(found, Refusal):
-            turn.effects.append(Show(event.ticket, None, found.text, found.cause))
+        if isinstance(found, ProposalRefusal):
+            turn.effects.append(PlanReply(event.ticket, None, found.text, found.cause))
             return
         within = PREVIEW_WITHIN_NS if len(self._open) < PREVIEWS_MAX else 0
         drafting, until = self._drafting(event.changes), turn.now + within
@@ -94,7 +94,7 @@ class Previews:
         self._searches.release(preview.ticket)
         del self._open[preview.ticket]
         self._timers.drop(("preview", preview.ticket))
-        turn.effects.append(Show(preview.ticket, told))
+        turn.effects.append(PlanReply(preview.ticket, told))
 
     def _planned(self, turn: Turn, preview: Preview) -> Telling | None:
         """What is to be told, once it is drafted, and planned as far as is worth waiting for."""
@@ -112,7 +112,7 @@ class Previews:
     def _drafting(self, changes: tuple[Change, ...]) -> Drafting:
         return Drafting(self._grounds.table, self._grounds.catalog, changes)
 
-    def _answered(self, turn: Turn, case: Case, preview: Preview) -> Answered:
+    def _answered(self, turn: Turn, case: Case, preview: Preview) -> AnsweredCase:
         plan = self._plan(case, case.state)
         if plan is None:
             preview.put_off = True
@@ -120,7 +120,7 @@ class Previews:
             question = query_of(case.domain, case.state, case.goal, frozenset())
             verdict = self._searches.ask(turn, preview.ticket, question)
             plan = None if verdict is None else verdict.answer
-        return Answered(case, plan, self._outcomes(case, plan, preview))
+        return AnsweredCase(case, plan, self._outcomes(case, plan, preview))
 
     def _outcomes(
         self, case: Case, plan: Chain | NoChain | None, preview: Preview

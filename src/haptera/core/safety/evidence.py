@@ -3,17 +3,17 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from haptera.core.act.look import Looks
+from haptera.core.act.look import LookScheduler
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import MEND, never_permits
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Lacking
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.model.facts import Method
-from haptera.model.parts import Condition, Context, Look, Step
+from haptera.model.parts import Context, Look, Requirement, Step
 from haptera.planner.domain.domain import Domain
 
 # What an entity's parts call the variables of its node.
@@ -23,19 +23,19 @@ _NODE: Final = "node."
 class Evidence:
     """A memory is no evidence: what a disruptive step goes by, a look must have found."""
 
-    def __init__(self, side: Side, looks: Looks, catalog: Catalog) -> None:
+    def __init__(self, side: Side, looks: LookScheduler, catalog: Catalog) -> None:
         self._side = side
         self._looks = looks
         self._catalog = catalog
 
-    def never_permitted(self, node: Row, asked: Collection[Context]) -> Lacking | None:
+    def never_permitted(self, node: EntityState, asked: Collection[Context]) -> Lacking | None:
         """Why no permit can ever come, where only gates of this side are asked for one."""
         alone = set(asked) == {Context.PARENT}
         text = never_permits(self._catalog, node) if alone else None
         return None if text is None else Lacking(text, MEND)
 
     def unknown(
-        self, row: Row, node: Row, step: Step, contexts: Collection[Context]
+        self, row: EntityState, node: EntityState, step: Step, contexts: Collection[Context]
     ) -> Lacking | None:
         """What the step excludes and nobody knows not to be so now, though looks could find out.
 
@@ -54,7 +54,7 @@ class Evidence:
                 return Lacking(_unread(holder, name, looks), f"a reading of {one.name}")
         return None
 
-    def unseen(self, turn: Turn, row: Row, domain: Domain, step: Step) -> Lacking | None:
+    def unseen(self, turn: Turn, row: EntityState, domain: Domain, step: Step) -> Lacking | None:
         """Each variable that the step names and this side looks at must have been read lately."""
         named = {one.variable for one in step.changes}
         named |= {one.name for one in (*step.requires, *step.excludes)}
@@ -69,7 +69,7 @@ class Evidence:
         return None
 
     def _telling(
-        self, holder: Row, node: Row, name: str, excluded: Collection[str]
+        self, holder: EntityState, node: EntityState, name: str, excluded: Collection[str]
     ) -> Iterator[Look]:
         """The looks that can find something else than is excluded."""
         domain = self._catalog.domain(holder, node)
@@ -78,14 +78,14 @@ class Evidence:
                 yield look
 
 
-def _holder(row: Row, node: Row, one: Condition) -> tuple[Row, str]:
+def _holder(row: EntityState, node: EntityState, one: Requirement) -> tuple[EntityState, str]:
     """Whose variable a condition names, and its name there."""
     if one.name.startswith(_NODE):
         return node, one.name.removeprefix(_NODE)
     return row, one.name
 
 
-def _unread(holder: Row, name: str, looks: list[Look]) -> str:
+def _unread(holder: EntityState, name: str, looks: list[Look]) -> str:
     memory = holder.remembered.get(name)
     known = "is not known" if memory is None else f"is only remembered as {memory.value}"
     failing = holder.failing is not None and holder.failing in {look.path for look in looks}

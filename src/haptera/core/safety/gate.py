@@ -9,7 +9,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent, is_jobless
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.limits import DRAIN_AGAIN_NS, GATE_AGAIN_NS, MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
@@ -25,7 +25,7 @@ KEY: Final[Key] = ("gate",)
 
 
 @dataclass(slots=True)
-class Leaf:
+class ModuleGate:
     """One module's gate: whether it is closed (None: it may be either, as far as is known here).
 
     `refusal` is why it could not be closed when this was last asked; `draining` what it still waits
@@ -55,11 +55,11 @@ class Gate:
         timers: Timers,
         calls: Calls,
         supervisor: Supervisor,
-        row: Callable[[], Row | None],
-        unguarded: Callable[[Row | None], str | None],
+        row: Callable[[], EntityState | None],
+        unguarded: Callable[[EntityState | None], str | None],
     ) -> None:
         self._side = side
-        self._leaves = {name: Leaf() for name in modules}
+        self._leaves = {name: ModuleGate() for name in modules}
         self._timers = timers
         self._calls = calls
         self._supervisor = supervisor
@@ -137,7 +137,7 @@ class Gate:
         if leaf is not None:
             if leaf.call is not None:
                 self._calls.give_up(leaf.call)
-            self._leaves[module] = Leaf()
+            self._leaves[module] = ModuleGate()
 
     def permits(self) -> tuple[Permit, ...]:
         """What is said to the parent's asks; nothing yet where that is not settled."""
@@ -174,13 +174,13 @@ class Gate:
         for leaf in self._leaves.values():
             leaf.refusal, leaf.draining, leaf.again_at = None, None, 0
 
-    def _ask(self, turn: Turn, row: Row, module: str, work: Work) -> int:
+    def _ask(self, turn: Turn, row: EntityState, module: str, work: Work) -> int:
         part = Step(module, work.value, row.kind.name, (), within_ms=GATE_WITHIN_MS)
         deadline_at = turn.now + GATE_WITHIN_MS * MS
         return self._calls.ask(turn, row, row, part, work, deadline_at=deadline_at)
 
 
-def unguarded(catalog: Catalog, node: Row | None) -> str | None:
+def unguarded(catalog: Catalog, node: EntityState | None) -> str | None:
     """What an agent without a gate says: nothing where none is needed, or the parent has one."""
     if node is not None and (is_jobless(node) or gates_at_parent(catalog, node)):
         return None

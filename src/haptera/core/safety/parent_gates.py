@@ -8,9 +8,9 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.gate import Gate
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.model.entity import node_id
@@ -35,7 +35,7 @@ class ParentGates:
         timers: Timers,
         calls: Calls,
         supervisor: Supervisor,
-        table: Table,
+        table: EntityTable,
     ) -> None:
         self._side = side
         self._catalog = catalog
@@ -100,7 +100,7 @@ class ParentGates:
                 self._gates[name] = self._made(modules, row)
         return self._gates.get(name)
 
-    def _made(self, modules: list[str], row: Row) -> Gate:
+    def _made(self, modules: list[str], row: EntityState) -> Gate:
         return Gate(
             self._side,
             modules,

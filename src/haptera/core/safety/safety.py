@@ -12,10 +12,10 @@ from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import Permits
 from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Lacking
@@ -47,7 +47,7 @@ class Safety:
     def __init__(
         self,
         side: Side,
-        table: Table,
+        table: EntityTable,
         timers: Timers,
         evidence: Evidence,
         permits: Permits,
@@ -78,7 +78,7 @@ class Safety:
         # Whose place and permit were used: the next step on them needs its own.
         self._spent: set[EntityId] = set()
 
-    def check(self, turn: Turn, row: Row, domain: Domain, step: Step) -> Lacking | None:
+    def check(self, turn: Turn, row: EntityState, domain: Domain, step: Step) -> Lacking | None:
         """What stands in the way of this step now; None: it may begin, as `row.asking` says.
 
         What can be done about it is done: a look, an ask, a place in the queue.
@@ -111,7 +111,7 @@ class Safety:
         self._permits.put(turn, row.id, row.asking)
         return self._unpermitted(row, asked, turn.now)
 
-    def boots_later(self, row: Row, now: int) -> bool:
+    def boots_later(self, row: EntityState, now: int) -> bool:
         """Whether others boot first; if not, it is this one's turn, and taken."""
         at = self._pace.turn_at(now, row.id, group_of(self._table.node_of(row)))
         if at > now:
@@ -120,7 +120,7 @@ class Safety:
         self._pace.take(row.id)
         return False
 
-    def begins(self, row: Row, intent: Intent) -> None:
+    def begins(self, row: EntityState, intent: Intent) -> None:
         """Its module is called."""
         self._spent.add(row.id)
         self._budgets.begin(row.id, self._where(row.id), intent.began_at)
@@ -144,7 +144,7 @@ class Safety:
         turn.dirty.update(self._silent_ones.pop(node, ()))
         turn.dirty.update(self._permits.entities(node))
 
-    def lost(self, now: int, node: Row) -> None:
+    def lost(self, now: int, node: EntityState) -> None:
         """This node has fallen silent, and nobody here has switched it off."""
         self._brake.lost(now, node.id.name, group_of(node))
 
@@ -181,7 +181,7 @@ class Safety:
         turn.dirty.update(self._braked_ones)
         self._braked_ones.clear()
 
-    def settle(self, turn: Turn, row: Row) -> None:
+    def settle(self, turn: Turn, row: EntityState) -> None:
         """It was decided on: it keeps what its step needs, and leaves the rest to others."""
         wants, self._wants = self._wants == row.id, None
         stepping = row.stepping
@@ -200,7 +200,7 @@ class Safety:
         if entity.node is not None:
             self._permits.put(turn, entity, None)
 
-    def _held_up(self, row: Row, now: int) -> Lacking | None:
+    def _held_up(self, row: EntityState, now: int) -> Lacking | None:
         if now < self._held_until:
             self._timers.soonest(("decide", row.id), self._held_until)
             return Lacking(
@@ -215,7 +215,7 @@ class Safety:
             return Lacking(f"the brake is on: {text}", needs)
         return None
 
-    def _refused_lately(self, row: Row, node: Row, now: int) -> Lacking | None:
+    def _refused_lately(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that refused is left alone for a while, unless it has become free since."""
         again_at, text = self._refused.get(row.id, (0, ""))
         fact = node.known.get(busy.name)
@@ -228,7 +228,7 @@ class Safety:
         self._timers.soonest(("decide", row.id), again_at)
         return Lacking(text, _permit_of(row))
 
-    def _full(self, row: Row, now: int) -> Lacking | None:
+    def _full(self, row: EntityState, now: int) -> Lacking | None:
         where = self._where(row.id)
         text = self._budgets.hold(row.id, where, now)
         if text is None:
@@ -237,7 +237,7 @@ class Safety:
             self._timers.soonest(("decide", row.id), at)
         return Lacking(text, "room in the budget")
 
-    def _silent(self, row: Row, node: Row, now: int) -> Lacking | None:
+    def _silent(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that is not there cannot be asked, and takes nobody's place meanwhile."""
         if self._side.node is not None:
             return None
@@ -251,7 +251,9 @@ class Safety:
         agent = f"the agent of {node.id.name}"
         return Lacking(f"{agent} is silent: no-permit", f"{agent}, to be heard")
 
-    def _unpermitted(self, row: Row, asked: Collection[Context], now: int) -> Lacking | None:
+    def _unpermitted(
+        self, row: EntityState, asked: Collection[Context], now: int
+    ) -> Lacking | None:
         """What those who are asked have to say against it, or that they have said nothing yet."""
         said = [self._permits.said_here(row.id)] if self._side.context in asked else []
         if self._side.context is Context.PARENT and Context.SELF in asked:
@@ -261,7 +263,7 @@ class Safety:
             return None
         return Lacking(self._unsaid(row, refused, now), _permit_of(row))
 
-    def _unsaid(self, row: Row, refused: Permit | None, now: int) -> str:
+    def _unsaid(self, row: EntityState, refused: Permit | None, now: int) -> str:
         """How far asking has come, in words."""
         name = row.id.node
         if refused is not None:
@@ -273,7 +275,7 @@ class Safety:
         self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
         return f"{name} is asked for its permit"
 
-    def _asked_for(self, node: Row, now: int) -> Collection[Context]:
+    def _asked_for(self, node: EntityState, now: int) -> Collection[Context]:
         """On which sides gates are asked for it: on none where nothing runs that can be hurt."""
         if now < self._overridden.get(node.id.name, 0):
             return ()
@@ -293,14 +295,14 @@ class Safety:
             return (Context.PARENT,)
         return (Context.PARENT, Context.SELF)
 
-    def _put_off(self, row: Row, text: str, now: int) -> str:
+    def _put_off(self, row: EntityState, text: str, now: int) -> str:
         """Leave this node its peace for a while, and its place to others."""
         self._refused[row.id] = now + PERMIT_AGAIN_NS, text
         self._timers.soonest(("decide", row.id), now + PERMIT_AGAIN_NS)
         row.asking = self._wants = None
         return text
 
-    def _asked_at(self, row: Row, now: int) -> int:
+    def _asked_at(self, row: EntityState, now: int) -> int:
         """Since when the node has been asked this."""
         assert row.asking is not None
         asked, at = self._asked.get(row.id, ("", 0))
@@ -309,7 +311,7 @@ class Safety:
             return now
         return at
 
-    def _has_no_power(self, node: Row, now: int) -> bool:
+    def _has_no_power(self, node: EntityState, now: int) -> bool:
         fact = node.known.get(power.name)
         if fact is None or fact.method is not Method.READ or fact.value != Power.OFF:
             return False
@@ -318,7 +320,7 @@ class Safety:
     def _down(self, peer: Peer | None, now: int) -> bool:
         return peer is not None and now - peer.silent_since >= DOWN_AFTER * self._side.hello_ns
 
-    def _standing(self, row: Row, step: Step) -> Ask | None:
+    def _standing(self, row: EntityState, step: Step) -> Ask | None:
         """What is asked for this step already."""
         if row.stepping is not None:
             return self._permits.ask_for(row.id, row.stepping.intent.id, step)
@@ -354,16 +356,16 @@ class Safety:
         return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
 
 
-def _contested(row: Row) -> Lacking | None:
+def _contested(row: EntityState) -> Lacking | None:
     text = contested(row)
     return None if text is None else Lacking(text, "readings that agree")
 
 
-def _permit_of(row: Row) -> str:
+def _permit_of(row: EntityState) -> str:
     return f"the permit of {row.id.node}"
 
 
-def _budget(row: Row) -> Budget:
+def _budget(row: EntityState) -> Budget:
     data = row.plain()
     return Budget(
         Per(str(data[budget.per.name])),
@@ -384,7 +386,7 @@ def _not_heard_since(peer: Peer | None, booted_at: int | None) -> bool:
     return peer is None or peer.heard_at is None or peer.heard_at < booted_at
 
 
-def group_of(node: Row | None) -> str | None:
+def group_of(node: EntityState | None) -> str | None:
     """What a node may fail together with: its fault group, or else its rack."""
     if node is None:
         return None

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds import module
-from haptera.kinds.module import Run
-from haptera.model.parts import Condition
+from haptera.kinds.module import ModuleRun
+from haptera.model.parts import Requirement
 from haptera.model.schema import Applied
 from haptera.planner.domain.domain import Domain
 
 
-def goal(row: Row, domain: Domain) -> dict[str, str]:
+def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     """The desired values of mutation variables; `applied=current` where it can be known.
 
     Plain data start chains too: wherever they are desired, and the other
@@ -33,12 +33,12 @@ def goal(row: Row, domain: Domain) -> dict[str, str]:
     return wanted
 
 
-def _due(row: Row) -> dict[str, str]:
+def _due(row: EntityState) -> dict[str, str]:
     """What is to come of a module that has failed, or runs, though nobody said that it should."""
     fact = row.known.get(module.run.name)
-    due = fact is not None and fact.value in (Run.FAILED, Run.RUNNING)
-    return {module.run.name: Run.RUNNING} if due else {}
+    due = fact is not None and fact.value in (ModuleRun.FAILED, ModuleRun.RUNNING)
+    return {module.run.name: ModuleRun.RUNNING} if due else {}
 
 
-def _allows(requires: Iterable[Condition], wanted: Mapping[str, str]) -> bool:
+def _allows(requires: Iterable[Requirement], wanted: Mapping[str, str]) -> bool:
     return all(one.name not in wanted or wanted[one.name] in one.values for one in requires)

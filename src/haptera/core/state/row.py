@@ -30,7 +30,7 @@ TRIED_MAX: Final = 64
 
 
 @dataclass(slots=True)
-class Looking:
+class LookSchedule:
     """One look of an entity: when it is due, and the calls under way for it.
 
     Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
@@ -58,7 +58,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Stepping:
+class StepRun:
     """A step under way. None other is begun on the entity before its outcome was read.
 
     `settled_at` is when its longest late effect has passed, so that any reading counts.
@@ -125,7 +125,7 @@ class Oscillation:
 
 
 @dataclass(slots=True)
-class Contest:
+class ReadingConflict:
     """A fresh reading that another's denies; both were looked at again so many times.
 
     `against` is the variable of the reading that denies it: itself, where two modules differ.
@@ -145,7 +145,7 @@ class Contest:
 
 
 @dataclass(slots=True)
-class Row:
+class EntityState:
     """The state of one entity. `version` numbers the last change of its observed layer.
 
     A `resident` row is there whether or not anybody declared it: that of a module.
@@ -180,13 +180,13 @@ class Row:
     forgotten_at: dict[str, int] = field(default_factory=dict)
     found_at: dict[str, int] = field(default_factory=dict)
     second: dict[str, Fact] = field(default_factory=dict)
-    contests: dict[str, Contest] = field(default_factory=dict)
+    contests: dict[str, ReadingConflict] = field(default_factory=dict)
     oscillation: Oscillation | None = None
     forgiven_at: int = 0
     relented_at: int = 0
     version: int = 0
-    looks: dict[str, Looking] = field(default_factory=dict)
-    stepping: Stepping | None = None
+    looks: dict[str, LookSchedule] = field(default_factory=dict)
+    stepping: StepRun | None = None
     barred: dict[tuple[int, str], int] = field(default_factory=dict)
     plan: Chain | NoChain | None = None
     frozen: str | None = None

@@ -5,9 +5,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Declared, attributes_of, candidates
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.model.changes import Desired
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
@@ -23,31 +23,31 @@ NOTHING: Final = Selector("", AnyOf(()))
 class Rules:
     """The rows of one kind whose plain datum `of` is a selector; those without select nothing."""
 
-    def __init__(self, table: Table, kind: str) -> None:
+    def __init__(self, table: EntityTable, kind: str) -> None:
         self._table = table
         self._kind = kind
         self._attributes = attributes_of(table)
         self._seen: dict[EntityId, dict[str, Desired]] = {}
 
-    def all(self) -> list[Row]:
+    def all(self) -> list[EntityState]:
         """By id."""
         return self._table.of_cluster(self._kind)
 
-    def of(self, entity: EntityId) -> list[Row]:
+    def of(self, entity: EntityId) -> list[EntityState]:
         """Those that select an entity, by id."""
         subject = Declared(entity, self._attributes)
         return [row for row in self.all() if selector_of(row.desired).means(subject)]
 
-    def selected(self, selectors: Collection[Selector]) -> Iterator[Row]:
+    def selected(self, selectors: Collection[Selector]) -> Iterator[EntityState]:
         """The rows that any of these selects."""
         for row in self._table:
             subject = Declared(row.id, self._attributes)
             if any(selector.means(subject) for selector in selectors):
                 yield row
 
-    def few(self, selectors: Collection[Selector]) -> list[Row] | None:
+    def few(self, selectors: Collection[Selector]) -> list[EntityState] | None:
         """The rows that any of these selects; None where there are too many to ask each."""
-        asked: dict[EntityId, Row] = {}
+        asked: dict[EntityId, EntityState] = {}
         for selector in selectors:
             rows = () if selector is NOTHING else candidates(self._table, [selector])
             asked |= {row.id: row for row in islice(rows, ASKED_MAX + 1)}

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.kinds import KINDS, node
 from haptera.kinds.extensions import node_kind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.schema import Attribute, Plain, Variable
-from haptera.selectors.names import EVERY, Group, Groups
+from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.selector import Selector
-from haptera.selectors.selector_ast import CONDITION, NEVER_MS, NODE, Datum, Layer
+from haptera.selectors.selector_ast import CONDITION, NEVER_MS, NODE, Datum, StateLayer
 
 _UNSET: Final = ""
 
@@ -21,7 +21,7 @@ _UNSET: Final = ""
 Attributes = Callable[[str], Mapping[str, str] | None]
 
 
-def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[Row]:
+def meant(table: EntityTable, selectors: Collection[Selector], now: int) -> Iterator[EntityState]:
     """The rows that all of these mean, as they are now."""
     groups = _Indexed(table)
     for row in candidates(table, selectors):
@@ -30,7 +30,7 @@ def meant(table: Table, selectors: Collection[Selector], now: int) -> Iterator[R
             yield row
 
 
-def means(table: Table, selector: Selector, entity: EntityId, now: int) -> bool:
+def means(table: EntityTable, selector: Selector, entity: EntityId, now: int) -> bool:
     """Whether the selector means this entity as it is now; never one that is not there."""
     row = table.get(entity)
     if row is None:
@@ -38,7 +38,7 @@ def means(table: Table, selector: Selector, entity: EntityId, now: int) -> bool:
     return selector.means(_Seen(row, table, groups_of(table), now))
 
 
-def candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
+def candidates(table: EntityTable, selectors: Iterable[Selector]) -> Iterable[EntityState]:
     """All rows, or those on the nodes that one of the selectors names one by one."""
     for selector in selectors:
         nodes = selector.nodes()
@@ -47,13 +47,13 @@ def candidates(table: Table, selectors: Iterable[Selector]) -> Iterable[Row]:
     return table
 
 
-def groups_of(table: Table) -> Groups:
+def groups_of(table: EntityTable) -> Groups:
     """The groups that the attributes of the nodes make."""
     attributes = attributes_of(table)
     return lambda group: _Members(group, attributes, table.nodes)
 
 
-def attributes_of(table: Table) -> Attributes:
+def attributes_of(table: EntityTable) -> Attributes:
     """The attributes of the nodes in a table."""
 
     def attributes(name: str) -> Mapping[str, str] | None:
@@ -73,7 +73,7 @@ class Declared:
     def value(self, datum: Datum) -> str | None:
         datum = datum.resolved(KINDS)
         own = self.id.kind == NODE and datum.kind is None
-        if not (own or datum.kind == NODE) or datum.layer is not Layer.KNOWN:
+        if not (own or datum.kind == NODE) or datum.layer is not StateLayer.KNOWN:
             return None
         if node_kind().attribute(datum.name) is None or self.id.node is None:
             return None
@@ -83,7 +83,7 @@ class Declared:
     def age_ms(self, _datum: Datum) -> int | None:
         return None
 
-    def groups(self, group: Group) -> Collection[str]:
+    def groups(self, group: GroupName) -> Collection[str]:
         return _Members(group, self.attributes, tuple)
 
 
@@ -92,8 +92,8 @@ class Declared:
 class _Seen:
     """An entity as it is now."""
 
-    row: Row
-    table: Table
+    row: EntityState
+    table: EntityTable
     groups: Groups
     now: int
 
@@ -107,13 +107,13 @@ class _Seen:
         if row is None:
             return None
         match row.kind.named(datum.name), datum.layer:
-            case (Variable() | Plain(), Layer.DESIRED) | (Plain(), Layer.KNOWN):
+            case (Variable() | Plain(), StateLayer.DESIRED) | (Plain(), StateLayer.KNOWN):
                 return _desired(row, datum.name)
             case Variable() as variable, _:
                 return _value_of(row, datum, str(variable.unknown))
-            case Attribute(), Layer.KNOWN:
+            case Attribute(), StateLayer.KNOWN:
                 return row.attributes.get(datum.name, _UNSET)
-            case None, Layer.KNOWN if datum.name == CONDITION:
+            case None, StateLayer.KNOWN if datum.name == CONDITION:
                 return row.condition.value
             case _:
                 return None
@@ -121,14 +121,14 @@ class _Seen:
     def age_ms(self, datum: Datum) -> int | None:
         datum = datum.resolved(self.table.kinds)
         row = self._whose(datum)
-        if row is None or datum.layer is not Layer.KNOWN:
+        if row is None or datum.layer is not StateLayer.KNOWN:
             return None
         if row.kind.variable(datum.name) is not None:
             fact = row.known.get(datum.name) or row.remembered.get(datum.name)
             return NEVER_MS if fact is None else max(0, self.now - fact.at) // MS
         return row.lasted(self.now) // MS if datum.name == CONDITION else None
 
-    def _whose(self, datum: Datum) -> Row | None:
+    def _whose(self, datum: Datum) -> EntityState | None:
         if datum.kind in (None, self.row.id.kind):
             return self.row
         return self.table.node_of(self.row) if datum.kind == NODE else None
@@ -138,7 +138,7 @@ class _Seen:
 class _Members(Collection[str]):
     """The nodes of a group: by their attribute `groups`, or by that which its source names."""
 
-    group: Group
+    group: GroupName
     attributes: Attributes
     nodes: Callable[[], Iterable[str]]
 
@@ -156,11 +156,11 @@ class _Members(Collection[str]):
 class _Indexed:
     """The same groups for many questions in a row: of each source that is asked for, found once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: EntityTable) -> None:
         self._table = table
         self._by_source: dict[str | None, dict[str, set[str]]] = {}
 
-    def __call__(self, group: Group) -> Collection[str]:
+    def __call__(self, group: GroupName) -> Collection[str]:
         found = self._by_source.get(group.source)
         if found is None:
             found = self._by_source[group.source] = self._find(group.source)
@@ -186,13 +186,13 @@ def _names_in(attributes: Mapping[str, str] | None, source: str | None) -> Colle
     return () if value == _UNSET else (EVERY, value)
 
 
-def _value_of(row: Row, datum: Datum, unknown: str) -> str:
+def _value_of(row: EntityState, datum: Datum, unknown: str) -> str:
     fact = row.known.get(datum.name)
-    if fact is None and datum.layer is Layer.LAST:
+    if fact is None and datum.layer is StateLayer.LAST:
         fact = row.remembered.get(datum.name)
     return unknown if fact is None else row.value(datum.name, fact)
 
 
-def _desired(row: Row, name: str) -> str:
+def _desired(row: EntityState, name: str) -> str:
     desired = row.desired.get(name)
     return _UNSET if desired is None else str(desired.value)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds.node import JOBS_NONE, Busy, busy, jobs
 from haptera.planner.domain.domain import Domain
 
 
-def start(row: Row, node: Row | None, domain: Domain, goal: Mapping[str, str]) -> int:
+def start(
+    row: EntityState, node: EntityState | None, domain: Domain, goal: Mapping[str, str]
+) -> int:
     """The stripped start; its node has been stripped before, and lends what the kind borrows."""
     observed, remembered = row.seen(goal)
     if node is not None and node is not row:

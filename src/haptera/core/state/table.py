@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -19,7 +19,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.schema import Kind
 
 
-class Table:
+class EntityTable:
     """Rows by id. `revision` is that of the last desired change it holds.
 
     The modules `of_cluster` and, on each node, those `of_nodes` are there undeclared.
@@ -34,15 +34,15 @@ class Table:
     ) -> None:
         self.kinds = kinds
         self._modules = tuple(of_cluster), tuple(of_nodes)
-        self._rows: dict[EntityId, Row] = {}
+        self._rows: dict[EntityId, EntityState] = {}
         self._on_node: dict[str | None, dict[EntityId, None]] = {}
-        self._of_cluster: dict[str, dict[EntityId, Row]] = {}
-        self._removed: list[Row] = []
+        self._of_cluster: dict[str, dict[EntityId, EntityState]] = {}
+        self._removed: list[EntityState] = []
         self.revision = 0
         for module in self._modules[0]:
             self.make(EntityId("module", module, None)).resident = True
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[EntityState]:
         return iter(self._rows.values())
 
     def __len__(self) -> int:
@@ -51,14 +51,14 @@ class Table:
     def knows(self, kind: str) -> bool:
         return kind in self.kinds
 
-    def get(self, entity: EntityId) -> Row | None:
+    def get(self, entity: EntityId) -> EntityState | None:
         return self._rows.get(entity)
 
-    def node_of(self, row: Row) -> Row | None:
+    def node_of(self, row: EntityState) -> EntityState | None:
         """The row of the node that the entity is on; a node's own row for a node."""
         return None if row.id.node is None else self._rows.get(node_id(row.id.node))
 
-    def on(self, node: str | None) -> list[Row]:
+    def on(self, node: str | None) -> list[EntityState]:
         """The rows on a node, its own first, then by id."""
         ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))
         return [self._rows[one] for one in ids]
@@ -67,16 +67,16 @@ class Table:
         """The nodes that something is on, or was."""
         return sorted(node for node in self._on_node if node is not None)
 
-    def of_cluster(self, kind: str) -> list[Row]:
+    def of_cluster(self, kind: str) -> list[EntityState]:
         """The rows of one kind that are the whole cluster's, by id."""
         return [row for _, row in sorted(self._of_cluster.get(kind, {}).items())]
 
-    def everywhere(self) -> list[Row]:
+    def everywhere(self) -> list[EntityState]:
         """The rows that every node is told of, by id."""
         kinds = sorted(kind for kind in self._of_cluster if self.kinds[kind].everywhere)
         return [row for kind in kinds for row in self.of_cluster(kind)]
 
-    def told(self, node: str) -> list[Row]:
+    def told(self, node: str) -> list[EntityState]:
         """All rows that a node's agent is told of."""
         return [*self.on(node), *self.everywhere()]
 
@@ -84,11 +84,11 @@ class Table:
         """Whether every node is told of this entity, be it here or gone."""
         return entity.node is None and self.kinds[entity.kind].everywhere
 
-    def make(self, entity: EntityId) -> Row:
+    def make(self, entity: EntityId) -> EntityState:
         """The entity's row, made where there is none."""
         row = self._rows.get(entity)
         if row is None:
-            row = self._rows[entity] = Row(entity, self.kinds[entity.kind])
+            row = self._rows[entity] = EntityState(entity, self.kinds[entity.kind])
             self._on_node.setdefault(entity.node, {})[entity] = None
             if entity.node is None:
                 self._of_cluster.setdefault(entity.kind, {})[entity] = row
@@ -129,22 +129,22 @@ class Table:
         row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
         row.relent()
 
-    def take_removed(self) -> list[Row]:
+    def take_removed(self) -> list[EntityState]:
         """The rows that are gone since this was last asked."""
         removed, self._removed = self._removed, []
         return removed
 
-    def load(self, stored: StoredEntity) -> Row:
+    def load(self, stored: StoredEntity) -> EntityState:
         row = self.make(stored.entity)
         row.attributes, row.owner = dict(stored.attributes), stored.owner
         row.desired, row.revision = dict(stored.desired), stored.revision
         return row
 
-    def draft(self) -> "Table":
+    def draft(self) -> "EntityTable":
         """An empty table of the same kinds, for rows that are only considered."""
-        return Table(self.kinds)
+        return EntityTable(self.kinds)
 
-    def adopt(self, row: Row) -> None:
+    def adopt(self, row: EntityState) -> None:
         """Hold a copy of another table's row: what is desired of the copy does not touch it."""
         copy = self.load(_stored(row))
         copy.resident, copy.leaving = row.resident, row.leaving
@@ -193,5 +193,5 @@ class Table:
                 assert_never(change)
 
 
-def _stored(row: Row) -> StoredEntity:
+def _stored(row: EntityState) -> StoredEntity:
     return StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class AdmissionReason(StrEnum):
     """Why a claim is refused; for the log, never for the one who claims."""
 
     UNKNOWN = "unknown"  # no such token, or the wrong secret
@@ -43,7 +43,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    reason: Reason
+    reason: AdmissionReason
 
 
 def admit(token: TokenRow | None, public_key: bytes, wall_s: float) -> Admit | Repeat | Refuse:
@@ -53,13 +53,13 @@ def admit(token: TokenRow | None, public_key: bytes, wall_s: float) -> Admit | R
     Admit(node='n01')
     """
     if token is None:
-        return Refuse(Reason.UNKNOWN)
+        return Refuse(AdmissionReason.UNKNOWN)
     if wall_s >= token.expires_s:
-        return Refuse(Reason.EXPIRED)
+        return Refuse(AdmissionReason.EXPIRED)
     if token.claimed_by is None:
         return Admit(token.node)
     if token.claimed_by != public_key:
-        return Refuse(Reason.DOUBLE)
+        return Refuse(AdmissionReason.DOUBLE)
     if token.spent:
-        return Refuse(Reason.SPENT)
+        return Refuse(AdmissionReason.SPENT)
     return Repeat(token.node)

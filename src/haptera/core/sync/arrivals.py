@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.charge import Charge, Reports
 from haptera.core.sync.links import Links
@@ -17,7 +17,7 @@ class Arrivals:
     def __init__(
         self,
         side: Side,
-        table: Table,
+        table: EntityTable,
         links: Links,
         here: set[tuple[str, str]],
     ) -> None:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Stands, Verdict
 from haptera.core.sync.peers import Peer, Tier
@@ -33,7 +33,7 @@ class Charge:
     The root keeps nodes without a list. A parent acts on what it keeps, and on nothing else.
     """
 
-    def __init__(self, side: Side, table: Table, peer: Callable[[str], Peer | None]) -> None:
+    def __init__(self, side: Side, table: EntityTable, peer: Callable[[str], Peer | None]) -> None:
         self._side = side
         self._table = table
         self._peer = peer
@@ -69,7 +69,7 @@ class Reports:
     `refused` counts what a parent reported of nodes that are not its own.
     """
 
-    def __init__(self, table: Table, charge: Charge) -> None:
+    def __init__(self, table: EntityTable, charge: Charge) -> None:
         self._table = table
         self._charge = charge
         self._passive: set[str] = set()
@@ -123,7 +123,7 @@ class Reports:
                 _forget(turn, row)
                 turn.touch(row.id)
 
-    def stand(self, turn: Turn, row: Row) -> None:
+    def stand(self, turn: Turn, row: EntityState) -> None:
         """Where an entity of a node that another keeps stands, in that one's words."""
         assert row.id.node is not None
         self._begin(turn, row.id.node)
@@ -175,7 +175,7 @@ class Reports:
                 turn.touch(entity)
 
 
-def report(rows: Iterable[Row], now: int) -> tuple[ObservedUpdate, ...]:
+def report(rows: Iterable[EntityState], now: int) -> tuple[ObservedUpdate, ...]:
     """What a parent reports of these, whole."""
     return tuple(
         ObservedUpdate(
@@ -193,7 +193,7 @@ def _seen(fact: Fact, now: int, *, known: bool) -> SeenValue:
     return SeenValue(fact.value, known, fact.method, max(0, now - fact.at) // MS, fact.by)
 
 
-def _show(row: Row, update: ObservedUpdate, arrived_at: int) -> None:
+def _show(row: EntityState, update: ObservedUpdate, arrived_at: int) -> None:
     row.known.clear()
     row.remembered.clear()
     for name, seen in update.values.items():
@@ -207,7 +207,7 @@ def _show(row: Row, update: ObservedUpdate, arrived_at: int) -> None:
         row.stands = Stands(told.condition, since, told.why, told.error)
 
 
-def _forget(turn: Turn, row: Row) -> None:
+def _forget(turn: Turn, row: EntityState) -> None:
     row.stands = row.error = row.failing = None
     row.reported.clear()
     for name in [*row.known]:

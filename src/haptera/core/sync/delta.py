@@ -5,9 +5,9 @@ from hashlib import blake2b
 from typing import Protocol
 
 from haptera.core.state.limits import GONE_MAX, MS
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual, is_notable
 from haptera.model.entity import EntityId
 from haptera.model.facts import Fact
@@ -65,7 +65,7 @@ class DesiredOut:
     more holds another digest than ours, and then asks for the list.
     """
 
-    def __init__(self, table: Table, epoch: int) -> None:
+    def __init__(self, table: EntityTable, epoch: int) -> None:
         self._table = table
         self._epoch = epoch
         # By node; None: told everywhere.
@@ -146,7 +146,7 @@ class ObservedOut:
     """An agent's observed layer; a change is one of values or of words, not of ages."""
 
     def __init__(
-        self, table: Table, side: Side, looked_at_here: set[tuple[str, str]], usual: Usual
+        self, table: EntityTable, side: Side, looked_at_here: set[tuple[str, str]], usual: Usual
     ) -> None:
         self._table = table
         self._side = side
@@ -156,7 +156,7 @@ class ObservedOut:
         # By part, each with the version that it was first told with.
         self._measures: dict[str, tuple[Measure, int]] = {}
 
-    def changed(self, row: Row) -> bool:
+    def changed(self, row: EntityState) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
         signature: tuple[tuple[str | bool | None, ...], ...] = tuple(
             sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
@@ -193,24 +193,24 @@ class ObservedOut:
                     self._measures[path] = Measure(path, usual_ns // MS), self._version
         return tuple(one for one, version in self._measures.values() if version > after)
 
-    def _told(self, node: str) -> list[Row]:
+    def _told(self, node: str) -> list[EntityState]:
         """What the parent is told of; what it no longer declares is no longer its concern."""
         return [row for row in self._table.on(node) if row.version and not row.leaving]
 
-    def _seen(self, row: Row, now: int) -> dict[str, SeenValue]:
+    def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:
         return {
             name: SeenValue(fact.value, known, fact.method, (now - fact.at) // MS, fact.by)
             for name, fact, known in self._facts(row)
         }
 
-    def _facts(self, row: Row) -> list[tuple[str, Fact, bool]]:
+    def _facts(self, row: EntityState) -> list[tuple[str, Fact, bool]]:
         """What this side itself looks at; for the rest its parent's word counts."""
         facts = [(name, fact, True) for name, fact in row.known.items()]
         facts += [(name, fact, False) for name, fact in row.remembered.items()]
         return [one for one in facts if (row.kind.name, one[0]) in self._here]
 
 
-def _standing(row: Row, now: int) -> Standing | None:
+def _standing(row: EntityState, now: int) -> Standing | None:
     if row.condition is Condition.IDLE:
         return None
     error = None if row.error == row.why else row.error

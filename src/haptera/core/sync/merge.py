@@ -4,7 +4,7 @@ from typing import Final, Protocol
 
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Stands
 from haptera.core.sync.delta import mark_digest
@@ -59,7 +59,7 @@ class Incoming(Protocol):
 class ObservedIn:
     """On a parent: what a child saw of its entities, unless this side looks at that itself."""
 
-    def __init__(self, table: Table, looked_at_here: set[tuple[str, str]]) -> None:
+    def __init__(self, table: EntityTable, looked_at_here: set[tuple[str, str]]) -> None:
         self._table = table
         self._here = looked_at_here
 
@@ -128,7 +128,7 @@ def _stands(told: Standing | None, arrived_at: int) -> Stands | None:
 class DesiredIn:
     """On an agent: what its parent wants of its node's entities, and what it tells everywhere."""
 
-    def __init__(self, table: Table, epoch: int) -> None:
+    def __init__(self, table: EntityTable, epoch: int) -> None:
         self._table = table
         self.epoch = epoch
         self._changed = False

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from haptera.core.state.limits import LAG_MAX_NS
 from haptera.core.state.side import PARENT, Side
-from haptera.core.state.table import Table
+from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
@@ -13,7 +13,7 @@ from haptera.core.sync.delta import DesiredOut, ObservedOut, Outgoing
 from haptera.core.sync.links import Links, Spoken
 from haptera.core.sync.merge import DesiredIn, Incoming, ObservedIn
 from haptera.core.sync.peers import Peer
-from haptera.model.effects import Keep
+from haptera.model.effects import SaveDesired
 from haptera.model.entity import EntityId
 from haptera.model.remote_schema import ModuleSum
 
@@ -28,7 +28,7 @@ class Neighbours:
     def __init__(
         self,
         side: Side,
-        table: Table,
+        table: EntityTable,
         timers: Timers,
         here: set[tuple[str, str]],
         epoch: int,
@@ -101,7 +101,7 @@ class Neighbours:
             self.links.tell_changes(turn, {*asked, *self._desired_out.take_changed()})
             return
         if self._desired_in.take_changed():
-            kept = Keep(self._desired_in.epoch, self._table.revision, self._table.stored())
+            kept = SaveDesired(self._desired_in.epoch, self._table.revision, self._table.stored())
             turn.effects.append(kept)
         rows = [row for one in sorted(turn.changed, key=str) if (row := self._table.get(one))]
         told = [self._observed_out.changed(row) for row in rows]

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.peers import Peer
 from haptera.kinds.node import JOBS_NONE, Agent, Busy, Power, agent, busy, jobs, power
 from haptera.model.facts import Fact, Method
-from haptera.model.parts import Condition, Context, Look, Manifest
+from haptera.model.parts import Context, Look, Manifest, Requirement
 from haptera.model.policy import LOOKING
 
 MODULE = "sync"
@@ -27,7 +27,7 @@ HEAR = Look(
     kind="node",
     at=agent.name,
     outcomes=(Agent.UP,),
-    requires=(Condition(power.name, (Power.ON,)),),
+    requires=(Requirement(power.name, (Power.ON,)),),
     context=Context.PARENT,
     within_ms=BOOT_WITHIN_MS,
     policy=BOOTING,
@@ -35,7 +35,7 @@ HEAR = Look(
 MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 
-def know_jobs(turn: Turn, row: Row, incarnation: int) -> None:
+def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
     """Where a node declares that it never has jobs, it is free, unless a module reads otherwise."""
     fact = row.known.get(busy.name)
     if row.attributes.get(jobs.name) == JOBS_NONE:
@@ -46,7 +46,7 @@ def know_jobs(turn: Turn, row: Row, incarnation: int) -> None:
         turn.touch(row.id)
 
 
-def hear(turn: Turn, row: Row, peer: Peer, usual: Usual) -> None:
+def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
     """Believe a node's agent up, if it was heard.
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
@@ -60,12 +60,12 @@ def hear(turn: Turn, row: Row, peer: Peer, usual: Usual) -> None:
         _learn(turn, row, agent.name, fact)
 
 
-def is_heard(node: Row | None) -> bool:
+def is_heard(node: EntityState | None) -> bool:
     """Whether a node's agent is there, so that what it last said still holds."""
     return node is not None and agent.name in node.known
 
 
-def stop_waiting(row: Row) -> None:
+def stop_waiting(row: EntityState) -> None:
     """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
     row.looks.pop(HEAR.path, None)
 
@@ -76,13 +76,13 @@ def own_values() -> tuple[tuple[str, str], ...]:
     return (*required, (agent.name, Agent.UP))
 
 
-def hear_self(turn: Turn, row: Row, name: str, value: str, incarnation: int) -> None:
+def hear_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: int) -> None:
     """On its own side such a value is known, and does not age."""
     if name not in row.known:
         _learn(turn, row, name, Fact(value, MODULE, Method.READ, turn.now, incarnation))
 
 
-def lose(turn: Turn, row: Row) -> bool:
+def lose(turn: Turn, row: EntityState) -> bool:
     """The agent has been silent for too long: remembered, not known. Tells whether that is news."""
     if not row.forget(agent.name, turn.now):
         return False
@@ -90,6 +90,6 @@ def lose(turn: Turn, row: Row) -> bool:
     return True
 
 
-def _learn(turn: Turn, row: Row, name: str, fact: Fact) -> None:
+def _learn(turn: Turn, row: EntityState, name: str, fact: Fact) -> None:
     if row.learn(name, fact):
         turn.touch(row.id)

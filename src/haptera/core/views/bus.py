@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from haptera.model.entity import EntityId
 from haptera.model.news import News, Types
 from haptera.model.views import EntityView
-from haptera.selectors.subscription import Cursor, Wanted
+from haptera.selectors.subscription import Cursor, Subscription
 
 # Entities that one listener may be behind with; past that it overruns, and begins anew with a
 # snapshot. It may always be behind with as many as its last snapshot had.
@@ -48,7 +48,7 @@ class Batch:
     cursor: Cursor | None
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class EntityChange(msgspec.Struct, frozen=True, gc=False):
     """One entity that changed, and in what; by its name too, whose hash Python keeps.
 
     `number` is that of its first change that was not told.
@@ -60,7 +60,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     types: Types
 
 
-class Told(NamedTuple):
+class BusNews(NamedTuple):
     """What a batch comes to: how the entities are now, in what they changed, which are gone.
 
     Those that `left` are still there, but no longer meant.
@@ -100,9 +100,9 @@ class Shown:
 
 def told(
     batch: Batch, view: Callable[[EntityId], EntityView | None], shown: Shown | None = None
-) -> Told:
+) -> BusNews:
     """What is to be told of a batch, with each entity as it is now."""
-    news = Told([], {}, [], [])
+    news = BusNews([], {}, [], [])
     if shown is not None and batch.fresh:
         shown.begin_anew()
     for entity, changed in batch.changes.items():
@@ -140,9 +140,9 @@ class Bus:
         self._entities = entities
         self._number = _OLD
         self._floor = _OLD
-        self._kept: deque[Change] = deque()
+        self._kept: deque[EntityChange] = deque()
         # Alike ones are matched once.
-        self._listeners: dict[Wanted, list[Listener]] = {}
+        self._listeners: dict[Subscription, list[Listener]] = {}
 
     @property
     def latest(self) -> Cursor:
@@ -161,7 +161,7 @@ class Bus:
         """Tell all whom it concerns that these changed, together, each in what `types` has."""
         self._number += 1
         changes = [
-            Change(self._number, str(entity), entity, some)
+            EntityChange(self._number, str(entity), entity, some)
             for entity, some in zip(entities, types, strict=True)
         ]
         self._keep(changes)
@@ -171,7 +171,7 @@ class Bus:
                     listener.add(matched)
 
     def listen(
-        self, wanted: Wanted, wake: Callable[[], None], since: Cursor | None = None
+        self, wanted: Subscription, wake: Callable[[], None], since: Cursor | None = None
     ) -> "Listener":
         """Listen from now on, with a snapshot first, or from a cursor that this bus has.
 
@@ -191,7 +191,7 @@ class Bus:
         if not alike:
             del self._listeners[listener.wanted]
 
-    def snapshot(self, wanted: Wanted) -> list[EntityId]:
+    def snapshot(self, wanted: Subscription) -> list[EntityId]:
         """Which entities are wanted of those that there are now, sorted."""
         return sorted((one for one in self._entities() if one in wanted), key=str)
 
@@ -204,7 +204,7 @@ class Bus:
                 assert listener.wanted == wanted
                 listener.check(self._number)
 
-    def _keep(self, changes: Iterable[Change]) -> None:
+    def _keep(self, changes: Iterable[EntityChange]) -> None:
         for change in changes:
             if len(self._kept) == self._kept_max:
                 self._floor = self._kept.popleft().number
@@ -214,11 +214,11 @@ class Bus:
 class Listener:
     """What one listener was not told yet, in the order in which it changed first."""
 
-    def __init__(self, bus: Bus, wanted: Wanted, wake: Callable[[], None]) -> None:
+    def __init__(self, bus: Bus, wanted: Subscription, wake: Callable[[], None]) -> None:
         self.wanted = wanted
         self._bus = bus
         self._wake = wake
-        self._pending: dict[str, Change] = {}
+        self._pending: dict[str, EntityChange] = {}
         self._room = bus.pending_max
         self._overrun = True  # it knows nothing yet
 
@@ -238,7 +238,7 @@ class Listener:
         taken = [self._pending.pop(name) for name in names]
         return Batch(fresh, {one.entity: one.types for one in taken}, self._cursor())
 
-    def add(self, changes: Iterable[Change]) -> None:
+    def add(self, changes: Iterable[EntityChange]) -> None:
         """These changed; each entity keeps the place of its first change that was not told."""
         if self._overrun:
             return
@@ -255,7 +255,7 @@ class Listener:
         if idle:
             self._wake()
 
-    def resume(self, missed: Iterable[Change]) -> None:
+    def resume(self, missed: Iterable[EntityChange]) -> None:
         """Begin with these changes in place of a snapshot."""
         self._overrun = False
         self.add(_matched(self.wanted, missed))
@@ -272,7 +272,7 @@ class Listener:
 
     def _begin_anew(self) -> None:
         there = self._bus.snapshot(self.wanted)
-        self._pending = {str(one): Change(_OLD, str(one), one, frozenset()) for one in there}
+        self._pending = {str(one): EntityChange(_OLD, str(one), one, frozenset()) for one in there}
         self._room = max(self._bus.pending_max, len(self._pending))
 
     def _cursor(self) -> Cursor | None:
@@ -283,7 +283,7 @@ class Listener:
         return None if first.number == _OLD else Cursor(latest.epoch, first.number - 1)
 
 
-def _matched(wanted: Wanted, changes: Iterable[Change]) -> list[Change]:
+def _matched(wanted: Subscription, changes: Iterable[EntityChange]) -> list[EntityChange]:
     """Those that are wanted, each only in what is wanted of it."""
     found = []
     for change in changes:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from haptera.core.state.row import Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState
+from haptera.core.state.table import EntityTable
 from haptera.model.entity import EntityId
 from haptera.model.past import Happened, Sort
 from haptera.model.views import Condition
@@ -28,7 +28,7 @@ _NOTHING = _Seen({}, Condition.IDLE, None, 0)
 class Chronicle:
     """Follows the entities of a table; forgets those that are gone."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: EntityTable) -> None:
         self._table = table
         self._seen: dict[EntityId, _Seen] = {}
 
@@ -51,7 +51,7 @@ class Chronicle:
                 found.append(Happened(at_s, str(entity), Sort.GONE))
         return found
 
-    def _changes(self, row: Row, now: int, wall_offset_ns: int) -> Iterator[Happened]:
+    def _changes(self, row: EntityState, now: int, wall_offset_ns: int) -> Iterator[Happened]:
         name, at_s = str(row.id), (now + wall_offset_ns) / _NS_PER_S
         before = self._seen.get(row.id, _NOTHING)
         facts, by = _facts(row)
@@ -69,7 +69,7 @@ class Chronicle:
         self._seen[row.id] = _Seen(facts, row.condition, row.why, tried_at)
 
 
-def _facts(row: Row) -> tuple[dict[str, str], dict[str, str]]:
+def _facts(row: EntityState) -> tuple[dict[str, str], dict[str, str]]:
     """Each variable's value, as a chain names it, and who saw it."""
     facts = {name: f"{row.value(name, fact)}?" for name, fact in row.remembered.items()}
     facts |= {name: row.value(name, fact) for name, fact in row.known.items()}

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.diff import goal as goal_of
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
 from haptera.model.chain import Chain, NoChain
 from haptera.planner.domain.domain import Domain
 from haptera.planner.explain.drawing import Course, is_of
 
 
-def course_of(row: Row, node: Row | None, catalog: Catalog) -> tuple[Domain, Course]:
+def course_of(
+    row: EntityState, node: EntityState | None, catalog: Catalog
+) -> tuple[Domain, Course]:
     """An entity's class, and how the entity stands in it: by its own plan, if it still holds."""
     domain = catalog.domain(row, node)
     goal = goal_of(row, domain)

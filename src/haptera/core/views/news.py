@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from haptera.core.state.row import Published, Row
-from haptera.core.state.table import Table
+from haptera.core.state.row import EntityState, Published
+from haptera.core.state.table import EntityTable
 from haptera.core.views.query import view
 from haptera.model.effects import Publish
 from haptera.model.entity import EntityId
@@ -14,7 +14,7 @@ from haptera.model.news import EVERY_TYPE, News, Types
 _GONE: Types = frozenset({News.GONE})
 
 
-def publish(table: Table, changed: Iterable[EntityId]) -> Publish | None:
+def publish(table: EntityTable, changed: Iterable[EntityId]) -> Publish | None:
     """Tell of those of these entities of which anything is new; None where nothing is.
 
     Who changes an entity need not say in what: only growing older is no news.
@@ -24,7 +24,7 @@ def publish(table: Table, changed: Iterable[EntityId]) -> Publish | None:
     return Publish(entities, tuple(types for _, types in told if types)) if entities else None
 
 
-def _news(row: Row | None) -> Types:
+def _news(row: EntityState | None) -> Types:
     if row is None:
         return _GONE
     before, row.published = row.published, _published(row)
@@ -34,7 +34,7 @@ def _news(row: Row | None) -> Types:
     return frozenset(one for one, was, now in pairs if was != now)
 
 
-def _published(row: Row) -> Published:
+def _published(row: EntityState) -> Published:
     """What stands for all that is shown of it, by type: hashes, for there are many entities."""
     # Seen from time 0 nothing is older than at another time.
     shown = view(row, 0)

@@ -9,7 +9,7 @@ import msgspec
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.limits import MS
-from haptera.core.state.row import Contest, Row
+from haptera.core.state.row import EntityState, ReadingConflict
 from haptera.core.state.start import start
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.offers import offers
@@ -35,7 +35,7 @@ from haptera.planner.search.search_budget import affordable
 TRIED_SHOWN_MAX: Final = 16
 
 
-def view(row: Row, now: int) -> EntityView:
+def view(row: EntityState, now: int) -> EntityView:
     """One entity as it is, as it should be, and how it gets from the one to the other."""
     links = row.plan.links if isinstance(row.plan, Chain) else ()
     observed = {
@@ -67,7 +67,7 @@ def view(row: Row, now: int) -> EntityView:
     )
 
 
-def detail(row: Row, now: int) -> EntityView:
+def detail(row: EntityState, now: int) -> EntityView:
     """As `view`, and what was tried and what came of it."""
     last = list(row.tried)[-TRIED_SHOWN_MAX:]
     tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
@@ -75,7 +75,11 @@ def detail(row: Row, now: int) -> EntityView:
 
 
 def explained(
-    row: Row, node: Row | None, catalog: Catalog, absent: Iterable[Manifest], now: int
+    row: EntityState,
+    node: EntityState | None,
+    catalog: Catalog,
+    absent: Iterable[Manifest],
+    now: int,
 ) -> Explained | None:
     """Why an entity's chain is as it is, or what else can be had; None where there is no plan.
 
@@ -97,7 +101,7 @@ def explained(
     return told
 
 
-def summary(rows: Iterable[Row]) -> Summary:
+def summary(rows: Iterable[EntityState]) -> Summary:
     """How many entities of each kind stand in each condition."""
     counts: dict[str, Counter[str]] = {}
     for row in rows:
@@ -105,7 +109,7 @@ def summary(rows: Iterable[Row]) -> Summary:
     return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
 
 
-def _doing(row: Row, now: int) -> DoingView | None:
+def _doing(row: EntityState, now: int) -> DoingView | None:
     """The step under way, or the look that comes first."""
     if row.stepping is not None:
         path, began_at = row.stepping.step.path, row.stepping.intent.began_at
@@ -123,13 +127,15 @@ def _under_way(path: str, began_at: int, usual_ns: int | None, now: int) -> Doin
     return DoingView(path, max(0, now - began_at) // MS, usual_ms)
 
 
-def _observed(row: Row, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
+def _observed(row: EntityState, name: str, fact: Fact, now: int, *, known: bool) -> ObservedView:
     age_ms = max(0, now - fact.at) // MS
     value = row.value(name, fact)
     return ObservedView(value, known, fact.method.value, fact.by, age_ms, note=fact.note)
 
 
-def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now: int) -> None:
+def _contest(
+    row: EntityState, contest: ReadingConflict, observed: dict[str, ObservedView], now: int
+) -> None:
     """Both readings are shown, each with the one that it contradicts."""
     name, against = contest.variable, contest.against
     pair = {against: _reading(row, name, contest.fact, contest.read_by, now)}
@@ -140,7 +146,7 @@ def _contest(row: Row, contest: Contest, observed: dict[str, ObservedView], now:
             observed[one] = msgspec.structs.replace(observed[one], contested=reading)
 
 
-def _reading(row: Row, name: str, fact: Fact, by: str, now: int) -> ReadingView:
+def _reading(row: EntityState, name: str, fact: Fact, by: str, now: int) -> ReadingView:
     return ReadingView(name, row.value(name, fact), by, max(0, now - fact.at) // MS)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.model.chain import Chain, NoChain, Reason, ReasonKind
 from haptera.model.entity import node_id
 from haptera.model.parts import Context
@@ -17,7 +17,7 @@ NO_WAY: Final = {
 }
 
 
-def unblock(row: Row) -> str | None:
+def unblock(row: EntityState) -> str | None:
     """None where nothing is in the way."""
     if row.condition not in (Condition.WAITING, Condition.STUCK):
         return None
@@ -32,7 +32,7 @@ def unblock(row: Row) -> str | None:
     return None
 
 
-def again_at(row: Row, now: int) -> int | None:
+def again_at(row: EntityState, now: int) -> int | None:
     """When what failed is tried again by itself; None where this side did not put it off."""
     if row.condition is not Condition.STUCK:
         return None
@@ -40,7 +40,7 @@ def again_at(row: Row, now: int) -> int | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def _reason(row: Row, reason: Reason) -> str:
+def _reason(row: EntityState, reason: Reason) -> str:
     match reason.kind:
         case ReasonKind.WAITS:
             node = "" if row.id.node is None else f" of {node_id(row.id.node)}"

@@ -11,9 +11,9 @@ import msgspec
 
 from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.core.sync.charge import report as updates_of
-from haptera.daemon.tree.below import Adopt, Report
+from haptera.daemon.tree.below import Adopt, SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
 from haptera.daemon.tree.relayed import changes, nodes_of, relayed
 from haptera.daemon.tree.replicas import read_beside
@@ -150,7 +150,7 @@ class Above:
     async def _report_to(self, place: Path) -> None:
         changed, self._changed = self._changed, set()
         sessions = tuple(self._made.values())
-        report = Report(self._name, self._updates(changed), self._heard(), sessions)
+        report = SubtreeReport(self._name, self._updates(changed), self._heard(), sessions)
         try:
             async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
                 taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
@@ -169,7 +169,7 @@ class Above:
         table, charge = self._engine.table, self._engine.neighbours.arrivals.charge
         kept = frozenset(one for one in table.nodes() if charge.keeps(one))
         new, self._kept = kept - self._kept, kept
-        rows: list[Row] = [row for node in sorted(new) for row in table.on(node)]
+        rows: list[EntityState] = [row for node in sorted(new) for row in table.on(node)]
         for entity in sorted(changed):
             if entity.node in kept and entity.node not in new:
                 row = table.get(entity)

@@ -21,7 +21,7 @@ _TENTHS: Final = 10
 _S: Final = 1_000_000_000
 
 
-class Report(msgspec.Struct, frozen=True):
+class SubtreeReport(msgspec.Struct, frozen=True):
     """What a parent keeps: what changed, of which nodes it hears the agent, sessions it made."""
 
     parent: str
@@ -56,7 +56,7 @@ class Below:
             HapteraError: it is none.
         """
         try:
-            report = msgspec.msgpack.decode(body, type=Report)
+            report = msgspec.msgpack.decode(body, type=SubtreeReport)
         except msgspec.DecodeError as error:
             raise HapteraError(
                 f"this is no report: {error}", do="run the same version of haptera on both"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from haptera.core.engine import Engine
 from haptera.daemon.exchange import Exchange
-from haptera.daemon.settings import Settings
+from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.above import Above, Stores
 from haptera.daemon.tree.below import Below
 from haptera.kinds.node import address
@@ -38,7 +38,7 @@ class Tree:
         self.below = Below(engine, deliver, self._adopt, log)
         self._above: Above | None = None
 
-    def follow(self, settings: Settings, backend: Stores) -> None:
+    def follow(self, settings: ParentSettings, backend: Stores) -> None:
         """Follow the parents above, where the settings name any."""
         if settings.parent_name is not None:
             home, name = Path(settings.directory), settings.parent_name

@@ -33,7 +33,7 @@ _SAID_BYTES_MAX: Final = 4096
 _log = logging.getLogger(__name__)
 
 
-class Order(msgspec.Struct, frozen=True):
+class PromoteOrder(msgspec.Struct, frozen=True):
     """What `haptera promote` says; with `anyway`, though the primary still answers."""
 
     anyway: bool = False
@@ -110,7 +110,7 @@ class Standby:
 
     def _answer(self, said: bytes, following: Following, replica: Replica) -> Promoted:
         try:
-            order = msgspec.json.decode(said, type=Order)
+            order = msgspec.json.decode(said, type=PromoteOrder)
         except msgspec.DecodeError:
             return Promoted(refusal="this is no order")
         if not order.anyway and self._primary_answers():
@@ -136,7 +136,7 @@ class Standby:
         return True
 
 
-def promote(directory: Path, order: Order) -> Promoted:
+def promote(directory: Path, order: PromoteOrder) -> Promoted:
     """Have the standby of this directory become a parent.
 
     Raises:

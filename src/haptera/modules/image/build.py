@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.modules.image.manifest import Manifest
+from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.image.store import manifest_of
 from haptera.modules.image.unbound import unbound
 from haptera.sdk import Refused
@@ -54,7 +54,7 @@ class Build:
     work: Path
     log: Path
 
-    async def run(self) -> tuple[Path, Manifest]:
+    async def run(self) -> tuple[Path, ImageManifest]:
         """The artefact, which is the caller's to move or delete, and what is to be said of it.
 
         Raises:
@@ -90,9 +90,9 @@ class Build:
         places = ("--root", str(self.work / "storage"), "--runroot", str(self.work / "run"))
         return "buildah", *places, *words
 
-    def _told(self, oci: _Oci) -> Manifest:
+    def _told(self, oci: _Oci) -> ImageManifest:
         config = oci.config
-        return Manifest(
+        return ImageManifest(
             self.name,
             "",
             0,

@@ -23,7 +23,7 @@ CHUNK_BYTES: Final = 1 << 20
 _DO: Final = "build the image anew; if that does not help, see what answers in the parent's place"
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class ImageManifest(msgspec.Struct, frozen=True):
     """One image: its artefact, a squashfs of the root, by digest and size, and what is run in it.
 
     `command` is the init, by a path in the image or a name that its `environment` has a PATH for.
@@ -48,7 +48,7 @@ class Signed(msgspec.Struct, frozen=True):
     certificate: str
 
 
-def sign(manifest: Manifest, signer: bytes) -> bytes:
+def sign(manifest: ImageManifest, signer: bytes) -> bytes:
     """The signed manifest as it is kept and sent; `signer` is a key and its certificate, in PEM."""
     key = serialization.load_pem_private_key(signer, password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -58,7 +58,7 @@ def sign(manifest: Manifest, signer: bytes) -> bytes:
     return msgspec.json.encode(Signed(text, key.sign(text, ec.ECDSA(hashes.SHA256())), pem))
 
 
-def read(content: bytes) -> Manifest:
+def read(content: bytes) -> ImageManifest:
     """What a signed manifest says, whoever signed it.
 
     Raises:
@@ -66,13 +66,13 @@ def read(content: bytes) -> Manifest:
     """
     try:
         return msgspec.json.decode(
-            msgspec.json.decode(content, type=Signed).manifest, type=Manifest
+            msgspec.json.decode(content, type=Signed).manifest, type=ImageManifest
         )
     except msgspec.DecodeError as error:
         raise HapteraError(f"this is no manifest of an image: {error}", do=_DO) from None
 
 
-def verified(content: bytes, ca_pem: bytes, reference: str) -> Manifest:
+def verified(content: bytes, ca_pem: bytes, reference: str) -> ImageManifest:
     """What a signed manifest says, once all that holds it to the authority was checked.
 
     Raises:

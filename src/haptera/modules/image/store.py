@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from haptera.modules.image.manifest import DIGEST, Manifest, digest_of, read, sign
+from haptera.modules.image.manifest import DIGEST, ImageManifest, digest_of, read, sign
 from haptera.sdk import HapteraError
 
 
@@ -32,7 +32,7 @@ class ImageStore:
             (one for one in map(_content, self._manifests()) if one and _is(one, reference)), None
         )
 
-    def manifest(self, reference: str) -> Manifest | None:
+    def manifest(self, reference: str) -> ImageManifest | None:
         """What is known of an image, by its name or its digest."""
         content = self.signed(reference)
         return None if content is None else read(content)
@@ -41,7 +41,7 @@ class ImageStore:
         """Where the artefact of a digest is, if it is there."""
         return self.path / "sha256" / digest.removeprefix(DIGEST)
 
-    def has(self, manifest: Manifest) -> bool:
+    def has(self, manifest: ImageManifest) -> bool:
         """Whether the artefact lies there, as far as its size tells."""
         try:
             return self.artefact(manifest.digest).stat().st_size == manifest.size_bytes
@@ -52,7 +52,7 @@ class ImageStore:
         for folder in (self.work, self.path / "logs", self.path / "sha256", self.path / "names"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def keep(self, artefact: Path, manifest: Manifest, signer: bytes) -> None:
+    def keep(self, artefact: Path, manifest: ImageManifest, signer: bytes) -> None:
         """Take an artefact in, and have the image's name stand for it from now on."""
         before = self.manifest(manifest.name)
         artefact.replace(self.artefact(manifest.digest))
@@ -87,9 +87,9 @@ def store_of(run_dir: Path) -> ImageStore:
     return ImageStore(run_dir / "images")
 
 
-def manifest_of(artefact: Path, told: Manifest) -> Manifest:
+def manifest_of(artefact: Path, told: ImageManifest) -> ImageManifest:
     """The manifest with the digest and the size of this artefact."""
-    return Manifest(
+    return ImageManifest(
         told.name,
         digest_of(artefact),
         artefact.stat().st_size,

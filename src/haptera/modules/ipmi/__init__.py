@@ -4,7 +4,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy, Netboot, Power
-from haptera.modules.ipmi.bmc import GRACEFUL_S_MAX, Bmc, Settings
+from haptera.modules.ipmi.bmc import GRACEFUL_S_MAX, IpmiBmc, IpmiSettings
 from haptera.sdk import ANY, PARENT, Module
 
 # Expensive, so that the planner takes it only where switch_off cannot be.
@@ -15,10 +15,10 @@ COMMAND_S: Final = 20
 
 module = Module(
     "ipmi",
-    connect=Bmc,
+    connect=IpmiBmc,
     where={node.platform: "ipmi"},
     context=PARENT,
-    settings=Settings,
+    settings=IpmiSettings,
     device=node.bmc,
     unique=(node.bmc,),
 )
@@ -27,7 +27,7 @@ agent = module.serves(node.agent)
 
 
 @power.look(every_s=5, within_s=LOOK_S, outcomes=(Power.OFF, Power.ON))
-async def look_power(bmc: Bmc) -> Power:
+async def look_power(bmc: IpmiBmc) -> Power:
     return Power(await bmc.reading())
 
 
@@ -37,7 +37,7 @@ async def look_power(bmc: Bmc) -> Power:
     within_s=COMMAND_S,
     excludes={node.boot_from: node.NETWORK},
 )
-async def switch_on(bmc: Bmc) -> None:
+async def switch_on(bmc: IpmiBmc) -> None:
     await bmc.power_on()
 
 
@@ -48,7 +48,7 @@ async def switch_on(bmc: Bmc) -> None:
     within_s=COMMAND_S,
     requires={node.boot_from: node.NETWORK, node.netboot: Netboot.OFFERED},
 )
-async def boot(bmc: Bmc) -> None:
+async def boot(bmc: IpmiBmc) -> None:
     await bmc.boot_from_network_once()
     await bmc.power_on()
 
@@ -61,11 +61,11 @@ async def boot(bmc: Bmc) -> None:
     excludes={node.busy: Busy.BUSY},
     disruptive=True,
 )
-async def switch_off(bmc: Bmc) -> None:
+async def switch_off(bmc: IpmiBmc) -> None:
     await bmc.power_off()
 
 
 # For a node that cannot say any more that it is free.
 @power.step((Power.ON, Power.HUNG), Power.OFF, within_s=COMMAND_S, cost=FORCE_COST, disruptive=True)
-async def force_off(bmc: Bmc) -> None:
+async def force_off(bmc: IpmiBmc) -> None:
     await bmc.force_off()

@@ -34,12 +34,12 @@ _ANSWERS: Final[dict[str, PowerName]] = {
 }
 
 
-class BmcError(Exception):
+class IpmiError(Exception):
     """The BMC does not answer, or its answer cannot be understood."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class IpmiSettings:
     """Who asks all BMCs. Old BMCs need `cipher_suite` 3; 17 uses SHA-256.
 
     A machine has `graceful_s` to shut down before its power is cut.
@@ -57,11 +57,11 @@ class Settings:
             raise ValueError(f"graceful_s is between 0 and {GRACEFUL_S_MAX:g}")
 
 
-class Bmc:
+class IpmiBmc:
     """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
 
     def __init__(self, target: Target) -> None:
-        self._settings: Settings = target.settings
+        self._settings: IpmiSettings = target.settings
         self._address = _address(target)
 
     async def reading(self) -> PowerName:
@@ -71,7 +71,7 @@ class Bmc:
             await asyncio.sleep(SETTLE_S)
             second = await self._status()
             if second != first:
-                raise BmcError(f"BMC at {self._address} says {first}, then {second}")
+                raise IpmiError(f"BMC at {self._address} says {first}, then {second}")
             _believed[self._address] = first
         return first
 
@@ -102,7 +102,7 @@ class Bmc:
     async def _status(self) -> PowerName:
         answer = (await self._run("chassis", "power", "status")).strip()
         if answer not in _ANSWERS:
-            raise BmcError(f"BMC at {self._address} tells no power: {answer[:WORDS_MAX]!r}")
+            raise IpmiError(f"BMC at {self._address} tells no power: {answer[:WORDS_MAX]!r}")
         return _ANSWERS[answer]
 
     async def _run(self, *words: str) -> str:
@@ -135,7 +135,7 @@ class Bmc:
             async with asyncio.timeout(COMMAND_S_MAX):
                 out, errors = await process.communicate()
         except TimeoutError:
-            raise BmcError(f"BMC at {self._address} does not answer") from None
+            raise IpmiError(f"BMC at {self._address} does not answer") from None
         finally:
             # Not left behind where this call is cut short.
             if process.returncode is None:
@@ -149,10 +149,10 @@ class Bmc:
             return out
         last = next((line for line in reversed(errors.splitlines()) if line.strip()), "no words")
         if "Unable to establish" in errors:
-            raise BmcError(f"BMC at {self._address} lets nobody in, or is not there: {last}")
+            raise IpmiError(f"BMC at {self._address} lets nobody in, or is not there: {last}")
         if " failed: " in last:
             raise Refused(last.rpartition(" failed: ")[2])
-        raise BmcError(f"BMC at {self._address}: {last}")
+        raise IpmiError(f"BMC at {self._address}: {last}")
 
 
 def _address(target: Target) -> str:

@@ -52,7 +52,7 @@ def enter(path: Path) -> int | None:
     return None
 
 
-class Gate:
+class JobsGate:
     """The side of the gate that opens and closes it; all its state is on disk."""
 
     def __init__(self, run_dir: Path) -> None:

@@ -6,14 +6,14 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Busy
-from haptera.modules.jobs.gate import Gate
+from haptera.modules.jobs.gate import JobsGate
 from haptera.sdk import SELF, Module, Target
 
 WATCH_EVERY_S: Final = 0.5
 
 
-def connect(target: Target) -> Gate:
-    return Gate(target.run_dir)
+def connect(target: Target) -> JobsGate:
+    return JobsGate(target.run_dir)
 
 
 module = Module("jobs", connect=connect, context=SELF)
@@ -21,12 +21,12 @@ busy = module.serves(node.busy)
 
 
 @busy.look(every_s=10, outcomes=(Busy.FREE, Busy.BUSY), requires={node.agent: Agent.UP})
-async def look_busy(gate: Gate) -> Busy:
+async def look_busy(gate: JobsGate) -> Busy:
     return Busy.BUSY if gate.in_use else Busy.FREE
 
 
 @busy.watch
-async def watch_busy(gate: Gate) -> AsyncIterator[Busy]:
+async def watch_busy(gate: JobsGate) -> AsyncIterator[Busy]:
     told: Busy | None = None
     while True:
         seen = await look_busy(gate)
@@ -37,10 +37,10 @@ async def watch_busy(gate: Gate) -> AsyncIterator[Busy]:
 
 
 @module.hold
-async def hold(gate: Gate) -> None:
+async def hold(gate: JobsGate) -> None:
     gate.hold()
 
 
 @module.release
-async def release(gate: Gate) -> None:
+async def release(gate: JobsGate) -> None:
     gate.release()

@@ -29,7 +29,7 @@ class PowerState(msgspec.Struct, frozen=True):
     power: PowerName
 
 
-class Problem(msgspec.Struct, frozen=True):
+class BmcProblem(msgspec.Struct, frozen=True):
     error: str
 
 
@@ -150,6 +150,6 @@ def _decode_power(body: bytes) -> PowerName:
 def _problem(body: bytes) -> str:
     """What the BMC says is wrong, in its own words where it has any."""
     try:
-        return msgspec.json.decode(body, type=Problem).error
+        return msgspec.json.decode(body, type=BmcProblem).error
     except (msgspec.DecodeError, RecursionError):
         return "no reason given"

@@ -2,7 +2,7 @@
 
 from haptera.kinds import node
 from haptera.kinds.node import Netboot, Power
-from haptera.modules.netboot.content import Settings
+from haptera.modules.netboot.content import NetbootSettings
 from haptera.modules.netboot.servers import Booting, booting
 from haptera.sdk import PARENT, Module
 
@@ -11,7 +11,7 @@ module = Module(
     connect=booting,
     where={node.boot_from: node.NETWORK},
     context=PARENT,
-    settings=Settings,
+    settings=NetbootSettings,
 )
 netboot = module.serves(node.netboot)
 

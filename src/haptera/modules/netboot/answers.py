@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Final
 
 from haptera.modules.netboot import dhcp
-from haptera.modules.netboot.dhcp import Message
-from haptera.modules.netboot.offers import Here, Offer
+from haptera.modules.netboot.dhcp import DhcpMessage
+from haptera.modules.netboot.offers import BootOffer, Here
 
 LEASE_S: Final = 3_600
 _HTTP_BOOT: Final = b"HTTPClient"
@@ -18,7 +18,7 @@ SCRIPT: Final = "script"
 LOADER: Final = "loader"
 
 
-def answer(request: Message, offer: Offer, here: Here) -> Message | None:
+def answer(request: DhcpMessage, offer: BootOffer, here: Here) -> DhcpMessage | None:
     """The answer to a machine that has an offer; None where it did not ask us."""
     if request.op != dhcp.REQUEST:
         return None
@@ -36,18 +36,18 @@ def answer(request: Message, offer: Offer, here: Here) -> Message | None:
             return None
 
 
-def _is_for(request: Message, here: Here) -> bool:
+def _is_for(request: DhcpMessage, here: Here) -> bool:
     """A client that took another server's offer says so."""
     server = request.address(dhcp.SERVER)
     return server is None or server == here.address
 
 
-def _message(request: Message, here: Here, kind: int) -> Message:
+def _message(request: DhcpMessage, here: Here, kind: int) -> DhcpMessage:
     options = {dhcp.MESSAGE_TYPE: bytes([kind]), dhcp.SERVER: here.address.packed}
     for echoed in (dhcp.MACHINE_ID, dhcp.RELAY_AGENT):
         if echoed in request.options:
             options[echoed] = request.options[echoed]
-    return Message(
+    return DhcpMessage(
         dhcp.REPLY,
         request.transaction,
         request.mac,
@@ -58,7 +58,7 @@ def _message(request: Message, here: Here, kind: int) -> Message:
     )
 
 
-def _given(request: Message, offer: Offer, here: Here, kind: int) -> Message:
+def _given(request: DhcpMessage, offer: BootOffer, here: Here, kind: int) -> DhcpMessage:
     bare = _message(request, here, kind)
     options = {
         **bare.options,
@@ -77,7 +77,7 @@ def _given(request: Message, offer: Offer, here: Here, kind: int) -> Message:
     )
 
 
-def _boot_options(request: Message, here: Here, file: str) -> dict[int, bytes]:
+def _boot_options(request: DhcpMessage, here: Here, file: str) -> dict[int, bytes]:
     options = {
         dhcp.TFTP_SERVER: str(here.address).encode("ascii"),
         dhcp.BOOT_FILE: file.encode("ascii") + b"\0",
@@ -91,7 +91,7 @@ def _boot_options(request: Message, here: Here, file: str) -> dict[int, bytes]:
     return options
 
 
-def _file(request: Message, offer: Offer, here: Here) -> str | None:
+def _file(request: DhcpMessage, offer: BootOffer, here: Here) -> str | None:
     """Our own loader first, whatever the firmware has; then the script for it."""
     is_ipxe = dhcp.IPXE in request.options or request.options.get(dhcp.USER_CLASS) == b"iPXE"
     if is_ipxe and offer.loader_given:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from haptera.modules.netboot.answers import SCRIPT
-from haptera.modules.netboot.offers import Here, Offer
+from haptera.modules.netboot.offers import BootOffer, Here
 from haptera.sdk import Boot, HapteraError, Target
 
 KERNEL: Final = "kernel"
@@ -34,7 +34,7 @@ NATIVE_LOADERS: Final = {0: "ipxe.pxe", 7: "ipxe.efi", 9: "ipxe.efi"}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NetbootSettings:
     """Where to serve, as ADDRESS/BITS on an interface, and what: `haptera minos build` makes it.
 
     `folder` holds `kernel` and `initramfs`; without it they lie in the parent's own `minos`.
@@ -62,7 +62,7 @@ class Settings:
             raise ValueError(f"is no IPv4 address: {error}") from None
 
 
-def make_offer(target: Target, settings: Settings, ends_at: float) -> Offer:
+def make_offer(target: Target, settings: NetbootSettings, ends_at: float) -> BootOffer:
     """All that this node is given.
 
     Raises:
@@ -72,7 +72,7 @@ def make_offer(target: Target, settings: Settings, ends_at: float) -> Offer:
     here, nonce = settings.here(), secrets.token_urlsafe(_NONCE_BYTES)
     folder = target.run_dir / FOLDER if settings.folder is None else Path(settings.folder)
     loaders, address, mac = Path(settings.loaders), _address(target, here), _mac(target)
-    return Offer(
+    return BootOffer(
         target.entity.name,
         mac,
         address,
@@ -88,7 +88,7 @@ def make_offer(target: Target, settings: Settings, ends_at: float) -> Offer:
     )
 
 
-def _script(target: Target, settings: Settings, address: IPv4Address, nonce: str) -> str:
+def _script(target: Target, settings: NetbootSettings, address: IPv4Address, nonce: str) -> str:
     """For iPXE; UEFI needs the name of the initramfs among the kernel's arguments."""
     here = settings.here()
     base = here.url(nonce, "").removesuffix("/")

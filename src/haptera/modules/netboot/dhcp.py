@@ -1,6 +1,6 @@
 r"""DHCPv4 messages as bytes and as values: RFC 2131, 2132, 3046, 3396 and 4578.
 
->>> request = Message(1, 7, mac=bytes.fromhex("525400000001"), options={MESSAGE_TYPE: b"\x01"})
+>>> request = DhcpMessage(1, 7, mac=bytes.fromhex("525400000001"), options={MESSAGE_TYPE: b"\x01"})
 >>> parse(encode(request)) == request
 True
 """
@@ -51,7 +51,7 @@ _NAME_OVERLOADED: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DhcpMessage:
     """One message; addresses are those of the client, of what it gets, and of who serves it."""
 
     op: int
@@ -84,7 +84,7 @@ class Message:
         return int.from_bytes(value[:2], "big") if len(value) >= 2 else 0
 
 
-def parse(data: bytes) -> Message | None:
+def parse(data: bytes) -> DhcpMessage | None:
     """The message in a datagram; None where it is none, of Ethernet."""
     if len(data) < _HEAD.size or len(data) > BYTES_MAX:
         return None
@@ -96,7 +96,7 @@ def parse(data: bytes) -> Message | None:
     if options is None:
         return None
     overloaded = options.get(OVERLOAD, b"\0")[0] & _FILE_OVERLOADED
-    return Message(
+    return DhcpMessage(
         op,
         transaction,
         mac[:6],
@@ -112,7 +112,7 @@ def parse(data: bytes) -> Message | None:
     )
 
 
-def encode(message: Message) -> bytes:
+def encode(message: DhcpMessage) -> bytes:
     head = _HEAD.pack(
         message.op,
         *_ETHERNET,

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from haptera.modules.netboot import dhcp
 from haptera.modules.netboot.answers import answer
-from haptera.modules.netboot.dhcp import Message
+from haptera.modules.netboot.dhcp import DhcpMessage
 from haptera.modules.netboot.offers import Here, Offers
 from haptera.sdk import HapteraError
 
@@ -78,7 +78,7 @@ async def serve_dhcp(offers: Offers, here: Here, interface: str) -> asyncio.Data
     return transport
 
 
-def _destination(request: Message, reply: Message) -> tuple[str, int]:
+def _destination(request: DhcpMessage, reply: DhcpMessage) -> tuple[str, int]:
     """A relay passes it on; who has an address already is told there; others hear a broadcast."""
     if request.relay != dhcp.NOWHERE:
         return str(request.relay), SERVER_PORT

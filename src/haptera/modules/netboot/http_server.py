@@ -12,7 +12,7 @@ from typing import Final
 
 from haptera.modules.netboot.answers import LOADER
 from haptera.modules.netboot.content import CLOCK, INVITATION
-from haptera.modules.netboot.offers import Here, Offer, Offers
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.sdk import HapteraError
 
 HEAD_BYTES_MAX: Final = 8_192
@@ -83,7 +83,9 @@ class HttpServer:
                 await self._give(offer, request, writer)
         return not request.closes
 
-    async def _give(self, offer: Offer, request: _Request, writer: asyncio.StreamWriter) -> None:
+    async def _give(
+        self, offer: BootOffer, request: _Request, writer: asyncio.StreamWriter
+    ) -> None:
         found = self._find(offer, request.name)
         if found is None:
             await _refuse(writer, HTTPStatus.NOT_FOUND)
@@ -94,7 +96,7 @@ class HttpServer:
             await _send_file(writer, request, found)
             self._given(offer, request)
 
-    def _find(self, offer: Offer, name: str) -> Path | bytes | None:
+    def _find(self, offer: BootOffer, name: str) -> Path | bytes | None:
         match name:
             case "clock":
                 return f"{self._wall_s():.0f}\n".encode()
@@ -103,7 +105,7 @@ class HttpServer:
             case _:
                 return offer.content.get(name) or offer.files.get(name)
 
-    def _given(self, offer: Offer, request: _Request) -> None:
+    def _given(self, offer: BootOffer, request: _Request) -> None:
         if request.method != "GET" or request.name == CLOCK:
             return
         offer.reached = f"has its {request.name}"

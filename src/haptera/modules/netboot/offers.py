@@ -28,7 +28,7 @@ class Here:
 
 
 @dataclass(slots=True)
-class Offer:
+class BootOffer:
     """What one machine may fetch, by name: loaders by TFTP or HTTP, the rest by HTTP only.
 
     `loaders` use what firmware offers them, `native` ones their own drivers; by architecture.
@@ -53,9 +53,9 @@ class Offers:
     """The offers that are open, by what a client can show of itself."""
 
     def __init__(self) -> None:
-        self._by_node: dict[str, Offer] = {}
+        self._by_node: dict[str, BootOffer] = {}
 
-    def open(self, offer: Offer) -> None:
+    def open(self, offer: BootOffer) -> None:
         """Offer this, in place of what the node was offered before."""
         self._by_node[offer.node] = offer
 
@@ -69,11 +69,11 @@ class Offers:
     def full(self) -> bool:
         return len(self._by_node) >= OFFERS_MAX
 
-    def of(self, node: str) -> Offer | None:
+    def of(self, node: str) -> BootOffer | None:
         return self._by_node.get(node)
 
-    def for_mac(self, mac: bytes) -> Offer | None:
+    def for_mac(self, mac: bytes) -> BootOffer | None:
         return next((one for one in self._by_node.values() if one.mac == mac), None)
 
-    def for_address(self, address: str) -> Offer | None:
+    def for_address(self, address: str) -> BootOffer | None:
         return next((one for one in self._by_node.values() if str(one.address) == address), None)

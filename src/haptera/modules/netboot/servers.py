@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from haptera.modules.netboot.advertiser import EVERY_S, Advertiser, open_advertiser
-from haptera.modules.netboot.content import Settings, make_offer
+from haptera.modules.netboot.content import NetbootSettings, make_offer
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import OFFER_S, OFFERS_MAX, Offers
@@ -49,7 +49,7 @@ class _Servers:
         self._starting = asyncio.Lock()
         self._held: list[object] = []
 
-    async def start(self, settings: Settings) -> None:
+    async def start(self, settings: NetbootSettings) -> None:
         """Start them, if they are not.
 
         Raises:
@@ -59,7 +59,7 @@ class _Servers:
             if not self._held:
                 self._held = await self._started(settings)
 
-    async def _started(self, settings: Settings) -> list[object]:
+    async def _started(self, settings: NetbootSettings) -> list[object]:
         here, offers = settings.here(), self.offers
         held: list[asyncio.BaseTransport | asyncio.Server | Advertiser] = []
         try:

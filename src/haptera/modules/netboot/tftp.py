@@ -31,7 +31,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class TftpWrite:
     """A client would send a file."""
 
 
@@ -59,7 +59,7 @@ class Terms:
     told: Mapping[str, str]
 
 
-Packet = Read | Write | Ack | Error
+Packet = Read | TftpWrite | Ack | Error
 
 
 def parse(data: bytes) -> Packet | None:
@@ -71,7 +71,7 @@ def parse(data: bytes) -> Packet | None:
         case 1:
             return _parse_read(data[2:])
         case 2:
-            return Write()
+            return TftpWrite()
         case 4:
             return Ack(number)
         case 5:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from haptera.modules.netboot import tftp
-from haptera.modules.netboot.offers import Here, Offer, Offers
-from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, Write
+from haptera.modules.netboot.offers import BootOffer, Here, Offers
+from haptera.modules.netboot.tftp import Ack, Error, Read, Terms, TftpWrite
 from haptera.sdk import HapteraError
 
 PORT: Final = 69
@@ -47,12 +47,12 @@ class TftpServer(asyncio.DatagramProtocol):
         match tftp.parse(data):
             case Read(name, options):
                 self._begin(offer, name, dict(options), addr)
-            case Write():
+            case TftpWrite():
                 self._refuse(addr, Error(tftp.ACCESS_DENIED, "nothing can be written here"))
             case _:
                 pass
 
-    def _begin(self, offer: Offer, name: str, options: dict[str, str], addr: Address) -> None:
+    def _begin(self, offer: BootOffer, name: str, options: dict[str, str], addr: Address) -> None:
         loaders = (*offer.loaders.values(), *offer.native.values())
         path = next((one for one in loaders if one.name == name), None)
         if path is None:
@@ -62,7 +62,9 @@ class TftpServer(asyncio.DatagramProtocol):
         self._transfers[addr] = task
         task.add_done_callback(lambda _: self._transfers.pop(addr, None))
 
-    async def _send(self, offer: Offer, path: Path, options: dict[str, str], addr: Address) -> None:
+    async def _send(
+        self, offer: BootOffer, path: Path, options: dict[str, str], addr: Address
+    ) -> None:
         try:
             content = await asyncio.to_thread(_read, path)
             await _transfer(content, options, (str(self._here.address), 0), addr)

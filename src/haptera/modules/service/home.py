@@ -17,7 +17,7 @@ LAST_BYTES_MAX: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ServiceProcess:
     """One process, told from later ones of its number by when it started."""
 
     pid: int
@@ -58,11 +58,11 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ServiceRecord:
     """What the keeper wrote when it started the service."""
 
-    service: Process
-    keeper: Process
+    service: ServiceProcess
+    keeper: ServiceProcess
     digest: str
 
 
@@ -77,13 +77,15 @@ class Home:
         """What the service has written since its last start."""
         return self.path / keeper.OUTPUT
 
-    def record(self) -> Record | None:
+    def record(self) -> ServiceRecord | None:
         """The last start since the machine's boot; None where there was none."""
         state = keeper.read_state(str(self.path / keeper.STATE))
         if state.get("boot") != [keeper.boot_id()]:
             return None
-        service, kept_by = (Process(*map(int, state[name])) for name in ("service", "keeper"))
-        return Record(service, kept_by, state["digest"][0])
+        service, kept_by = (
+            ServiceProcess(*map(int, state[name])) for name in ("service", "keeper")
+        )
+        return ServiceRecord(service, kept_by, state["digest"][0])
 
     def run(self) -> Run:
         """Whether it runs, and if not, how that came."""
@@ -141,7 +143,7 @@ def home_of(run_dir: Path, service: str) -> Home:
 
 
 @contextlib.contextmanager
-def session(leader: Process) -> Iterator[list[int]]:
+def session(leader: ServiceProcess) -> Iterator[list[int]]:
     """A pidfd of each process in the session that a living process leads."""
     pidfds: list[int] = []
     with contextlib.ExitStack() as stack:

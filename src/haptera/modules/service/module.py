@@ -17,8 +17,8 @@ from haptera.kinds.node import Agent
 from haptera.kinds.service import Run, parse_ready
 from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import keeper
-from haptera.modules.service.home import Home, Record, home_of, send_all, session
-from haptera.modules.service.readiness import Place, unanswered
+from haptera.modules.service.home import Home, ServiceRecord, home_of, send_all, session
+from haptera.modules.service.readiness import ServicePlace, unanswered
 from haptera.sdk import ANY, SELF, Applied, Module, Refused, Target
 
 # A step's whole effect comes within its `late_s`, the SIGKILL after a SIGTERM in vain included.
@@ -72,7 +72,7 @@ async def look_run(one: Service) -> Run:
 
 @run.watch
 async def watch_run(one: Service) -> AsyncIterator[Run]:
-    told: tuple[Run, Record | None] | None = None
+    told: tuple[Run, ServiceRecord | None] | None = None
     while True:
         seen = await look_run(one)
         record = one.home.record()
@@ -185,13 +185,13 @@ async def not_ready(one: Service) -> str | None:
     if said is None:
         return None
     address = one.target.attributes.get("node.address") or "127.0.0.1"
-    place = Place(
+    place = ServicePlace(
         address, None if port is None else int(port), one.home.path, environment(one.target)
     )
     return await unanswered(parse_ready(str(said)), place)
 
 
-async def keeper_settled(home: Home) -> Record | None:
+async def keeper_settled(home: Home) -> ServiceRecord | None:
     """The record, once the keeper of a service that ended has written down how."""
     record = home.record()
     if record is not None and not record.service.lives:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from haptera.kinds.service import Ready, Way
+from haptera.kinds.service import ServiceReady, Way
 
 # One question takes no longer; the looks that ask take 5 s.
 ASK_WITHIN_S: Final = 3
@@ -17,7 +17,7 @@ HTTP_LINE_BYTES_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServicePlace:
     """Where a service is asked: its address and port, its folder and environment."""
 
     address: str
@@ -26,7 +26,7 @@ class Place:
     environment: Mapping[str, str]
 
 
-async def unanswered(ready: Ready, place: Place) -> str | None:
+async def unanswered(ready: ServiceReady, place: ServicePlace) -> str | None:
     """Why the service does not answer as it is to; None: it does."""
     try:
         async with asyncio.timeout(ASK_WITHIN_S):
@@ -44,7 +44,7 @@ async def unanswered(ready: Ready, place: Place) -> str | None:
         return f"{ready}: {error.strerror or error}"
 
 
-def _port(ready: Ready, place: Place) -> int:
+def _port(ready: ServiceReady, place: ServicePlace) -> int:
     port = ready.port or place.port
     if port is None:
         raise OSError("it has no port to ask at: give the service one")
@@ -70,7 +70,7 @@ async def _http(path: str, address: str, port: int) -> str | None:
     return None if status in HTTP_OK else f"GET {path}: {' '.join(words[1:]) or 'no HTTP'}"
 
 
-async def _command(command: str, place: Place) -> str | None:
+async def _command(command: str, place: ServicePlace) -> str | None:
     process = await asyncio.create_subprocess_exec(
         *shlex.split(command),
         cwd=place.folder,

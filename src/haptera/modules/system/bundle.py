@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from haptera.modules.image.manifest import Manifest
+from haptera.modules.image.manifest import ImageManifest
 from haptera.sdk import Refused
 
 PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,7 +25,7 @@ _QUIET: Final = ("nosuid", "noexec", "nodev")
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class SystemSurroundings:
     """What a system finds around it: its host name, the folder of the jobs' gate, variables."""
 
     hostname: str
@@ -33,7 +33,9 @@ class Around:
     environment: Mapping[str, str]
 
 
-def configuration(manifest: Manifest, root: Path, around: Around, cgroup: str) -> dict[str, Any]:
+def configuration(
+    manifest: ImageManifest, root: Path, around: SystemSurroundings, cgroup: str
+) -> dict[str, Any]:
     """The `config.json` of a bundle; see the OCI's runtime specification."""
     given = {"container": "haptera", "PATH": PATH_DEFAULT}
     given |= dict(one.partition("=")[::2] for one in manifest.environment)
@@ -63,7 +65,7 @@ def configuration(manifest: Manifest, root: Path, around: Around, cgroup: str) -
     }
 
 
-def check_command(manifest: Manifest, root: Path) -> None:
+def check_command(manifest: ImageManifest, root: Path) -> None:
     """See that what is to be run is in the image.
 
     Raises:
@@ -102,7 +104,7 @@ def inside(root: Path, path: str) -> Path | None:
     return None
 
 
-def _mounts(around: Around) -> list[dict[str, Any]]:
+def _mounts(around: SystemSurroundings) -> list[dict[str, Any]]:
     found = [
         _mount("/proc", "proc", *_QUIET),
         _mount("/dev", "tmpfs", "nosuid", "strictatime", "mode=755", "size=64k"),

@@ -11,7 +11,7 @@ from typing import Final
 
 from haptera.modules.image.unbound import unbound
 from haptera.modules.service import keeper
-from haptera.modules.service.home import Process
+from haptera.modules.service.home import ServiceProcess
 from haptera.sdk import Refused
 
 RUNTIME: Final = "runc"
@@ -28,7 +28,7 @@ class Runtime:
 
     state: Path
 
-    async def create(self, name: str, bundle: Path, output: Path) -> Process:
+    async def create(self, name: str, bundle: Path, output: Path) -> ServiceProcess:
         """Make all ready but the command's own start; its process, which waits.
 
         Raises:
@@ -92,7 +92,7 @@ def _words(wrong: bytes | None, log: Path | None) -> str:
     return found[-1][-SAID_BYTES_MAX:]
 
 
-async def end(process: Process, stop_signal: str, grace_s: float) -> None:
+async def end(process: ServiceProcess, stop_signal: str, grace_s: float) -> None:
     """End an init, and with it all that runs in its namespace: asked first, then killed.
 
     Raises:
@@ -106,15 +106,15 @@ async def end(process: Process, stop_signal: str, grace_s: float) -> None:
         raise RuntimeError(f"process {process.pid} does not end, though it was killed")
 
 
-def _made(pid_file: Path) -> Process:
+def _made(pid_file: Path) -> ServiceProcess:
     pid = int(pid_file.read_text(encoding="ascii"))
     started = keeper.start_time(pid)
     if started is None:
         raise RuntimeError(f"{RUNTIME} made a process that is gone already")
-    return Process(pid, started)
+    return ServiceProcess(pid, started)
 
 
-def send(process: Process, number: int) -> None:
+def send(process: ServiceProcess, number: int) -> None:
     """Send this very process a signal, if it lives."""
     if (pidfd := process.open()) is None:
         return

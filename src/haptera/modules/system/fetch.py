@@ -12,7 +12,7 @@ from haptera.modules.image.manifest import (
     CHUNK_BYTES,
     DIGEST,
     MANIFEST_BYTES_MAX,
-    Manifest,
+    ImageManifest,
     digest_of,
     verified,
 )
@@ -27,13 +27,13 @@ _BROKEN: Final = (OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ArtefactSource:
     """A parent, and the folder in which artefacts from it are kept by digest."""
 
     parent: Parent
     cache: Path
 
-    def manifest(self, reference: str) -> tuple[bytes, Manifest]:
+    def manifest(self, reference: str) -> tuple[bytes, ImageManifest]:
         """The manifest of an image, by name or digest, as it came and as it reads, verified.
 
         Raises:
@@ -51,7 +51,7 @@ class Source:
             raise Refused(said or f"the parent answers {answer.status}")
         return content, verified(content, self.parent.uplink.ca_pem, reference)
 
-    def artefact(self, manifest: Manifest) -> Path:
+    def artefact(self, manifest: ImageManifest) -> Path:
         """The artefact of an image, all of it, read once more since it was written.
 
         Raises:
@@ -68,7 +68,7 @@ class Source:
         place.with_suffix(".part").replace(place)
         return place
 
-    def _pull(self, manifest: Manifest, part: Path) -> None:
+    def _pull(self, manifest: ImageManifest, part: Path) -> None:
         with part.open("a+b") as file:
             file.seek(0)
             found = hashlib.file_digest(file, "sha256")
@@ -89,7 +89,7 @@ class Source:
                 do="build the image anew, there or under another name",
             )
 
-    def _go_on(self, manifest: Manifest, file: BinaryIO, found: "hashlib._Hash") -> str | None:
+    def _go_on(self, manifest: ImageManifest, file: BinaryIO, found: "hashlib._Hash") -> str | None:
         """Ask for what is missing; how that broke off, if it did."""
         have = file.tell()
         if have >= manifest.size_bytes:

@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from haptera.kinds.system import Run
-from haptera.modules.image.manifest import DIGEST, Manifest
+from haptera.kinds.system import SystemRun
+from haptera.modules.image.manifest import DIGEST, ImageManifest
 from haptera.modules.service import keeper
-from haptera.modules.service.home import Process
+from haptera.modules.service.home import ServiceProcess
 from haptera.modules.system.mounts import Root
 
 RUN_ID_CHARACTERS: Final = 12
@@ -25,11 +25,11 @@ Content = TypeVar("Content", bound=msgspec.Struct)
 class Staged(msgspec.Struct, frozen=True):
     """A root that is mounted: of which image, and for which desired data (by their digest)."""
 
-    manifest: Manifest
+    manifest: ImageManifest
     wanted: str
 
 
-class Started(msgspec.Struct, frozen=True):
+class SystemStart(msgspec.Struct, frozen=True):
     """The last start: the run's name, its init, the image's digest, and what was desired."""
 
     run: str
@@ -40,8 +40,8 @@ class Started(msgspec.Struct, frozen=True):
     wanted: str
 
     @property
-    def process(self) -> Process:
-        return Process(self.pid, self.started)
+    def process(self) -> ServiceProcess:
+        return ServiceProcess(self.pid, self.started)
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class SystemHome:
     """A system's directory."""
 
     path: Path
@@ -81,14 +81,14 @@ class Home:
         """Say of a root that is mounted that it is ready."""
         _write(root.folder / "staged.json", staged)
 
-    def started(self) -> Started | None:
+    def started(self) -> SystemStart | None:
         """The last start since the machine's boot; None where it was cleared away."""
-        said = _read(self.path / "started.json", Started)
+        said = _read(self.path / "started.json", SystemStart)
         return said if said is not None and said.boot == keeper.boot_id() else None
 
-    def note_started(self, run: str, process: Process, staged: Staged) -> None:
+    def note_started(self, run: str, process: ServiceProcess, staged: Staged) -> None:
         """Keep who was started, and for what."""
-        said = Started(
+        said = SystemStart(
             run,
             keeper.boot_id(),
             process.pid,
@@ -105,22 +105,22 @@ class Home:
     @contextmanager
     def ending(self) -> Iterator[None]:
         """For so long, the end of what runs is meant: no failure, and not all of it either."""
-        me = Process(os.getpid(), keeper.start_time(os.getpid()) or 0)
+        me = ServiceProcess(os.getpid(), keeper.start_time(os.getpid()) or 0)
         _write(self.path / "ending.json", Ending(me.pid, me.started))
         try:
             yield
         finally:
             (self.path / "ending.json").unlink(missing_ok=True)
 
-    def run(self) -> Run:
+    def run(self) -> SystemRun:
         """Whether it runs, which it does until all of it is gone; if not, how that came."""
         started = self.started()
         if started is None:
-            return Run.STOPPED
+            return SystemRun.STOPPED
         by = _read(self.path / "ending.json", Ending)
-        if started.process.lives or (by is not None and Process(by.pid, by.started).lives):
-            return Run.RUNNING
-        return Run.FAILED
+        if started.process.lives or (by is not None and ServiceProcess(by.pid, by.started).lives):
+            return SystemRun.RUNNING
+        return SystemRun.FAILED
 
     def last_words(self) -> str:
         """The last line that it wrote, for people."""
@@ -152,9 +152,9 @@ class Home:
                 await self.drop(Root(folder))
 
 
-def home_of(run_dir: Path, system: str) -> Home:
+def home_of(run_dir: Path, system: str) -> SystemHome:
     """The directory of this system, which is of a name that was checked."""
-    return Home(run_dir.absolute() / "systems" / system)
+    return SystemHome(run_dir.absolute() / "systems" / system)
 
 
 def _read(path: Path, shape: type[Content]) -> Content | None:

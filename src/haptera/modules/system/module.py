@@ -19,14 +19,19 @@ import msgspec
 
 from haptera.kinds import node, system
 from haptera.kinds.node import Agent
-from haptera.kinds.system import Run
-from haptera.modules.image.manifest import DIGEST, Manifest
+from haptera.kinds.system import SystemRun
+from haptera.modules.image.manifest import DIGEST, ImageManifest
 from haptera.modules.jobs.gate import GATE, JOBS, OPEN
-from haptera.modules.service.home import Process
-from haptera.modules.system.bundle import JOBS_INSIDE, Around, check_command, configuration
+from haptera.modules.service.home import ServiceProcess
+from haptera.modules.system.bundle import (
+    JOBS_INSIDE,
+    SystemSurroundings,
+    check_command,
+    configuration,
+)
 from haptera.modules.system.container import Runtime, end
-from haptera.modules.system.fetch import Source
-from haptera.modules.system.home import Home, Staged, Started, home_of
+from haptera.modules.system.fetch import ArtefactSource
+from haptera.modules.system.home import Staged, SystemHome, SystemStart, home_of
 from haptera.modules.system.mounts import Root
 from haptera.modules.system.parent import Parent
 from haptera.sdk import (
@@ -59,7 +64,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class SystemSettings:
     """How much may change in a system before it is full: its writable layer is memory."""
 
     scratch_mb: int = 256
@@ -70,7 +75,7 @@ class System:
     """One system on this node: what it should be, where it is, and what runs it."""
 
     target: Target
-    home: Home
+    home: SystemHome
     runtime: Runtime
 
     @property
@@ -103,24 +108,26 @@ def connect(target: Target) -> System:
     return System(target, home, Runtime(home.path / "runtime"))
 
 
-module = Module("system", connect=connect, context=SELF, settings=Settings)
+module = Module("system", connect=connect, context=SELF, settings=SystemSettings)
 run = module.serves(system.run)
 applied = module.serves(system.applied)
 staged = module.serves(system.staged)
 HERE: Final[Conditions] = {node.agent: Agent.UP}
 
 
-@run.look(every_s=10, outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED), requires=HERE)
-async def look_run(one: System) -> Run:
+@run.look(
+    every_s=10, outcomes=(SystemRun.STOPPED, SystemRun.RUNNING, SystemRun.FAILED), requires=HERE
+)
+async def look_run(one: System) -> SystemRun:
     found = one.home.run()
-    if found is Run.FAILED:
+    if found is SystemRun.FAILED:
         one.target.note(one.home.last_words())
     return found
 
 
 @run.watch
-async def watch_run(one: System) -> AsyncIterator[Run]:
-    told: Run | None = None
+async def watch_run(one: System) -> AsyncIterator[SystemRun]:
+    told: SystemRun | None = None
     while True:
         seen = await look_run(one)
         if seen is not told:
@@ -145,7 +152,7 @@ async def look_staged(one: System) -> str:
 @applied.look(
     every_s=30,
     outcomes=(Applied.STALE, Applied.CURRENT),
-    requires={system.run: Run.RUNNING, **HERE},
+    requires={system.run: SystemRun.RUNNING, **HERE},
 )
 async def look_applied(one: System) -> str:
     started = one.home.started()
@@ -179,7 +186,7 @@ async def stage(one: System) -> None:
 
 
 async def _stage(one: System) -> None:
-    source = Source(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
+    source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
     reference = one.image
     _, manifest = await asyncio.to_thread(source.manifest, reference)
     _check_fits(manifest)
@@ -201,7 +208,7 @@ async def _stage(one: System) -> None:
 
 
 @module.step(
-    run.goes((Run.STOPPED, Run.FAILED), Run.RUNNING),
+    run.goes((SystemRun.STOPPED, SystemRun.FAILED), SystemRun.RUNNING),
     applied.goes(ANY, Applied.CURRENT, expected=True),
     within_s=30,
     late_s=LATE_S,
@@ -217,7 +224,7 @@ async def start(one: System) -> None:
     applied.goes(Applied.STALE, Applied.CURRENT),
     within_s=60,
     late_s=LATE_S,
-    requires={system.run: Run.RUNNING, system.staged: Applied.CURRENT},
+    requires={system.run: SystemRun.RUNNING, system.staged: Applied.CURRENT},
     disruptive=True,
     policy=FLIPPING,
 )
@@ -241,8 +248,8 @@ async def flip(one: System) -> None:
 
 
 @run.step(
-    Run.RUNNING,
-    Run.STOPPED,
+    SystemRun.RUNNING,
+    SystemRun.STOPPED,
     within_s=60,
     late_s=LATE_S,
     disruptive=True,
@@ -257,7 +264,7 @@ async def stop(one: System) -> None:
         await _clear(one)
 
 
-@run.step(Run.FAILED, Run.STOPPED, within_s=30)
+@run.step(SystemRun.FAILED, SystemRun.STOPPED, within_s=30)
 async def let_be(one: System) -> None:
     """A failure that nobody wants mended is over."""
     await _clear(one)
@@ -269,7 +276,7 @@ async def _clear(one: System) -> None:
     one.home.forget_started()
 
 
-async def _create(one: System, root: Root, ready: Staged) -> tuple[str, Process]:
+async def _create(one: System, root: Root, ready: Staged) -> tuple[str, ServiceProcess]:
     """A system that is ready but for its command's own start: its run's name, and its init."""
     one.home.make()
     before = one.home.started()
@@ -282,7 +289,7 @@ async def _create(one: System, root: Root, ready: Staged) -> tuple[str, Process]
     return name, await one.runtime.create(name, root.folder, one.home.output)
 
 
-def _around(one: System, manifest: Manifest) -> Around:
+def _around(one: System, manifest: ImageManifest) -> SystemSurroundings:
     known = {
         "HAPTERA_NODE": one.target.node,
         "HAPTERA_SYSTEM": one.target.name,
@@ -291,21 +298,21 @@ def _around(one: System, manifest: Manifest) -> Around:
         "HAPTERA_JOBS": f"{JOBS_INSIDE}/{OPEN}/{GATE}",
     }
     told = {name: str(value) for name, value in known.items() if value is not None}
-    return Around(str(one.target.node), one.target.run_dir.absolute() / JOBS, told)
+    return SystemSurroundings(str(one.target.node), one.target.run_dir.absolute() / JOBS, told)
 
 
-async def _begin(one: System, name: str, process: Process, ready: Staged) -> None:
+async def _begin(one: System, name: str, process: ServiceProcess, ready: Staged) -> None:
     """Let what was created begin, which is written down before."""
     one.home.note_started(name, process, ready)
     await one.runtime.start(name)
 
 
-async def _proven(one: System, process: Process) -> None:
+async def _proven(one: System, process: ServiceProcess) -> None:
     if await process.ends(PROVEN_S):
         raise RuntimeError(one.home.last_words())
 
 
-async def _go_back(one: System, old: Started) -> None:
+async def _go_back(one: System, old: SystemStart) -> None:
     """Start the old system anew, on its root, which stayed mounted."""
     root, ready = next(
         (root, said) for root, said in one.home.staged() if said.manifest.digest == old.image
@@ -313,19 +320,19 @@ async def _go_back(one: System, old: Started) -> None:
     await _begin(one, *await _create(one, root, ready), Staged(ready.manifest, old.wanted))
 
 
-def _stop_signal(home: Home, started: Started) -> str:
+def _stop_signal(home: SystemHome, started: SystemStart) -> str:
     """How the image that runs wants to be asked to end."""
     found = (one.manifest for _, one in home.staged() if one.manifest.digest == started.image)
     return next((one.stop_signal for one in found), "SIGTERM")
 
 
-def _check_fits(manifest: Manifest) -> None:
+def _check_fits(manifest: ImageManifest) -> None:
     here = _ARCHITECTURES.get(platform.machine(), platform.machine())
     if manifest.architecture != here:
         raise Refused(f"image {manifest.name} is for {manifest.architecture}, this node is {here}")
 
 
-def _all_staged(run_dir: Path) -> list[tuple[Root, Manifest]]:
+def _all_staged(run_dir: Path) -> list[tuple[Root, ImageManifest]]:
     """All roots on this node, whichever system they are of."""
     homes = [home_of(run_dir, folder.name) for folder in (run_dir / "systems").glob("*")]
     return [(root, said.manifest) for home in homes for root, said in home.staged()]

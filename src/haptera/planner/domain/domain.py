@@ -8,7 +8,7 @@ from operator import or_
 from typing import Final, TypeVar
 
 from haptera.model.chain import Do, Find
-from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
+from haptera.model.parts import ANY, Change, Look, Part, Requirement, Step
 from haptera.planner.domain.bitstate import Field, Operator, Support, is_grounded, strip
 from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import Problem, needs
@@ -124,7 +124,7 @@ def compiling_class(problem: Problem) -> Pieces[Domain]:
     return Domain(problem, fields, grounds, looks, steps, tuple(moves), tuple(doubts), by_look)
 
 
-def excluding_attribute(problem: Problem, part: Part) -> Condition | None:
+def excluding_attribute(problem: Problem, part: Part) -> Requirement | None:
     """The first condition on an attribute that keeps a part out of the class, if one does."""
     for one in part.requires:
         if one.name in problem.attributes and problem.attributes[one.name] not in one.values:
@@ -141,13 +141,13 @@ def forbidden(part: Part, fields: Fields) -> int:
     return requires | _union(excluded(one, fields) for one in part.excludes)
 
 
-def unmet(condition: Condition, fields: Fields) -> int:
+def unmet(condition: Requirement, fields: Fields) -> int:
     """The bits that break a requirement; none for one on an attribute, which holds in the class."""
     field = fields.get(condition.name)
     return 0 if field is None else field.whole & ~field.holding(condition.values)
 
 
-def excluded(condition: Condition, fields: Fields) -> int:
+def excluded(condition: Requirement, fields: Fields) -> int:
     """The bits that an exclude forbids: known and remembered values alike."""
     field = fields.get(condition.name)
     if field is None:
@@ -270,7 +270,7 @@ def _target(change: Change, field: Field) -> int:
     return field.touched | (bit << field.width if change.expected else bit)
 
 
-def _spans(fields: Fields, conditions: Iterable[Condition]) -> int:
+def _spans(fields: Fields, conditions: Iterable[Requirement]) -> int:
     return _union(fields[one.name].span for one in conditions if one.name in fields)
 
 

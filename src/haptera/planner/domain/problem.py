@@ -10,7 +10,7 @@ from itertools import chain
 from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
 from haptera.model.errors import HapteraError
-from haptera.model.parts import ANY, Change, Condition, Look, Part, Step
+from haptera.model.parts import ANY, Change, Look, Part, Requirement, Step
 from haptera.model.schema import Kind
 
 
@@ -181,7 +181,7 @@ def _one_change_faults(problem: Problem, change: Change, place: str) -> Iterator
 
 
 def _condition_faults(
-    problem: Problem, part: Part, role: str, condition: Condition
+    problem: Problem, part: Part, role: str, condition: Requirement
 ) -> Iterator[HapteraError]:
     name, place = condition.name, f"{part.path} {role} {condition.name}"
     if name in subjects(part):

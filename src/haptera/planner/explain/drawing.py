@@ -15,7 +15,7 @@ from haptera.model.graph import (
     StateView,
     TakenView,
 )
-from haptera.model.parts import Condition, Part, Step
+from haptera.model.parts import Part, Requirement, Step
 from haptera.planner.domain.bitstate import Field, Operator
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.knowable_states import not_known
@@ -141,7 +141,7 @@ class _Teller:
             links=self._links(edge, path),
         )
 
-    def _others(self, conditions: Iterable[Condition], names: Iterable[str]) -> Conditions:
+    def _others(self, conditions: Iterable[Requirement], names: Iterable[str]) -> Conditions:
         """The conditions on variables that are not among these."""
         fields = self.domain.fields
         others = (one for one in conditions if one.name in fields and one.name not in names)

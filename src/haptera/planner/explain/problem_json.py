@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from haptera.model.chain import Chain, Find, Link, NoChain, Reason, ReasonKind
 from haptera.model.errors import HapteraError
 from haptera.model.explained import Explained
-from haptera.model.parts import ANY, Change, Condition, Look, Step
+from haptera.model.parts import ANY, Change, Look, Requirement, Step
 from haptera.planner.domain.problem import Problem, check, check_values
 
 # What a problem in this form calls its one module.
@@ -308,9 +308,9 @@ def _change(step: str, name: str, source: str | list[str], target: str) -> Chang
     return Change(name, sources, target.removesuffix("?"), expected=target.endswith("?"))
 
 
-def _conditions(form: Conditions) -> tuple[Condition, ...]:
+def _conditions(form: Conditions) -> tuple[Requirement, ...]:
     return tuple(
-        Condition(name, tuple(values) if isinstance(values, list) else (values,))
+        Requirement(name, tuple(values) if isinstance(values, list) else (values,))
         for name, values in form.items()
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from haptera.model.parts import Condition, Look, Part
+from haptera.model.parts import Look, Part, Requirement
 from haptera.planner.domain.domain import Domain, excluding_attribute
 
 # Parts of other classes that are named where the class has none.
@@ -55,6 +55,6 @@ def for_others(domain: Domain, parts: Iterable[Part]) -> str:
     return next((where + ", ".join(some[:PARTS_TOLD_MAX]) for where, some in told.items()), "")
 
 
-def _meant(part: Part, condition: Condition) -> str:
+def _meant(part: Part, condition: Requirement) -> str:
     meant = named(condition.name, condition.values)
     return f"for {meant}" if condition in part.requires else f"not for {meant}"

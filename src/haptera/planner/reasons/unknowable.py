@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from haptera.model.chain import Reason, ReasonKind
-from haptera.model.parts import Condition, Look
+from haptera.model.parts import Look, Requirement
 from haptera.planner.domain.bitstate import Support
 from haptera.planner.domain.domain import Domain
 from haptera.planner.reasons.achievers import for_others, listed, named
@@ -16,7 +16,7 @@ from haptera.planner.search.search_budget import SearchBudget
 CHOICES_MAX: Final = 10_000
 
 # A look, and one of the conditions that it requires.
-Requirement = tuple[Look, Condition]
+LookRequirement = tuple[Look, Requirement]
 
 
 def unknowable(
@@ -47,7 +47,7 @@ def _no_look(choices: "Choices", name: str, value: str) -> str:
     Of looks that rest on each other, the first that lacks something is told of.
     """
     looks = _finding(choices.domain, name, (value,))
-    rests = list[Requirement]()
+    rests = list[LookRequirement]()
     while (found := _never_met(choices, looks)) is not None:
         rests.append(found)
         looks = _finding(choices.domain, found[1].name, found[1].values)
@@ -67,7 +67,7 @@ def _finding(domain: Domain, name: str, values: tuple[str, ...]) -> list[Look]:
     return [one for one in looks if not set(values).isdisjoint(one.outcomes)] or looks
 
 
-def _never_met(choices: "Choices", looks: list[Look]) -> Requirement | None:
+def _never_met(choices: "Choices", looks: list[Look]) -> LookRequirement | None:
     """A look of the class, of these, with what it requires and can never be known."""
     for look in looks:
         for one in look.requires if look in choices.domain.looks else ():
@@ -89,9 +89,9 @@ def _rests(domain: Domain, pair: Mapping[str, str]) -> str:
     return ""
 
 
-def _trails(domain: Domain, name: str, value: str) -> Iterator[list[Requirement]]:
+def _trails(domain: Domain, name: str, value: str) -> Iterator[list[LookRequirement]]:
     """What looks at a value require, and looks at that: the first trail to each variable."""
-    trails: list[tuple[str, tuple[str, ...], list[Requirement]]] = [(name, (value,), [])]
+    trails: list[tuple[str, tuple[str, ...], list[LookRequirement]]] = [(name, (value,), [])]
     met = {name}
     for at, values, trail in trails:
         for look in domain.looks:

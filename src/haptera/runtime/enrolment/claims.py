@@ -18,7 +18,7 @@ _READ_BYTES: Final = 16 * 1024
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
-class Refusal(StrEnum):
+class EnrolmentRefusal(StrEnum):
     """All that a claimant is told; the parent's log says more."""
 
     TOKEN = "token"
@@ -26,7 +26,7 @@ class Refusal(StrEnum):
     LATER = "later"  # it cannot be written down now; try again
 
 
-class Claim(msgspec.Struct, frozen=True, tag="claim"):
+class EnrolmentClaim(msgspec.Struct, frozen=True, tag="claim"):
     """The token, a certificate request in PEM, and the port that datagrams may be sent to."""
 
     token: Token
@@ -48,11 +48,11 @@ class Granted(msgspec.Struct, frozen=True, tag="granted"):
     parents: tuple[str, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    reason: Refusal
+class EnrolmentRefused(msgspec.Struct, frozen=True, tag="refused"):
+    reason: EnrolmentRefusal
 
 
-Said = Claim | Granted | Refused
+Said = EnrolmentClaim | Granted | EnrolmentRefused
 
 
 def pack(said: Said) -> bytes:
@@ -75,7 +75,9 @@ async def hear(reader: asyncio.StreamReader) -> Said | None:
 def _said(content: dict[str, object]) -> Said | None:
     try:
         # The union as mypy does not take it for a type.
-        said: Said = msgspec.convert(content, Claim | Granted | Refused, builtin_types=(bytes,))
+        said: Said = msgspec.convert(
+            content, EnrolmentClaim | Granted | EnrolmentRefused, builtin_types=(bytes,)
+        )
     except msgspec.ValidationError:
         return None
     return said

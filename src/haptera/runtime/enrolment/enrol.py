@@ -7,7 +7,14 @@ from typing import Final
 
 from haptera.core.state.side import PARENT
 from haptera.model.errors import HapteraError
-from haptera.runtime.enrolment.claims import Claim, Granted, Refusal, Refused, hear, pack
+from haptera.runtime.enrolment.claims import (
+    EnrolmentClaim,
+    EnrolmentRefusal,
+    EnrolmentRefused,
+    Granted,
+    hear,
+    pack,
+)
 from haptera.runtime.identity.pki import Key, cluster_of, make_request
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, parse_token
 from haptera.runtime.network.tls import client_context, is_parent
@@ -78,14 +85,14 @@ async def enrol(
         await asyncio.sleep(retry_s)
 
 
-def _raise_if_final(outcome: Refusal | OSError | str, where: str) -> None:
-    if outcome is Refusal.TOKEN:
+def _raise_if_final(outcome: EnrolmentRefusal | OSError | str, where: str) -> None:
+    if outcome is EnrolmentRefusal.TOKEN:
         raise HapteraError(
             "the parent refused the token",
             where=where,
             do="boot the node through its parent, which gives it a new one",
         )
-    if outcome is Refusal.CLAIM:
+    if outcome is EnrolmentRefusal.CLAIM:
         raise HapteraError(
             "the parent does not understand this claim",
             where=where,
@@ -106,9 +113,9 @@ class _Caller:
         self._cluster = cluster_of(invitation.ca_pem)
         self._context = client_context(invitation.ca_pem)
         self._local = None if local_host is None else (local_host, 0)
-        self._claim = Claim(token, make_request(key), hello_port)
+        self._claim = EnrolmentClaim(token, make_request(key), hello_port)
 
-    async def call(self) -> Enrolment | Refusal | OSError | str:
+    async def call(self) -> Enrolment | EnrolmentRefusal | OSError | str:
         """Claim once; where it came to nothing, why."""
         try:
             async with asyncio.timeout(ENROL_WITHIN_S):
@@ -118,7 +125,7 @@ class _Caller:
         except OSError as error:
             return error
 
-    async def _converse(self) -> Enrolment | Refusal | str:
+    async def _converse(self) -> Enrolment | EnrolmentRefusal | str:
         reader, writer = await asyncio.open_connection(
             self._host, self._port, ssl=self._context, local_addr=self._local
         )
@@ -134,7 +141,7 @@ class _Caller:
         match answer:
             case Granted():
                 return _enrolment(answer, host)
-            case Refused(reason):
+            case EnrolmentRefused(reason):
                 return reason
             case _:
                 return "the parent hung up without an answer"

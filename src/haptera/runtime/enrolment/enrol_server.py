@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from haptera.runtime.enrolment.claims import Claim, Granted, Refusal, Refused, hear, pack
+from haptera.runtime.enrolment.claims import (
+    EnrolmentClaim,
+    EnrolmentRefusal,
+    EnrolmentRefused,
+    Granted,
+    hear,
+    pack,
+)
 from haptera.runtime.enrolment.enrol import ENROL_WITHIN_S
 from haptera.runtime.identity.pki import (
     Authority,
@@ -93,7 +100,7 @@ class EnrolServer:
             return
         async with asyncio.timeout(self._within_s):
             said = await hear(talk.reader)
-        if not isinstance(said, Claim):
+        if not isinstance(said, EnrolmentClaim):
             self.counts["no claim"] += 1
             return
         talk.heard()
@@ -102,11 +109,11 @@ class EnrolServer:
         async with asyncio.timeout(self._within_s):
             await _send(talk.writer, answer)
 
-    async def _answer(self, claim: Claim, host: str) -> Granted | Refused:
+    async def _answer(self, claim: EnrolmentClaim, host: str) -> Granted | EnrolmentRefused:
         request = parse_request(claim.request)
         if request is None:
             self.counts["bad request"] += 1
-            return Refused(Refusal.CLAIM)
+            return EnrolmentRefused(EnrolmentRefusal.CLAIM)
         key = public_key_bytes(request)
         outcome = await asyncio.wrap_future(
             self._store.claim(
@@ -122,13 +129,13 @@ class EnrolServer:
                 if not again:
                     self._enrolled(session)
                 return self._granted(session, request)
-            case sessions_sql.Refused():
+            case sessions_sql.ClaimRefused():
                 self._note_refusal(outcome, key, host)
-                return Refused(Refusal.TOKEN)
+                return EnrolmentRefused(EnrolmentRefusal.TOKEN)
             case Failure(text):
                 self.counts["not stored"] += 1
                 _log.error("enrolment from %s put off: %s", host, text)
-                return Refused(Refusal.LATER)
+                return EnrolmentRefused(EnrolmentRefusal.LATER)
 
     def _granted(self, session: SavedSession, request: x509.CertificateSigningRequest) -> Granted:
         node = session.agreement.node
@@ -158,7 +165,7 @@ class EnrolServer:
             host,
         )
 
-    def _note_refusal(self, refused: sessions_sql.Refused, key: bytes, host: str) -> None:
+    def _note_refusal(self, refused: sessions_sql.ClaimRefused, key: bytes, host: str) -> None:
         """Count it; only one who knew the secret may write to the log."""
         self.counts[refused.reason] += 1
         if refused.node is not None:
@@ -172,7 +179,7 @@ class EnrolServer:
             )
 
 
-async def _send(writer: asyncio.StreamWriter, answer: Granted | Refused) -> None:
+async def _send(writer: asyncio.StreamWriter, answer: Granted | EnrolmentRefused) -> None:
     writer.write(pack(answer))
     writer.close()
     # A child that has its answer may hang up without a farewell.

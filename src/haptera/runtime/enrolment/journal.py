@@ -10,7 +10,7 @@ import msgspec
 
 from haptera.core.state.side import PARENT
 from haptera.model.changes import CloseIntent, OpenIntent, Stored
-from haptera.model.effects import Keep, Write
+from haptera.model.effects import SaveDesired, Write
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
@@ -49,7 +49,7 @@ class Journal:
         self._lock: Lock = take(directory / "agent")
         try:
             self._intents = self._read("intents.json", _Intents) or _Intents()
-            self._desired = self._read("desired.json", Keep) or Keep(0, 0, ())
+            self._desired = self._read("desired.json", SaveDesired) or SaveDesired(0, 0, ())
             self._enrolment = self._read("session.json", Enrolment)
         except BaseException:
             self._lock.release()
@@ -79,7 +79,7 @@ class Journal:
         self._intents = after
         self._deliver(Written(write.ticket, after.revision))
 
-    def keep(self, desired: Keep) -> None:
+    def keep(self, desired: SaveDesired) -> None:
         """Keep what was last desired, whole: without its parent the agent goes on with it."""
         self._write_unawaited("desired.json", desired)
 

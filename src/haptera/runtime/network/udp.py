@@ -12,7 +12,7 @@ from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
 from haptera.wire.bucket import Bucket
-from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, Reason, Reject, receiver_of
+from haptera.wire.frame import DATAGRAM_BYTES_MAX, DatagramType, FrameFault, Reject, receiver_of
 from haptera.wire.seal import Greet, Opened, Origin, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
@@ -210,7 +210,7 @@ class Udp:
         index = receiver_of(datagram)
         link = None if isinstance(index, Reject) else self._links.get(index)
         if link is None:
-            self.counts[Reason.INDEX] += 1
+            self.counts[FrameFault.INDEX] += 1
             return None
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
         match link.session.open(datagram, now, origin):

@@ -16,7 +16,7 @@ from haptera.model.errors import ConflictError, HapteraError
 from haptera.model.views import EntityView
 from haptera.runtime.store.optimistic_write import WriteError, write
 from haptera.selectors.selector import Selector, parse_selector
-from haptera.selectors.subscription import Wanted, parse_wanted
+from haptera.selectors.subscription import Subscription, parse_wanted
 from haptera.wire import control
 from haptera.wire.control import Answer, Frame, Request, frame_of, parse_request
 from haptera.wire.frame import Reject
@@ -142,9 +142,9 @@ class Control:
             case control.Unwatch(id=number):
                 if (watch := self._watches.pop(number, None)) is not None:
                     watch.listener.close()
-            case control.Read():
+            case control.ReadEntities():
                 self._say(self._read(request))
-            case control.Write():
+            case control.WriteDesired():
 
                 async def make() -> tuple[Change, ...]:
                     return tuple(self._changes(request))
@@ -152,7 +152,7 @@ class Control:
                 revision, _ = await write(
                     self._source, make, Author(self._owner), request.if_revision
                 )
-                self._say(control.Written(request.id, revision))
+                self._say(control.WrittenAt(request.id, revision))
             case _:
                 assert_never(request)
 
@@ -173,14 +173,14 @@ class Control:
         views, types, gone, _ = told(batch, self._source.entity)
         cursor = None if batch.cursor is None else str(batch.cursor)
         revision = self._source.revision()
-        self._say(control.Told(number, batch.fresh, views, types, gone, cursor, revision))
+        self._say(control.ControlTold(number, batch.fresh, views, types, gone, cursor, revision))
 
-    def _read(self, request: control.Read) -> control.Views:
+    def _read(self, request: control.ReadEntities) -> control.Views:
         selector = check_selector(parse_selector(request.select))
         after = request.after
         found = [
             one
-            for one in self._source.bus.snapshot(Wanted(selector=selector))
+            for one in self._source.bus.snapshot(Subscription(selector=selector))
             if (after is None or str(one) > after) and self._source.means(selector, one)
         ]
         page = found[:VIEWS_PER_FRAME]
@@ -188,7 +188,7 @@ class Control:
         more = str(page[-1]) if len(found) > len(page) else None
         return control.Views(request.id, views, more, self._source.revision())
 
-    def _changes(self, request: control.Write) -> Iterator[Change]:
+    def _changes(self, request: control.WriteDesired) -> Iterator[Change]:
         """What it changes of what is there now: nodes come before what is on them, and go after."""
         declared = {parse_entity(name): one for name, one in request.declare.items()}
         for entity in sorted(declared, key=_nodes_first):
@@ -215,17 +215,17 @@ class Control:
         """What is declared on a node."""
         if entity.kind != "node":
             return []
-        on_it = self._source.bus.snapshot(Wanted(selector=parse_selector(entity.name)))
+        on_it = self._source.bus.snapshot(Subscription(selector=parse_selector(entity.name)))
         return [one for one in on_it if self._source.declared(one) is not None]
 
     def _refuse(self, number: int, text: str, *, conflict: bool = False) -> None:
-        self._say(control.Refused(number, text, conflict))
+        self._say(control.WriteRefused(number, text, conflict))
 
     def _say(self, answer: Answer) -> None:
         try:
             self._link.send(frame_of(answer))
         except ValueError as error:
-            self._link.send(frame_of(control.Refused(answer.id, str(error), conflict=False)))
+            self._link.send(frame_of(control.WriteRefused(answer.id, str(error), conflict=False)))
 
 
 def _is_conflict(error: HapteraError) -> bool:

@@ -34,12 +34,12 @@ class Controllers:
         """Where the controller of this name is; None where none has it."""
         return self._places.get(name)
 
-    def serve(self, name: str, link: Link) -> "Served":
+    def serve(self, name: str, link: Link) -> "ServedController":
         """Serve a new process of this controller, until it is closed."""
-        return Served(Control(name, self._source, link))
+        return ServedController(Control(name, self._source, link))
 
 
-class Served:
+class ServedController:
     """What answers one process of a controller."""
 
     def __init__(self, control: Control) -> None:

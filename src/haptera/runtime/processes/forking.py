@@ -14,10 +14,10 @@ import msgspec
 
 from haptera.runtime.processes.zygote import (
     PACKET_BYTES_MAX,
-    Ended,
     Fork,
     Forked,
     Notice,
+    ProcessEnded,
     Unforked,
     be_zygote,
     close_all,
@@ -85,7 +85,7 @@ class ZygoteClient:
         self._control = control
         self._pid = pid
         self._next_id = 0
-        self._ended: deque[Ended] = deque()
+        self._ended: deque[ProcessEnded] = deque()
         control.settimeout(ANSWER_WITHIN_S)
 
     def fileno(self) -> int:
@@ -110,7 +110,7 @@ class ZygoteClient:
         assert isinstance(forked, Forked)
         return Child(forked.pid, pidfd)
 
-    def ended(self) -> list[Ended]:
+    def ended(self) -> list[ProcessEnded]:
         """Which processes ended since this was last asked; does not wait.
 
         Raises:
@@ -119,7 +119,7 @@ class ZygoteClient:
         while (arrived := self.arrived()) is not None:
             notice, descriptors = arrived
             close_all(descriptors)
-            if isinstance(notice, Ended):
+            if isinstance(notice, ProcessEnded):
                 self._ended.append(notice)
         ended = list(self._ended)
         self._ended.clear()
@@ -171,7 +171,7 @@ class ZygoteClient:
         while True:
             packet, descriptors = receive(self._control)
             match notice := _notices.decode(packet):
-                case Ended():
+                case ProcessEnded():
                     self._ended.append(notice)
                 case Unforked(id=id) if id == request:
                     raise OSError(notice.text)
@@ -249,7 +249,7 @@ class LoopZygote:
                 future, _ = self._asked.pop(request)
                 with contextlib.suppress(asyncio.InvalidStateError):
                     future.set_exception(OSError(text))
-            case Ended(pid=pid, status=status):
+            case ProcessEnded(pid=pid, status=status):
                 self._children.pop(pid)(status)
 
     def _lose(self) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from haptera.model.effects import Call, Start
 from haptera.model.errors import HapteraError
-from haptera.model.events import Answered, Ended, Event, Failed, Ready, Sighted
+from haptera.model.events import Answered, Ended, Event, Failed, Ready, WatchReported
 from haptera.model.parts import API, Manifest
 from haptera.runtime.processes.ipc import Frame
 from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
@@ -60,7 +60,7 @@ def event_of(start: Start, frame: Frame) -> Event:
         case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
             return Failed(call, text[:TEXT_BYTES_MAX], refused, frame.get("drains") is True)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
-            return Sighted(call, value, at, _note(frame))
+            return WatchReported(call, value, at, _note(frame))
         case {"op": "ready", "version": str(version)}:
             manifest = _manifest(start.module, frame.get("manifest"))
             return Ready(start.module, start.process, version, manifest)

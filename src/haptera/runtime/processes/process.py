@@ -15,9 +15,9 @@ import msgspec
 
 from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Stop, Work
-from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, Sighted
+from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, WatchReported
 from haptera.runtime.processes.confinement import Confine, unconfined
-from haptera.runtime.processes.controllers import Controllers, Served
+from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
 from haptera.runtime.processes.module_frames import begin_frame, call_frame, event_of
@@ -205,7 +205,7 @@ class _Process:
     ) -> None:
         self.start = start
         self.link = FrameLink(link, self._take, self._break, limits.unsent_bytes_max)
-        self.served: Served | None = None
+        self.served: ServedController | None = None
         self._output = output
         self._deliver = deliver
         self._limits = limits
@@ -297,7 +297,7 @@ class _Process:
             case Ready():
                 self._ready, self._missed = True, 0
                 self._say_what_will_go(event)
-            case Sighted(call=call) if call in self._due:
+            case WatchReported(call=call) if call in self._due:
                 self._unasked += 1
             case _:
                 # A module speaks for the calls that it was given, not for those of others.

@@ -44,7 +44,7 @@ _SLASH: Final = ":"
 Find = Callable[[str, Reference], Awaitable[str]]
 
 
-class Kept:
+class SecretStore:
     """The secrets that a parent keeps, one a file, in a folder for its owner only.
 
     A second folder has for each the selectors of who may name it; without a file there, all may.

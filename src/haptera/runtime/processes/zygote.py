@@ -56,14 +56,14 @@ class Unforked(msgspec.Struct, frozen=True, tag="unforked"):
     text: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
+class ProcessEnded(msgspec.Struct, frozen=True, tag="ended"):
     """A process that was asked for is gone; the status is -N for a signal N."""
 
     pid: int
     status: int
 
 
-Notice = Forked | Unforked | Ended
+Notice = Forked | Unforked | ProcessEnded
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _requests: Final = msgspec.msgpack.Decoder(Fork)
@@ -146,7 +146,7 @@ class Zygote:
         _, status = os.waitpid(pid, 0)
         self._poll.unregister(pidfd)
         os.close(pidfd)
-        self._tell(Ended(pid, os.waitstatus_to_exitcode(status)))
+        self._tell(ProcessEnded(pid, os.waitstatus_to_exitcode(status)))
 
     def _tell(self, notice: Notice, descriptors: Collection[int] = ()) -> None:
         """Without waiting: a starter that is gone, or lets its socket fill up, has no zygote."""

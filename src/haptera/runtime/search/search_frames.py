@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 
 from haptera.model.chain import NoChain, ToldChain
-from haptera.model.effects import Search
-from haptera.model.events import Searched
+from haptera.model.effects import SearchPlan
+from haptera.model.events import PlanFound
 
 Frame = dict[str, Any]
 
 
-def search_frame(search: Search) -> Frame:
+def search_frame(search: SearchPlan) -> Frame:
     return {"op": "search", "search": msgspec.to_builtins(search)}
 
 
-def search_of(frame: Frame) -> Search:
+def search_of(frame: Frame) -> SearchPlan:
     """The question in a frame.
 
     Raises:
@@ -23,18 +23,18 @@ def search_of(frame: Frame) -> Search:
     """
     match frame:
         case {"op": "search", "search": dict(search)}:
-            return msgspec.convert(search, Search)
+            return msgspec.convert(search, SearchPlan)
         case _:
             raise ValueError(f"a frame {frame.get('op')!r} is no question")
 
 
-def searched_frame(searched: Searched) -> Frame:
+def searched_frame(searched: PlanFound) -> Frame:
     answer = searched.answer
     what = "none" if isinstance(answer, NoChain) else "chain"
     return {"op": "searched", "id": searched.search, what: msgspec.to_builtins(answer)}
 
 
-def searched_of(frame: Frame) -> Searched:
+def searched_of(frame: Frame) -> PlanFound:
     """The answer in a frame.
 
     Raises:
@@ -42,8 +42,8 @@ def searched_of(frame: Frame) -> Searched:
     """
     match frame:
         case {"op": "searched", "id": int(search), "chain": dict(chain)}:
-            return Searched(search, msgspec.convert(chain, ToldChain))
+            return PlanFound(search, msgspec.convert(chain, ToldChain))
         case {"op": "searched", "id": int(search), "none": dict(none)}:
-            return Searched(search, msgspec.convert(none, NoChain))
+            return PlanFound(search, msgspec.convert(none, NoChain))
         case _:
             raise ValueError(f"it sent a frame {frame.get('op')!r} that is no answer")

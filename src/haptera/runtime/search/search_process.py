@@ -5,9 +5,9 @@ import socket
 from typing import Any, Final
 
 from haptera.model.chain import NoChain, Reason, ReasonKind
-from haptera.model.effects import Search
+from haptera.model.effects import SearchPlan
 from haptera.model.errors import HapteraError
-from haptera.model.events import Searched
+from haptera.model.events import PlanFound
 from haptera.planner.plan_query import answer
 from haptera.runtime.processes.confine import confine
 from haptera.runtime.search.search_frames import Frame, search_of, searched_frame
@@ -43,10 +43,10 @@ def _question(link: socket.socket) -> Frame | None:
     return None
 
 
-def _answer(asked: Search, memory_bytes_max: int) -> Searched:
+def _answer(asked: SearchPlan, memory_bytes_max: int) -> PlanFound:
     try:
         return answer(asked)
     except MemoryError:
         pass  # Answered below, where nothing holds on any more to what was found out.
     text = f"gave up: it takes more than {memory_bytes_max >> 20} MiB of memory"
-    return Searched(asked.id, NoChain(Reason(ReasonKind.BUDGET, None, text), 0))
+    return PlanFound(asked.id, NoChain(Reason(ReasonKind.BUDGET, None, text), 0))

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from haptera.model.effects import Search
-from haptera.model.events import Event, Unsearched
+from haptera.model.effects import SearchPlan
+from haptera.model.events import Event, PlanFailed
 from haptera.runtime.clock import now_ns
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
@@ -31,7 +31,7 @@ TARGET: Final = "haptera.runtime.search.search_process:search_process"
 
 
 class Searcher:
-    """Carries out `Search`; `Searched` or `Unsearched` is delivered later. Needs a running loop.
+    """Carries out `SearchPlan`; `PlanFound` or `PlanFailed` follows. Needs a running loop.
 
     What workers print when they die goes to `log_dir`.
     """
@@ -51,11 +51,11 @@ class Searcher:
         self._memory_bytes_max = memory_bytes_max
         self._workers: set[_Worker] = set()
 
-    def search(self, search: Search) -> None:
+    def search(self, search: SearchPlan) -> None:
         try:
             output = Output(self._log)
         except OSError as error:
-            gone: list[Event] = [Unsearched(search.id, f"was not started: {error}")]
+            gone: list[Event] = [PlanFailed(search.id, f"was not started: {error}")]
             asyncio.get_running_loop().call_soon(self._deliver, gone)
             return
         ours, theirs = socket.socketpair()
@@ -99,7 +99,7 @@ class _Worker:
 
     def __init__(
         self,
-        search: Search,
+        search: SearchPlan,
         link: socket.socket,
         output: Output,
         deliver: Callable[[list[Event]], None],
@@ -128,7 +128,7 @@ class _Worker:
     def end(self, text: str) -> None:
         """It is gone; what it said last is still in the socket."""
         self._link.drain()
-        self._tell(Unsearched(self._search, text))
+        self._tell(PlanFailed(self._search, text))
         self.let_go()
 
     def let_go(self) -> None:
@@ -155,7 +155,7 @@ class _Worker:
             self._give_up(f"was ended: {text}")
 
     def _give_up(self, text: str) -> None:
-        self._tell(Unsearched(self._search, text))
+        self._tell(PlanFailed(self._search, text))
         self._link.close()
         self._kill()
 

@@ -40,14 +40,14 @@ Owned = tuple[str | int, str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedWrite:
     """A write that was done; `minted` holds the token of each intent that enrols."""
 
     revision: int
     minted: dict[str, str] = field(repr=False)
 
 
-def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applied:
+def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> AppliedWrite:
     """Make the rows of a write, all or (raising `RefusalError`) none."""
     revision, desired_revision = connection.execute(
         "SELECT revision, desired_revision FROM store"
@@ -72,7 +72,7 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
         (turn.revision, turn.desired_revision),
     )
     forget(connection, wall_s)
-    return Applied(turn.revision, turn.minted)
+    return AppliedWrite(turn.revision, turn.minted)
 
 
 def forget(connection: sqlite3.Connection, wall_s: float) -> None:

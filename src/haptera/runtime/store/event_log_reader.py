@@ -15,7 +15,7 @@ _TELLING: Final = (Sort.SEEN, Sort.STANDS, Sort.GONE)
 
 
 @dataclass(slots=True)
-class Known:
+class KnownThen:
     """What was known of an entity at a time, and where it stood and why."""
 
     observed: dict[str, str] = field(default_factory=dict)
@@ -35,11 +35,11 @@ def last_happenings(folder: Path, chosen: Chosen, *, count_max: int) -> list[Hap
     return found
 
 
-def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, Known]:
+def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, KnownThen]:
     """How what is chosen was at a time, as far as it was written down."""
     path = file_of(folder, at_s)
     earlier = [one for one in days(folder) if one <= path]
-    found: dict[EntityId, Known] = {}
+    found: dict[EntityId, KnownThen] = {}
     if not earlier:
         return found
     for one in _read(earlier[-1], "WHERE at_s <= ? ORDER BY id", at_s):
@@ -50,11 +50,11 @@ def known_at(folder: Path, chosen: Chosen, at_s: float) -> dict[EntityId, Known]
     return found
 
 
-def _take(found: dict[EntityId, Known], entity: EntityId, one: Happened) -> None:
+def _take(found: dict[EntityId, KnownThen], entity: EntityId, one: Happened) -> None:
     if one.sort is Sort.GONE:
         found.pop(entity, None)
         return
-    known = found.setdefault(entity, Known())
+    known = found.setdefault(entity, KnownThen())
     if one.sort is Sort.STANDS:
         known.condition, known.why = one.value, one.note
     elif one.name is not None and one.value is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.core.sync.admission import Admit, Reason, Refuse, Repeat, TokenRow, admit
+from haptera.core.sync.admission import AdmissionReason, Admit, Refuse, Repeat, TokenRow, admit
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Scope, Token
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import RefusalError
@@ -36,10 +36,10 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ClaimRefused:
     """A claim that was not; `node` is what the token is bound to, where its secret was right."""
 
-    reason: Reason
+    reason: AdmissionReason
     token: str
     node: str | None
 
@@ -52,7 +52,7 @@ def claim(
     cluster: UUID,
     address: tuple[str, int],
     wall_s: float,
-) -> Claimed | Refused:
+) -> Claimed | ClaimRefused:
     """Decide on a claim and, where it is the first, make the incarnation and the session."""
     row = _token_row(connection, token)
     match admit(row, public_key, wall_s):
@@ -67,7 +67,7 @@ def claim(
             (found,) = connection.execute(_SESSIONS + " WHERE s.peer = ?", (node,)).fetchall()
             return Claimed(_session(found), again=True)
         case Refuse(reason):
-            return Refused(reason, token.id, None if row is None else row.node)
+            return ClaimRefused(reason, token.id, None if row is None else row.node)
 
 
 def _token_row(connection: sqlite3.Connection, token: Token) -> TokenRow | None:

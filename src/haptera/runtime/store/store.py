@@ -18,7 +18,7 @@ from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
 from haptera.runtime.store import changes_sql, keyed, sessions_sql
-from haptera.runtime.store.changes_sql import Applied
+from haptera.runtime.store.changes_sql import AppliedWrite
 from haptera.runtime.store.history_sql import (
     read_changes,
     read_changes_since,
@@ -29,7 +29,7 @@ from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.sessions import SavedSession
-from haptera.runtime.store.sessions_sql import Claimed, Refused
+from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import Failure, Job, Shipped, Writer
 
 STATE_FILE: Final = "state.db"
@@ -140,7 +140,7 @@ class Store:
 
     def claim(
         self, token: Token, public_key: bytes, *, cluster: UUID, address: tuple[str, int]
-    ) -> Future[Claimed | Refused | Failure]:
+    ) -> Future[Claimed | ClaimRefused | Failure]:
         """Decide on the claim of an enrolment token; answered once its session is durable."""
         return self._ask(
             partial(
@@ -248,7 +248,7 @@ class Store:
         row = self._tokens.get(key)
         return None if row is None or self._wall_s() >= row.expires_s else row.bearer
 
-    def _submitted(self, write: Write, result: Applied | Failure) -> None:
+    def _submitted(self, write: Write, result: AppliedWrite | Failure) -> None:
         """In the writer's thread: tokens are there before anybody hears of their intents."""
         if isinstance(result, Failure):
             self._deliver(Unwritten(write.ticket, result.text, result.cause))

@@ -12,7 +12,7 @@ from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 from haptera.selectors.nodeset import natural
 from haptera.site.apply.changes import NODE, SITE_OWNER
-from haptera.site.model.rules import BUDGETS, POLICIES, Form
+from haptera.site.model.rules import BUDGETS, POLICIES, RuleForm
 from haptera.site.syntax.yaml_text import (
     alike,
     braced,
@@ -33,7 +33,7 @@ _Stored = Mapping[EntityId, StoredEntity]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class StartedWith:
     """What a parent started with: bundled modules, one's own, and controllers."""
 
     modules: Sequence[str]
@@ -41,7 +41,9 @@ class Places:
     controllers: Sequence[ControllerPlace] = ()
 
 
-def export(cluster: str, places: Places, current: Iterable[StoredEntity], owner: str | None) -> str:
+def export(
+    cluster: str, places: StartedWith, current: Iterable[StoredEntity], owner: str | None
+) -> str:
     """All that is stored, or what one owner has of it; what belongs to others says so."""
     stored = _of_owner({one.entity: one for one in current}, owner)
     entries: dict[str, dict[str, list[_Fact]]] = {"nodes": {}, "desired": {}}
@@ -133,7 +135,7 @@ def _comment(facts: Iterable[_Fact]) -> str:
     return f"  # {', '.join(named)}" if named else ""
 
 
-def _rules(stored: _Stored, form: Form) -> Iterator[str]:
+def _rules(stored: _Stored, form: RuleForm) -> Iterator[str]:
     rules = [one for entity, one in stored.items() if entity.kind == form.kind.name]
     for one in sorted(rules, key=lambda one: (_rank(one, form), one.entity)):
         pairs = [
@@ -149,12 +151,12 @@ def _lasts(read: object) -> bool:
     return read is parse_duration_ms
 
 
-def _rank(rule: StoredEntity, form: Form) -> int:
+def _rank(rule: StoredEntity, form: RuleForm) -> int:
     held: Desired | None = None if form.rank is None else rule.desired.get(form.rank.name)
     return 0 if held is None else int(held.value)
 
 
-def _modules(places: Places) -> list[str]:
+def _modules(places: StartedWith) -> list[str]:
     if not places.own:
         return ["", f"modules: [{', '.join(map(yaml_key, places.modules))}]"]
     bundled = [f"{yaml_key(name)}: {{}}" for name in places.modules]

@@ -20,7 +20,7 @@ from haptera.site.syntax.sources import SITE_BYTES_MAX
 Code = Mapping[str, str]
 
 
-class Question(msgspec.Struct, frozen=True):
+class SiteQuestion(msgspec.Struct, frozen=True):
     """Files to be read as a site of this cluster; `settings` are those that modules declare."""
 
     files: list[SiteFile]
@@ -37,7 +37,7 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     desired: dict[str, str | int]
 
 
-class Read(msgspec.Struct, frozen=True, tag="read"):
+class SiteRead(msgspec.Struct, frozen=True, tag="read"):
     """What was read, without the places of it."""
 
     entities: list[Entity]
@@ -52,21 +52,21 @@ class Wrong(msgspec.Struct, frozen=True, array_like=True):
     do: str | None
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class SiteRefused(msgspec.Struct, frozen=True, tag="refused"):
     """Why nothing is made of it; `conflicts` where it is sound, but for another cluster."""
 
     wrong: list[Wrong]
     conflicts: bool
 
 
-_questions = msgspec.msgpack.Decoder(Question)
-_answers = msgspec.msgpack.Decoder(Read | Refused)
+_questions = msgspec.msgpack.Decoder(SiteQuestion)
+_answers = msgspec.msgpack.Decoder(SiteRead | SiteRefused)
 
 
 class Proposal:
     """A site that was read. What it makes of what is stored takes up to seconds."""
 
-    def __init__(self, cluster: str, read: Read) -> None:
+    def __init__(self, cluster: str, read: SiteRead) -> None:
         entities = tuple(SiteEntity(*msgspec.structs.astuple(one)) for one in read.entities)
         self._site = Site(cluster, entities, (), {})
         self.code: Code = read.code
@@ -84,7 +84,7 @@ class Proposal:
         return [*difference(self._site, current)]
 
 
-def ask(question: Question) -> bytes:
+def ask(question: SiteQuestion) -> bytes:
     """A question as bytes.
 
     Raises:
@@ -107,21 +107,21 @@ def answer(question: bytes) -> bytes:
     except HapteraError as error:
         errors = error.errors if isinstance(error, InputError) else (error,)
         wrong = [Wrong(one.what, one.where, one.do) for one in errors]
-        return msgspec.msgpack.encode(Refused(wrong, isinstance(error, ConflictError)))
+        return msgspec.msgpack.encode(SiteRefused(wrong, isinstance(error, ConflictError)))
     entities = [
         Entity(one.entity, dict(one.attributes), dict(one.desired)) for one in site.entities
     ]
-    return msgspec.msgpack.encode(Read(entities, dict(code_of(site))))
+    return msgspec.msgpack.encode(SiteRead(entities, dict(code_of(site))))
 
 
-def understood(question: Question, said: bytes) -> Proposal:
+def understood(question: SiteQuestion, said: bytes) -> Proposal:
     """What was answered.
 
     Raises:
         HapteraError: something is wrong with the site.
     """
     found = _answers.decode(said)
-    if isinstance(found, Read):
+    if isinstance(found, SiteRead):
         return Proposal(question.cluster, found)
     errors = [HapteraError(one.what, where=one.where, do=one.do) for one in found.wrong]
     if found.conflicts:
@@ -137,7 +137,7 @@ def code_of(site: Site) -> Iterable[tuple[str, str]]:
         yield controller.name, controller.place
 
 
-def _read(asked: Question) -> Site:
+def _read(asked: SiteQuestion) -> Site:
     site = parse_site(asked.files, asked.constants)
     if site.cluster != asked.cluster:
         raise ConflictError(

@@ -9,8 +9,8 @@ from haptera.model.parts import Manifest
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
-from haptera.site.apply.export import Places, export
-from haptera.site.apply.proposal import Proposal, Question, answer, ask, code_of, understood
+from haptera.site.apply.export import StartedWith, export
+from haptera.site.apply.proposal import Proposal, SiteQuestion, answer, ask, code_of, understood
 from haptera.site.model.site import Site
 
 
@@ -39,7 +39,7 @@ class Sites:
             HapteraError: it is wrong, too large, or for another cluster.
         """
         settings = {one.name: list(one.settings or ()) for one in self.manifests()}
-        question = Question(list(files), dict(constants), self.cluster, settings)
+        question = SiteQuestion(list(files), dict(constants), self.cluster, settings)
         return understood(question, await self.work(ask(question)))
 
     def new_code(self, proposal: Proposal) -> list[str]:
@@ -49,5 +49,5 @@ class Sites:
 
     def export(self, current: Sequence[StoredEntity], owner: str | None) -> str:
         """What is stored as a site file: all of it, or what one owner has."""
-        places = Places(self.modules, self.own, self.controllers)
+        places = StartedWith(self.modules, self.own, self.controllers)
         return export(self.cluster, places, current, owner)

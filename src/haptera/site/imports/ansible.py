@@ -6,7 +6,7 @@ from typing import Final
 from haptera.kinds import node
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
-from haptera.site.imports.found import Found, FoundNode
+from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import text_of
 from haptera.site.syntax.json_tree import read_json
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
@@ -19,7 +19,7 @@ _VARIABLES: Final = {node.address.name: "ansible_host"}
 _EACH_HOST: Final = "import what `ansible-inventory --list` writes without --export"
 
 
-def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> Found:
+def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     """The hosts of an inventory as nodes, with its groups.
 
     `attributes` says which variable each of them is.
@@ -31,7 +31,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> Found:
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
         raise HapteraError("it is no inventory", where=str(tree.place), do=_DO)
-    found = Found()
+    found = FoundSite()
     found.remarks.take(errors)
     inventory = _Inventory(found, {**_VARIABLES, **attributes})
     for key, inner in tree.entries:
@@ -46,7 +46,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> Found:
 class _Inventory:
     """Gathers hosts as they are named, and groups until all are known."""
 
-    def __init__(self, found: Found, attributes: Mapping[str, str]) -> None:
+    def __init__(self, found: FoundSite, attributes: Mapping[str, str]) -> None:
         self._found = found
         self._remarks = found.remarks
         self._attributes = attributes

@@ -7,10 +7,10 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
-from haptera.selectors.names import EVERY, Group, Groups
+from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.nodeset import expand
-from haptera.site.imports.found import MEMBERS_MAX, Found
-from haptera.site.imports.remarks import Remarks, Sort
+from haptera.site.imports.found import MEMBERS_MAX, FoundSite
+from haptera.site.imports.remarks import Remarks, RemarkSort
 from haptera.site.syntax.sources import read_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
@@ -33,7 +33,7 @@ _BETWEEN: Final = re.compile(r"(?<=[^\s,&!^])\s+(?=[^\s,&!^])")
 
 def read_clustershell(
     files: Sequence[SiteFile], attributes: Mapping[str, str], default: str | None
-) -> Found:
+) -> FoundSite:
     """All nodes that groups name, and the groups.
 
     Those of the default source keep their names, GROUP of another SOURCE is called SOURCE.GROUP.
@@ -42,7 +42,7 @@ def read_clustershell(
     Raises:
         HapteraError: a file cannot be read.
     """
-    found = Found()
+    found = FoundSite()
     sources = _Sources(found.remarks)
     for file in files:
         sources.read(file)
@@ -71,8 +71,8 @@ class _Sources:
         self.texts: dict[str, dict[str, Leaf]] = {}
         self._remarks = remarks
         self._asked: dict[str, Place] = {}
-        self._nodes: dict[Group, tuple[str, ...]] = {}
-        self._under_way: list[Group] = []
+        self._nodes: dict[GroupName, tuple[str, ...]] = {}
+        self._under_way: list[GroupName] = []
         self._expanded = 0
 
     def read(self, file: SiteFile) -> None:
@@ -91,20 +91,22 @@ class _Sources:
             if source not in self.texts:
                 what = f"source {source}: commands tell its groups, and these are not run"
                 do = f"write its groups into a file groups.d/{source}.yaml"
-                self._remarks.add(Sort.LEFT_OUT, what, place, do=do)
+                self._remarks.add(RemarkSort.LEFT_OUT, what, place, do=do)
         only = next(iter(self.texts)) if len(self.texts) == 1 else LOCAL
         self.default = default or self.default or only
 
     def nodes(self, source: str, name: str) -> tuple[str, ...] | None:
         """The nodes of a group; None where its node-set cannot be read."""
         try:
-            return self._of(Group(source, name))
+            return self._of(GroupName(source, name))
         except HapteraError as error:
-            what = f"group {Group(source, name)}: {error.what}"
-            self._remarks.add(Sort.LEFT_OUT, what, self.texts[source][name].place, do=error.do)
+            what = f"group {GroupName(source, name)}: {error.what}"
+            self._remarks.add(
+                RemarkSort.LEFT_OUT, what, self.texts[source][name].place, do=error.do
+            )
             return None
 
-    def _of(self, group: Group) -> tuple[str, ...]:
+    def _of(self, group: GroupName) -> tuple[str, ...]:
         """The nodes of a group, which is there."""
         if group not in self._nodes:
             text = self.texts[str(group.source)][group.name]
@@ -127,22 +129,22 @@ class _Sources:
     def _within(self, own: str, place: Place) -> Groups:
         """What groups are to a node-set of this source, where it names no other."""
 
-        def nodes(group: Group) -> Collection[str]:
+        def nodes(group: GroupName) -> Collection[str]:
             source = own if group.source is None else group.source
             there = self.texts.get(source, {})
             if group.name in there:
-                return self._of(Group(source, group.name))
+                return self._of(GroupName(source, group.name))
             if group.name == EVERY:
                 return self._all_of(source, there)
-            what = f"there is no group {Group(source, group.name)}, so it counts as empty"
-            self._remarks.add(Sort.CONFLICT, what, place)
+            what = f"there is no group {GroupName(source, group.name)}, so it counts as empty"
+            self._remarks.add(RemarkSort.CONFLICT, what, place)
             return ()
 
         return nodes
 
     def _all_of(self, source: str, there: Collection[str]) -> Collection[str]:
         """The nodes of the group `all`; without one, those of all groups."""
-        groups = [Group(source, name) for name in ([ALL] if ALL in there else there)]
+        groups = [GroupName(source, name) for name in ([ALL] if ALL in there else there)]
         asking = [one for one in groups if one not in self._under_way]
         return dict.fromkeys(name for one in asking for name in self._of(one))
 
@@ -161,7 +163,7 @@ class _Sources:
         for place, line in _lines(file):
             found = _FLAT.fullmatch(line)
             if found is None:
-                self._remarks.add(Sort.LEFT_OUT, "a line that is not GROUP: NODE-SET", place)
+                self._remarks.add(RemarkSort.LEFT_OUT, "a line that is not GROUP: NODE-SET", place)
             else:
                 group, nodes = (Leaf(text, quoted=True, place=place) for text in found.groups())
                 self._add(source, group, nodes)
@@ -184,16 +186,16 @@ class _Sources:
         for folder in text.split():
             if not folder.startswith(_HOME) and PurePath(folder).parent != home:
                 what = f"{name}: the folder {folder} was not read"
-                self._remarks.add(Sort.NOTE, what, place, do="name it too, if it is meant")
+                self._remarks.add(RemarkSort.NOTE, what, place, do="name it too, if it is meant")
 
     def _add(self, source: str, group: Leaf, nodes: Leaf | None) -> None:
         groups = self.texts.setdefault(source, {})
         if nodes is None:
-            what = f"group {Group(source, group.text)}: it is no node-set"
-            self._remarks.add(Sort.LEFT_OUT, what, group.place)
+            what = f"group {GroupName(source, group.text)}: it is no node-set"
+            self._remarks.add(RemarkSort.LEFT_OUT, what, group.place)
         elif group.text in groups:
-            what = f"group {Group(source, group.text)} is there twice; both were joined"
-            self._remarks.add(Sort.TWICE, what, group.place)
+            what = f"group {GroupName(source, group.text)} is there twice; both were joined"
+            self._remarks.add(RemarkSort.TWICE, what, group.place)
             texts = filter(str.strip, (groups[group.text].text, nodes.text))
             groups[group.text] = Leaf(",".join(texts), quoted=True, place=group.place)
         else:

@@ -10,7 +10,7 @@ from haptera.kinds.node import Agent
 from haptera.model.desired_check import check_attribute
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
-from haptera.site.imports.remarks import Remarks, Sort
+from haptera.site.imports.remarks import Remarks, RemarkSort
 from haptera.site.model.values import PROFILES_MAX
 from haptera.site.syntax.tree import Place
 
@@ -34,7 +34,7 @@ class FoundNode:
     profiles: tuple[str, ...] = ()
 
 
-class Found:
+class FoundSite:
     """Takes in what a source says as far as it can stand in a site, and remarks on the rest."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Found:
             try:
                 check_name(name)
             except HapteraError as error:
-                self.remarks.add(Sort.LEFT_OUT, f"node {error.what}", place, do=error.do)
+                self.remarks.add(RemarkSort.LEFT_OUT, f"node {error.what}", place, do=error.do)
                 return None
             if len(self.nodes) == NODES_MAX:
                 what = f"an import takes {NODES_MAX} nodes at most"
@@ -69,15 +69,15 @@ class Found:
         held = one.attributes.get(name)
         if name in _ADDRESSES and _ADDRESS.fullmatch(text) is None:
             what = f"{name}: it is no address"
-            self.remarks.add(Sort.LEFT_OUT, what, place, node=one.name)
+            self.remarks.add(RemarkSort.LEFT_OUT, what, place, node=one.name)
         elif held is not None and held != text:
             what = f"{name} is given in two ways; the first was taken"
-            self.remarks.add(Sort.CONFLICT, what, place, node=one.name)
+            self.remarks.add(RemarkSort.CONFLICT, what, place, node=one.name)
         else:
             try:
                 one.attributes[name] = check_attribute(node.kind, name, text)
             except HapteraError as error:
-                self.remarks.add(Sort.LEFT_OUT, error.what, place, node=one.name, do=error.do)
+                self.remarks.add(RemarkSort.LEFT_OUT, error.what, place, node=one.name, do=error.do)
 
     def group(self, name: str, members: Iterable[str], place: Place) -> None:
         """Make a group of nodes that are there, unless it cannot be one.
@@ -95,7 +95,7 @@ class Found:
         try:
             self._check_group(name, inside, size_bytes)
         except HapteraError as error:
-            self.remarks.add(Sort.LEFT_OUT, f"group {name}: {error.what}", place, do=error.do)
+            self.remarks.add(RemarkSort.LEFT_OUT, f"group {name}: {error.what}", place, do=error.do)
             return
         for one in inside:
             self._group_bytes[one] = self._group_bytes.get(one, 0) + size_bytes
@@ -106,7 +106,7 @@ class Found:
         try:
             self.profiles[check_name(name)] = None
         except HapteraError as error:
-            self.remarks.add(Sort.LEFT_OUT, f"profile {error.what}", place, do=error.do)
+            self.remarks.add(RemarkSort.LEFT_OUT, f"profile {error.what}", place, do=error.do)
         return name in self.profiles
 
     def give_profiles(self, one: FoundNode, names: Iterable[str], place: Place) -> None:
@@ -114,7 +114,7 @@ class Found:
         known = tuple(name for name in names if self.profile(name, place))
         if len(known) > PROFILES_MAX:
             what = f"profiles: a node has {PROFILES_MAX} at most"
-            self.remarks.add(Sort.LEFT_OUT, what, place, node=one.name)
+            self.remarks.add(RemarkSort.LEFT_OUT, what, place, node=one.name)
         else:
             one.profiles = known
 
@@ -133,7 +133,7 @@ class Found:
             for first, *others in having.values():
                 for one in others:
                     what = f"{name} is that of {first.name}, too"
-                    self.remarks.add(Sort.CONFLICT, what, one.place, node=one.name)
+                    self.remarks.add(RemarkSort.CONFLICT, what, one.place, node=one.name)
 
     def _check_group(self, name: str, inside: tuple[str, ...], size_bytes: int) -> None:
         check_name(name)

@@ -13,8 +13,8 @@ from haptera.kinds import node
 from haptera.kinds.node import Agent, Power
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
-from haptera.site.imports.found import Found, FoundNode
-from haptera.site.imports.remarks import Remarks, Sort, is_secret, text_of
+from haptera.site.imports.found import FoundNode, FoundSite
+from haptera.site.imports.remarks import Remarks, RemarkSort, is_secret, text_of
 from haptera.site.syntax.json_tree import read_json
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree, leaves
 
@@ -55,7 +55,7 @@ class _Said:
         return _uuid(self.text("parentid"))
 
 
-def read_layercake(source: SiteFile, *, manage: bool) -> Found:
+def read_layercake(source: SiteFile, *, manage: bool) -> FoundSite:
     """The nodes of a state file but the parent's own; with `manage`, what they should be.
 
     Raises:
@@ -65,7 +65,7 @@ def read_layercake(source: SiteFile, *, manage: bool) -> Found:
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
         raise HapteraError("it is no state file", where=str(tree.place), do=_DO)
-    found = Found()
+    found = FoundSite()
     found.remarks.take(errors)
     said = list[_Said]()
     for key, inner in tree.entries:
@@ -77,10 +77,12 @@ def read_layercake(source: SiteFile, *, manage: bool) -> Found:
     ids = set[str]()
     for one in said:
         if one.id is not None and one.parent is None and one.id in parents:
-            found.remarks.add(Sort.NOTE, "a node is the parent's own, and left out", one.place)
+            found.remarks.add(
+                RemarkSort.NOTE, "a node is the parent's own, and left out", one.place
+            )
         elif one.id is not None and one.id in ids:
             what = "an id is there twice; the first node was taken"
-            found.remarks.add(Sort.TWICE, what, one.place, node=one.text("nodename"))
+            found.remarks.add(RemarkSort.TWICE, what, one.place, node=one.text("nodename"))
         else:
             ids.update(filter(None, [one.id]))
             _Reader(found, manage=manage).read(one)
@@ -94,14 +96,14 @@ def _said(tree: Tree, remarks: Remarks) -> _Said:
         plain = key.text.replace("_", "").lower()
         if plain in entries:
             what = f"{key.text} is {entries[plain][0].text}, which was taken"
-            remarks.add(Sort.TWICE, what, key.place)
+            remarks.add(RemarkSort.TWICE, what, key.place)
         else:
             entries[plain] = key, inner
     return _Said(entries, tree.place)
 
 
 class _Reader:
-    def __init__(self, found: Found, *, manage: bool) -> None:
+    def __init__(self, found: FoundSite, *, manage: bool) -> None:
         self._found = found
         self._remarks = found.remarks
         self._manage = manage
@@ -110,15 +112,15 @@ class _Reader:
         name = said.text("nodename") or said.id
         if name is None:
             what = "a node has neither a name nor an id"
-            self._remarks.add(Sort.LEFT_OUT, what, said.place)
+            self._remarks.add(RemarkSort.LEFT_OUT, what, said.place)
             return
         if name in self._found.nodes:
             what = "nodes of one name; the first was taken"
-            self._remarks.add(Sort.CONFLICT, what, said.place, node=name)
+            self._remarks.add(RemarkSort.CONFLICT, what, said.place, node=name)
             return
         if name == said.id:
             what = "a node has no name, and is called by its id"
-            self._remarks.add(Sort.NOTE, what, said.place, node=name)
+            self._remarks.add(RemarkSort.NOTE, what, said.place, node=name)
         one = self._found.node(name, said.place)
         if one is not None:
             for key, (written, tree) in said.entries.items():
@@ -151,7 +153,7 @@ class _Reader:
         else:
             what = f"{key.text} {text} is not desired"
             do = f"--manage desires {variable}: {values[text]}"
-            self._remarks.add(Sort.NOTE, what, key.place, node=one.name, do=do)
+            self._remarks.add(RemarkSort.NOTE, what, key.place, node=one.name, do=do)
 
     def _read_typed(self, one: FoundNode, tree: Tree) -> None:
         called = (_member(tree, _TYPE) or "without a type").rpartition("/")[2]

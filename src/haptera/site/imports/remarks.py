@@ -9,7 +9,7 @@ from typing import Final
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
 
-class Sort(StrEnum):
+class RemarkSort(StrEnum):
     """The gravest first."""
 
     CONFLICT = "conflict"
@@ -23,7 +23,7 @@ class Sort(StrEnum):
 class Remark:
     """One thing to say, and the nodes that it is so of; it never has a value of the source."""
 
-    sort: Sort
+    sort: RemarkSort
     what: str
     do: str | None
     nodes: dict[str, None] = field(default_factory=dict)
@@ -34,10 +34,16 @@ class Remarks:
     """Gathers remarks; what is so of many nodes is one."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Sort, str, str | None], Remark] = {}
+        self._found: dict[tuple[RemarkSort, str, str | None], Remark] = {}
 
     def add(
-        self, sort: Sort, what: str, place: Place, *, node: str | None = None, do: str | None = None
+        self,
+        sort: RemarkSort,
+        what: str,
+        place: Place,
+        *,
+        node: str | None = None,
+        do: str | None = None,
     ) -> None:
         """Say this of a node, or of the source as a whole."""
         one = self._found.setdefault((sort, what, do), Remark(sort, what, do))
@@ -50,21 +56,21 @@ class Remarks:
     ) -> None:
         """Say that this has no place in a site; of what may be secret, where it belongs."""
         if is_secret(what):
-            self.add(Sort.SECRET, what, place, node=node, do=_KEEP)
+            self.add(RemarkSort.SECRET, what, place, node=node, do=_KEEP)
         else:
-            self.add(Sort.LEFT_OUT, what, place, node=node, do=do)
+            self.add(RemarkSort.LEFT_OUT, what, place, node=node, do=do)
 
     def take(self, errors: Errors) -> None:
         """Say what the text has twice."""
         for place, error in errors:
-            self.add(Sort.TWICE, f"{error.what}; the first was taken", place, do=error.do)
+            self.add(RemarkSort.TWICE, f"{error.what}; the first was taken", place, do=error.do)
 
     def entries(self, tree: Tree, what: str) -> tuple[tuple[Leaf, Tree], ...]:
         """What is in a mapping; of nothing written, and of what is none, nothing."""
         if isinstance(tree, Branch):
             return tree.entries
         if not (isinstance(tree, Leaf) and tree.empty):
-            self.add(Sort.LEFT_OUT, f"{what}: it is no mapping", tree.place)
+            self.add(RemarkSort.LEFT_OUT, f"{what}: it is no mapping", tree.place)
         return ()
 
     def items(self, tree: Tree, what: str) -> tuple[Tree, ...]:
@@ -72,7 +78,7 @@ class Remarks:
         if isinstance(tree, Series):
             return tree.items
         if not (isinstance(tree, Leaf) and tree.empty):
-            self.add(Sort.LEFT_OUT, f"{what}: it is no list", tree.place)
+            self.add(RemarkSort.LEFT_OUT, f"{what}: it is no list", tree.place)
         return ()
 
     def texts(self, tree: Tree, what: str) -> Iterator[Leaf]:
@@ -81,14 +87,14 @@ class Remarks:
             if isinstance(one, Leaf) and not one.empty:
                 yield one
             else:
-                self.add(Sort.LEFT_OUT, f"{what}: one is no text", one.place)
+                self.add(RemarkSort.LEFT_OUT, f"{what}: one is no text", one.place)
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __iter__(self) -> Iterator[Remark]:
         """The gravest first, then as they came."""
-        order = list(Sort)
+        order = list(RemarkSort)
         return iter(sorted(self._found.values(), key=lambda one: order.index(one.sort)))
 
 

@@ -6,9 +6,9 @@ from typing import Final
 from haptera.kinds import node
 from haptera.model.errors import HapteraError
 from haptera.selectors.nodeset import NODESET_BYTES_MAX, fold, natural
-from haptera.site.imports.found import Found, FoundNode
+from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.patterns import templates
-from haptera.site.imports.remarks import Sort
+from haptera.site.imports.remarks import RemarkSort
 from haptera.site.model.nodes import EXPANDED_MAX, PROFILES
 from haptera.site.syntax.sources import SITE_BYTES_MAX
 from haptera.site.syntax.yaml_text import alike, folded, titled, yaml_key, yaml_value
@@ -21,7 +21,7 @@ _A_PART: Final = "import a part of the nodes, or fewer groups and attributes"
 _Fact = tuple[str, str]
 
 
-def site_text(found: Found, cluster: str) -> str:
+def site_text(found: FoundSite, cluster: str) -> str:
     """A site file that declares all that was found; the same is written the same way each time.
 
     Raises:
@@ -55,7 +55,7 @@ def _check_size(sets: Iterable[Sequence[str]]) -> None:
         raise HapteraError(what, do=_A_PART)
 
 
-def _facts(found: Found, beside: Collection[str]) -> dict[str, list[_Fact]]:
+def _facts(found: FoundSite, beside: Collection[str]) -> dict[str, list[_Fact]]:
     """What is said of each node; the groups that are not there as node-sets are said, too."""
     facts: dict[str, list[_Fact]] = {name: [] for name in found.nodes}
     for attribute in sorted({name for one in found.nodes.values() for name in one.attributes}):
@@ -82,10 +82,10 @@ def _desired(one: FoundNode) -> list[_Fact]:
     return [(variable, yaml_value(value)) for variable, value in one.desired.items()]
 
 
-def _head(found: Found) -> Iterator[str]:
+def _head(found: FoundSite) -> Iterator[str]:
     if not any(one.desired for one in found.nodes.values()):
         yield "# Nothing is desired here: haptera looks at these nodes, and changes nothing."
-    secrets = [one for one in found.remarks if one.sort is Sort.SECRET]
+    secrets = [one for one in found.remarks if one.sort is RemarkSort.SECRET]
     if secrets:
         yield "# Secrets are not in this file; `haptera secret set NAME` keeps them."
 

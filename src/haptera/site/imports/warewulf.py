@@ -7,8 +7,8 @@ from typing import Final
 from haptera.kinds import node
 from haptera.model.errors import HapteraError
 from haptera.rest.schemas import SiteFile
-from haptera.site.imports.found import Found, FoundNode
-from haptera.site.imports.remarks import Sort
+from haptera.site.imports.found import FoundNode, FoundSite
+from haptera.site.imports.remarks import RemarkSort
 from haptera.site.syntax.sources import read_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Tree, leaves
 
@@ -32,7 +32,7 @@ _BMC: Final[Sequence[_Path]] = (("ipmi", _ADDRESS), ("ipmi ipaddr",))
 _BMC_PORT: Final[Sequence[_Path]] = (("ipmi", "port"), ("ipmi port",))
 
 
-def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> Found:
+def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     """The nodes of a registry with their profiles, addresses and BMCs.
 
     `attributes` says of which tag each of them is. Profiles are filled in as Warewulf does: those
@@ -46,7 +46,7 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> Found:
     tree = read_tree(source, errors) if source.text.strip() else None
     if not isinstance(tree, Branch):
         raise HapteraError("it is no registry of nodes", where=source.name, do=_DO)
-    found = Found()
+    found = FoundSite()
     found.remarks.take(errors)
     top = {key.text: (key, inner) for key, inner in tree.entries}
     for name, (key, _) in top.items():
@@ -74,7 +74,7 @@ class _Profile:
 class _Registry:
     """Gathers profiles first, then nodes, each with all that holds of it."""
 
-    def __init__(self, found: Found, attributes: Mapping[str, str]) -> None:
+    def __init__(self, found: FoundSite, attributes: Mapping[str, str]) -> None:
         self._found = found
         self._remarks = found.remarks
         self._attributes = attributes
@@ -153,7 +153,7 @@ class _Registry:
                 holding.append(name)
             else:
                 what = f"there is no profile {name}"
-                self._remarks.add(Sort.CONFLICT, what, one.place, node=one.name)
+                self._remarks.add(RemarkSort.CONFLICT, what, one.place, node=one.name)
         return holding
 
     def _with_theirs(self, names: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from haptera.core.modules.catalog import Catalog, own_manifests
 from haptera.core.state.diff import goal
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.lint.goals import Aim, lint_goal, lint_together
 from haptera.lint.lint import lint_kinds
@@ -26,7 +26,7 @@ from haptera.site.lint.settings import lint_settings
 from haptera.site.model.site import Site, SiteEntity
 from haptera.site.syntax.tree import Place
 
-Rows = Mapping[EntityId, Row]
+Rows = Mapping[EntityId, EntityState]
 _FIRST: Final = (Rule.UNKNOWABLE_GOAL, Rule.NOT_CHECKED)
 
 
@@ -104,9 +104,9 @@ def _with_one_more(
                 yield name, _Modules([*manifests, load(name).manifest()], rows)
 
 
-def _row(one: SiteEntity) -> Row:
+def _row(one: SiteEntity) -> EntityState:
     desired = {name: Desired(value, "site") for name, value in one.desired.items()}
-    return Row(one.entity, KINDS[one.entity.kind], dict(one.attributes), desired=desired)
+    return EntityState(one.entity, KINDS[one.entity.kind], dict(one.attributes), desired=desired)
 
 
 def _alike(site: Site, modules: _Modules) -> Iterator[_Alike]:

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import MEND, has_no_agent, never_permits
-from haptera.core.state.row import Row
+from haptera.core.state.row import EntityState
 from haptera.kinds.node import Agent, agent, kind
 from haptera.model.entity import EntityId, node_id
 from haptera.model.finding import Finding, Rule
 from haptera.selectors.nodeset import fold
 from haptera.site.model.site import Site, SiteEntity
 
-Rows = Mapping[EntityId, Row]
+Rows = Mapping[EntityId, EntityState]
 
 
 def lint_permits(site: Site, catalog: Catalog, rows: Rows) -> Iterator[tuple[Finding, SiteEntity]]:
@@ -26,7 +26,7 @@ def lint_permits(site: Site, catalog: Catalog, rows: Rows) -> Iterator[tuple[Fin
         yield Finding(rule, place, text, kind.name, None, variable, fix=fix), some[0]
 
 
-def _of_node(catalog: Catalog, node: Row) -> Iterator[tuple[Rule, str, str, str]]:
+def _of_node(catalog: Catalog, node: EntityState) -> Iterator[tuple[Rule, str, str, str]]:
     wanted = node.desired.get(agent.name)
     if wanted is not None and wanted.value == Agent.UP and has_no_agent(node):
         text = "agent=up can never be known of a node that is declared `has_agent: never`"

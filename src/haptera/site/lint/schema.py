@@ -7,13 +7,13 @@ import msgspec
 
 from haptera.kinds import image, module, service
 from haptera.kinds.extensions import node_kind
-from haptera.lab.settings import Settings
+from haptera.lab.settings import LabSettings
 from haptera.model.parts import Context
 from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
 from haptera.site.model.modules import PLACE
-from haptera.site.model.rules import BUDGETS, POLICIES, SCOPE, Form
+from haptera.site.model.rules import BUDGETS, POLICIES, SCOPE, RuleForm
 
 Schema = dict[str, Any]
 
@@ -28,7 +28,7 @@ _PLACE: Final = f"^{PLACE.pattern}$"
 
 def schema() -> Schema:
     """The whole schema; what a site file says beyond its shape, `haptera site check` knows."""
-    settings, lab = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
+    settings, lab = msgspec.json.schema_components([LabSettings], ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A site file of haptera: the desired state of a cluster, or a part of it",
@@ -146,7 +146,7 @@ def _rules(name: str, description: str) -> Schema:
     }
 
 
-def _rule(form: Form) -> Schema:
+def _rule(form: RuleForm) -> Schema:
     says = [key for key in form.keys if key not in SCOPE]
     return {
         **_mapping({key: _rule_value(plain, read) for key, (plain, read) in form.keys.items()}),

@@ -46,7 +46,7 @@ def read_services(tree: Tree, errors: Errors) -> Services:
     return found
 
 
-class Wanted:
+class DesiredReader:
     """Gathers what is desired, entity by entity."""
 
     def __init__(

@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Mapping
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
-from haptera.selectors.names import ALL_NODES, Group
+from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import expand
 from haptera.site.syntax.tree import Errors, Leaf, Tree, entries_of, leaf
 
 # The nodes of a group that no name in the file stands for.
-Others = Callable[[Group], Collection[str]]
+Others = Callable[[GroupName], Collection[str]]
 
 
 class Groups:
@@ -26,7 +26,7 @@ class Groups:
         self._found: dict[str, tuple[str, ...]] = {}
         self._under_way: list[str] = []
 
-    def __call__(self, group: Group) -> Collection[str]:
+    def __call__(self, group: GroupName) -> Collection[str]:
         if group.source is not None or group == ALL_NODES:
             return self._others(group)
         if group.name not in self._texts:
@@ -48,7 +48,7 @@ class Groups:
         return self._found[name]
 
 
-def not_yet(group: Group) -> Collection[str]:
+def not_yet(group: GroupName) -> Collection[str]:
     """What is known of all nodes while they are being declared: nothing.
 
     Raises:

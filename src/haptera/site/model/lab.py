@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.lab.settings import Settings
+from haptera.lab.settings import LabSettings
 from haptera.model.desired_check import nearest
 from haptera.model.errors import HapteraError
 from haptera.selectors.nodeset import fold
@@ -22,8 +22,8 @@ def read_lab(tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[str, object]:
     """What the lab is told, as data; its node-sets name nodes only, no groups or patterns."""
     found: dict[str, object] = {}
     for key, inner in entries_of(tree, errors):
-        if key.text not in Settings.__struct_fields__:
-            do = nearest(key.text, Settings.__struct_fields__)
+        if key.text not in LabSettings.__struct_fields__:
+            do = nearest(key.text, LabSettings.__struct_fields__)
             errors.add(f"a lab has no {key.text!r}", key.place, do)
         elif key.text not in _BY_NODES:
             with errors.at(inner.place):
@@ -50,7 +50,7 @@ def _by_nodes(name: str, tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[st
 def _checked(name: str, data: object) -> object:
     try:
         # Numbers may be texts here, as everywhere.
-        msgspec.convert({name: data}, Settings, strict=False)
+        msgspec.convert({name: data}, LabSettings, strict=False)
     except msgspec.ValidationError as error:
         what = _PATH.sub("", str(error))
         what, do = what[:1].lower() + what[1:], "see docs/reference/site-file.md, The lab"

@@ -31,14 +31,14 @@ NOTHING: Final = Layer((), {})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LayerNames:
     """What a layer may name besides the node: services, and modules."""
 
     services: Collection[str]
     modules: Modules
 
 
-def read_profiles(tree: Tree, known: Known, errors: Errors) -> dict[str, Layer]:
+def read_profiles(tree: Tree, known: LayerNames, errors: Errors) -> dict[str, Layer]:
     """The profiles by name; what cannot be so is told even if no node has them."""
     found: dict[str, Layer] = {}
     for key, inner in entries_of(tree, errors):
@@ -48,7 +48,7 @@ def read_profiles(tree: Tree, known: Known, errors: Errors) -> dict[str, Layer]:
     return found
 
 
-def read_layer(tree: Tree, known: Known, errors: Errors) -> Layer:
+def read_layer(tree: Tree, known: LayerNames, errors: Errors) -> Layer:
     """One layer."""
     attributes: Entries = ()
     desired: dict[Subject, Entries] = {}

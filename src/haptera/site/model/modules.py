@@ -9,7 +9,7 @@ import msgspec
 
 from haptera.kinds import module
 from haptera.kinds.brought import MODULES_GROUP, brought, the_one
-from haptera.kinds.module import Run
+from haptera.kinds.module import ModuleRun
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import HapteraError
@@ -37,7 +37,7 @@ WORDS_MAX: Final = 64
 PLACE: Final = re.compile(
     r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
 )
-_RUN: Final = {True: Run.RUNNING, False: Run.STOPPED}
+_RUN: Final = {True: ModuleRun.RUNNING, False: ModuleRun.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)

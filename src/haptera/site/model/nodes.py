@@ -13,7 +13,7 @@ from haptera.model.entity import check_name, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.parts import Manifest
 from haptera.model.uniqueness import Unique
-from haptera.selectors.names import ALL_NODES, Group
+from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import expand, fold
 from haptera.site.model.groups import Groups, not_yet
 from haptera.site.model.layers import Layer
@@ -235,7 +235,7 @@ class Nodes:
             self._errors.add(f"{what} {first}", place, "put them into one list")
 
 
-def _of_attributes(by_name: Mapping[str, Node], group: Group) -> Collection[str]:
+def _of_attributes(by_name: Mapping[str, Node], group: GroupName) -> Collection[str]:
     """All nodes, or those of which an attribute is so."""
     if group == ALL_NODES:
         return by_name

@@ -37,7 +37,7 @@ class There:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RuleForm:
     """How the rules of one kind are written: each key with its plain datum, and how it is read.
 
     The `needed` keys are there in each rule. Where the kind has a `rank`, later rules rank higher.
@@ -53,7 +53,7 @@ def _percent(text: str) -> str:
     return text.removesuffix("%")
 
 
-POLICIES: Final = Form(
+POLICIES: Final = RuleForm(
     policy.kind,
     {
         "for": (policy.of, str),
@@ -68,7 +68,7 @@ POLICIES: Final = Form(
     needed=("for",),
     rank=policy.rank,
 )
-BUDGETS: Final = Form(
+BUDGETS: Final = RuleForm(
     budget.kind,
     {
         "for": (budget.of, str),
@@ -81,7 +81,7 @@ BUDGETS: Final = Form(
 )
 
 
-def read_rules(tree: Tree | None, form: Form, there: There, errors: Errors) -> Iterator[Rule]:
+def read_rules(tree: Tree | None, form: RuleForm, there: There, errors: Errors) -> Iterator[Rule]:
     """The rules of a list, or of a mapping by name; what they name must be there."""
     for rank, (name, place, rule) in enumerate(_named(tree, errors), start=1):
         with errors.at(place):
@@ -107,7 +107,7 @@ def _named(tree: Tree | None, errors: Errors) -> Iterator[tuple[str, Place, Tree
 
 
 def _values(
-    rule: Tree, form: Form, there: There, errors: Errors
+    rule: Tree, form: RuleForm, there: There, errors: Errors
 ) -> Iterator[tuple[str, str | int]]:
     if not isinstance(rule, Branch):
         raise HapteraError(f"a {form.kind.name} is a mapping", do="write `for: SELECTOR` below")

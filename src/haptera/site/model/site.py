@@ -15,10 +15,10 @@ from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.places import ModulePlace
 from haptera.site.model.controllers import read_controllers
-from haptera.site.model.desired import Desired, Places, Wanted, read_services
+from haptera.site.model.desired import Desired, DesiredReader, Places, read_services
 from haptera.site.model.groups import read_groups
 from haptera.site.model.lab import read_lab
-from haptera.site.model.layers import Known, read_layer, read_profiles
+from haptera.site.model.layers import LayerNames, read_layer, read_profiles
 from haptera.site.model.merge_files import read_whole
 from haptera.site.model.modules import read_modules, setting_places
 from haptera.site.model.nodes import Nodes
@@ -91,7 +91,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     folder = constants.get("site", "")
     modules = read_modules(trees.get("modules"), folder, errors)
     services = read_services(said("services"), errors)
-    known = Known(services, modules)
+    known = LayerNames(services, modules)
     defaults = read_layer(said("defaults"), known, errors)
     profiles = read_profiles(said("profiles"), known, errors)
     nodes = Nodes(read_groups(said("groups"), errors), errors)
@@ -99,7 +99,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
     nodes.lay(defaults, profiles)
     nodes.part(said("fault_groups"))
     nodes.check_unique([load(name).manifest() for name in modules.bundled])
-    wanted = Wanted(nodes, services, modules, constants, errors)
+    wanted = DesiredReader(nodes, services, modules, constants, errors)
     desired = wanted.read(said("desired"))
     there = There(nodes.by_name, nodes.group_names(), modules.names)
     rules = [

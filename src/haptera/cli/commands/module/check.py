@@ -14,10 +14,10 @@ from haptera.cli.output.words import printable
 from haptera.conformance import (
     CHECKS,
     OF_PARTS,
-    Checked,
+    CheckedModule,
+    CheckResult,
+    CheckVerdict,
     Report,
-    Subject,
-    Verdict,
     check_module,
 )
 from haptera.kinds.brought import MODULES_GROUP, brought, the_one
@@ -29,7 +29,11 @@ from haptera.modules import BUNDLED
 from haptera.runtime.processes.places import ModulePlace
 from haptera.site.model.modules import PLACE
 
-COLOURS: Final = {Verdict.PASSED: "green", Verdict.FAILED: "red", Verdict.SKIPPED: "yellow"}
+COLOURS: Final = {
+    CheckVerdict.PASSED: "green",
+    CheckVerdict.FAILED: "red",
+    CheckVerdict.SKIPPED: "yellow",
+}
 
 
 class CheckForm(msgspec.Struct, frozen=True):
@@ -39,7 +43,7 @@ class CheckForm(msgspec.Struct, frozen=True):
     passed: int
     failed: int
     skipped: int
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
 
 
 @click.command("check", context_settings={"allow_interspersed_args": False})
@@ -82,7 +86,7 @@ def check(
         click.echo(text)
     else:
         click.echo(_counted(report))
-    grave = (Verdict.FAILED, Verdict.SKIPPED) if strict else (Verdict.FAILED,)
+    grave = (CheckVerdict.FAILED, CheckVerdict.SKIPPED) if strict else (CheckVerdict.FAILED,)
     return REFUSED if any(report.count(one) for one in grave) else OK
 
 
@@ -95,8 +99,8 @@ def _subject(
     entity: str | None,
     attributes: Iterable[str],
     values: Iterable[str],
-) -> Subject:
-    return Subject(
+) -> CheckedModule:
+    return CheckedModule(
         place_of(words),
         settings=_pairs(settings, _value),
         secrets=secrets,
@@ -183,18 +187,18 @@ def _value(text: str) -> Any:
         return text
 
 
-def _tell(one: Checked) -> None:
+def _tell(one: CheckResult) -> None:
     click.secho(printable(f"{one.verdict}  {one.name}: {one.seen}"), fg=COLOURS[one.verdict])
     if one.do is not None:
         click.echo(f"  do: {printable(one.do)}")
 
 
 def _counted(report: Report) -> str:
-    counts = ((one, report.count(one)) for one in Verdict)
+    counts = ((one, report.count(one)) for one in CheckVerdict)
     told = [f"{count} {one}" for one, count in counts if count]
     return f"{report.module or 'no module'}: {', '.join(told)}"
 
 
 def _form(report: Report) -> CheckForm:
-    passed, failed, skipped = (report.count(one) for one in Verdict)
+    passed, failed, skipped = (report.count(one) for one in CheckVerdict)
     return CheckForm(report.module, passed, failed, skipped, report.checks)
