@@ -59,6 +59,7 @@ CALLS = [
     calls.revoke_token("6f1d"),
     calls.evict("n1", why="stolen"),
     calls.replica("standby", 7, 3, "0f"),
+    calls.report(b"what changed"),
     calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),
 ]
 

@@ -101,12 +101,12 @@ def test_what_is_well_formed_is_taken(changed: dict[str, Any]) -> None:
 
 def test_a_kind_becomes_a_problem_with_what_it_borrows_and_its_nodes_attributes() -> None:
     start = Step("service", "start", "service", (Change("run", ("stopped",), "running"),))
-    watch = Look("service", "look", "service", "run", ("stopped", "running", "failed"))
+    watch = Look("service", "look", "service", "run", ("stopped", "running", "failed", "unready"))
     problem = problem_of(service.kind, (start, watch), {"node.rack": "r1"})
     check(problem)
     assert problem == Problem(
         {
-            "run": ("unknown", "stopped", "running", "failed"),
+            "run": ("unknown", "stopped", "running", "failed", "unready"),
             "applied": ("unknown", "stale", "current"),
             "node.agent": ("unknown", "up"),
         },

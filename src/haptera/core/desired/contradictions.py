@@ -10,7 +10,7 @@ from haptera.core.state.table import EntityTable
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare, UnsetDesired
 from haptera.model.entity import EntityId
 from haptera.planner.domain.domain import Domain
-from haptera.planner.domain.pieces import Pieces
+from haptera.planner.domain.pieces import Pieces, slices
 from haptera.planner.reasons.unknowable import unknowable
 from haptera.planner.search.search_budget import affordable
 
@@ -20,6 +20,8 @@ QUESTION_WORK_MAX: Final = 10_000
 # Work, in moves tried: going by an entity, and looking at a goal that was not looked at before.
 PASSING: Final = 20
 LOOKING: Final = 2_000
+# So many changes of a write are gathered in a piece.
+GATHERED_AT_ONCE: Final = 50
 # Whose word is not held against others': a file says what should be, whatever people try.
 SITE: Final = "site"
 
@@ -45,10 +47,12 @@ class Contradictions:
     def checking(self, changes: Sequence[Change]) -> Pieces[str | None]:
         """The first contradiction, in words, with the write that would do both."""
         seen: dict[tuple[Domain, Values, Values], str | None] = {}
-        for entity, wish in _wishes(changes).items():
+        wishes, new = yield from _wishes(changes)
+        for entity, wish in wishes.items():
             yield PASSING
             row = self._table.get(entity)
-            if row is None or wish.owner == SITE:
+            # Of one that is declared by the write, nothing stands that could contradict.
+            if row is None or wish.owner == SITE or entity in new:
                 continue
             standing = self._standing(row, wish)
             if not standing or not wish.sets:
@@ -73,22 +77,24 @@ class Contradictions:
         }
 
 
-def _wishes(changes: Sequence[Change]) -> Mapping[EntityId, Wish]:
-    """By entity; of one that is declared by the write, nothing stands that could contradict."""
+def _wishes(changes: Sequence[Change]) -> Pieces[tuple[dict[EntityId, Wish], set[EntityId]]]:
+    """What is wished, by entity, and which entities the write declares or takes away."""
     wishes: dict[EntityId, Wish] = {}
     new: set[EntityId] = set()
-    for change in changes:
-        match change:
-            case Declare(entity) | Undeclare(entity):
-                new.add(entity)
-            case SetDesired(entity, name, value, owner):
-                wish = wishes.setdefault(entity, Wish())
-                wish.sets[name], wish.owner = str(value), owner
-            case UnsetDesired(entity, name):
-                wishes.setdefault(entity, Wish()).drops.add(name)
-            case _:
-                pass
-    return {entity: wish for entity, wish in wishes.items() if entity not in new}
+    for some in slices(changes, GATHERED_AT_ONCE):
+        for change in some:
+            match change:
+                case Declare(entity) | Undeclare(entity):
+                    new.add(entity)
+                case SetDesired(entity, name, value, owner):
+                    wish = wishes.setdefault(entity, Wish())
+                    wish.sets[name], wish.owner = str(value), owner
+                case UnsetDesired(entity, name):
+                    wishes.setdefault(entity, Wish()).drops.add(name)
+                case _:
+                    pass
+        yield PASSING * len(some)
+    return wishes, new
 
 
 def _clash(domain: Domain, standing: Mapping[str, str], sets: Mapping[str, str]) -> str | None:
