@@ -108,6 +108,8 @@ def test_freezing_and_thawing_reach_a_real_parent_under_the_name_of_the_token(br
         told = browser.await_(f"{TEXT}.includes('board swap') && {TEXT}")
         assert "frozen by user:eve" in told
         press(browser, "thaw")
+        asked = browser.evaluate("document.getElementById('ask').innerText")
+        assert "node:n1: frozen by user:eve: board swap" in asked
         confirm(browser)
         assert browser.await_("!document.querySelector('#panel [data-deed=thaw]')")
         assert "board swap" not in typed("freeze", folder=home)[1]

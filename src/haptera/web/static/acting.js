@@ -47,7 +47,9 @@ export class Actions {
   }
 
   #button(deed, target, affected) {
-    const names = affected.map((view) => view.entity);
+    // Whose freeze is thawed is said: it may be another's.
+    const whose = (view) => (deed === "thaw" ? `: ${view.frozen}` : "");
+    const names = affected.map((view) => view.entity + whose(view));
     return make("button", {
       type: "button",
       data: { key: `${deed} ${target}`, deed },
