@@ -53,6 +53,7 @@ CALLS = [
     calls.past(1_700_000_000, "rack1*"),
     calls.audit(limit=5),
     calls.revert(7, dry_run=True, why="wrong"),
+    calls.caller(),
     calls.tokens(),
     calls.certify(CertificateBody("eve", Scope.READ, 60, REQUEST)),
     calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),

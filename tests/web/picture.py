@@ -33,7 +33,7 @@ def main():
                 page.ask("Emulation.setDeviceMetricsOverride", **SIZE)
                 page.go(f"{link}&node={STUCK}")
                 page.await_(UP)
-                page.await_("document.querySelector('#panel article')")
+                page.await_("document.querySelectorAll('#causes button').length === 2")
                 page.screenshot(PICTURE)
         finally:
             process.send_signal(signal.SIGINT)

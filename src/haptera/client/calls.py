@@ -18,6 +18,7 @@ from haptera.rest.schemas import (
     Audit,
     Bulk,
     BulkBody,
+    CallerView,
     CertificateBody,
     CertificateMade,
     Difference,
@@ -227,6 +228,11 @@ def revert(
     """Undo the write that made a revision."""
     query = _query(dry_run=dry_run, digest=digest, why=why)
     return ApiCall("POST", path("revert", str(revision)), AppliedView, query)
+
+
+def caller() -> ApiCall[CallerView]:
+    """Who asks, and what they may."""
+    return ApiCall("GET", path("caller"), CallerView)
 
 
 def tokens() -> ApiCall[Tokens]:
