@@ -18,6 +18,7 @@ from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
 from haptera.model.token_scope import Scope
 from haptera.runtime.identity.pki import make_request, new_key
+from haptera.runtime.identity.tokens import ApiToken, Bearer
 from haptera.runtime.network.peers import UnixPeer
 from haptera.site import Sites
 from tests.api.asking import ask
@@ -132,6 +133,21 @@ BEARERS = [None, "wrong-token", *TOKENS]
 
 PEERS = {UnixPeer(uid, frozenset()): bearer for uid, bearer in enumerate(TOKENS.values())}
 STRANGER = UnixPeer(99, frozenset())
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_who_asks_is_told_what_they_may(token):
+    bearer = TOKENS[token]
+    told = ask(quick()[1], "GET", "/v1/caller", token=token).json
+    assert told == {"name": bearer.name, "scope": bearer.scope, "within": None}
+
+
+def test_who_is_limited_is_told_to_what():
+    backend, app = quick()
+    row = ApiToken("t1", Bearer("zoe", Scope.WRITE, "n1*"), b"", 1000.0, 4600.0)
+    backend.minted["hp1.t1.secret"] = row
+    told = ask(app, "GET", "/v1/caller", token="hp1.t1.secret").json
+    assert told == {"name": "zoe", "scope": "write", "within": "n1*"}
 
 
 @pytest.mark.parametrize("token", BEARERS)

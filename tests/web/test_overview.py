@@ -11,6 +11,7 @@ import pytest
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
 from haptera.model.views import Condition
+from haptera.selectors.nodeset import fold
 from tests.api.serving import serving
 from tests.web.chromium import FOUND, browsing
 from tests.web.seen import NODES, changes, tell, web
@@ -113,6 +114,20 @@ def test_a_selector_lights_what_it_means_and_a_wrong_one_says_what_is_wrong(page
     told = page.await_("document.getElementById('searched').textContent")
     assert "nothing has a 'pwer'" in told
     page.wrong.clear()  # Chromium notes each answer that is a refusal
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["login"],
+        ["n10", "n9", "n08", "login", "rack2n1", "rack1n1", "rack1n2", "rack2n2"],
+        ["n00", "n99", "n100", "n1-a", "n2-a"],
+        [f"r{rack}n{number:02}" for rack in range(9, 12) for number in range(8, 12)],
+    ],
+)
+def test_what_the_parent_folds_the_page_unfolds(page, names):
+    expanded = f"import('/page/nodeset.js').then((it) => it.expand({fold(names)!r}))"
+    assert sorted(page.evaluate(expanded)) == sorted(names)
 
 
 def test_what_is_alike_is_one_cause_worst_first_and_leads_to_its_nodes(page):
