@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from haptera.model.changes import Declare
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition
 from haptera.selectors.nodeset import fold
 from tests.api.serving import serving
@@ -149,6 +149,17 @@ def test_a_cause_that_is_gone_dims_nothing_any_more(browser):
         assert browser.await_(equals(LISTED, NODES[:1]))
         parent.do(parent.backend.say, node_id(NODES[0]), condition=Condition.CONVERGED, why=None)
         assert browser.await_(equals(LISTED, NODES[:2]))
+
+
+def test_what_is_on_no_node_has_a_cause_and_many_values_are_told_together(browser):
+    names = [f"n{number}" for number in range(60)]
+    module = EntityId("module", "ipmi", None)
+    one_each = changes(names, lambda name: {"rack": "r1", "bmc": f"at-{name}"})
+    with serving(*one_each, Declare(module, {}, "site")) as parent:
+        parent.do(parent.backend.say, module, condition=Condition.STUCK, why="it dies at once")
+        see(browser, parent, colour="attribute%3Dbmc")
+        assert browser.await_(equals(CAUSES, ["stuck module ipmi: it dies at once"]))
+        assert browser.evaluate(f"{COUNTS}.at(-1)") == "13 other values"
 
 
 def test_a_search_by_state_follows_the_state(browser):

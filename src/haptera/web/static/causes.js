@@ -14,7 +14,9 @@ export function causesOf(fleet) {
     const what = view.kind === "node" ? "node" : `${view.kind} ${view.name}`;
     const key = [view.condition, what, why, view.frozen ?? ""].join("\n");
     if (!found.has(key)) {
-      found.set(key, { key, condition: view.condition, what, why, frozen: view.frozen, on: [] });
+      const { condition, frozen, node, kind } = view;
+      const placed = kind === "node" || node !== null;
+      found.set(key, { key, condition, what, why, frozen, placed, on: [] });
     }
     found.get(key).on.push(view.node ?? view.name);
   }
@@ -36,8 +38,9 @@ export function causeOf(why, node) {
   return told.join("") + why.slice(begin);
 }
 
-// "12 nodes", "n1", "service web on 3 nodes".
-export function whoIs({ what, on }) {
+// "12 nodes", "n1", "service web on 3 nodes", "module ipmi".
+export function whoIs({ what, on, placed }) {
+  if (!placed) return what;
   const nodes = on.length === 1 ? on[0] : `${on.length} nodes`;
   return what === "node" ? nodes : `${what} on ${nodes}`;
 }

@@ -2,7 +2,8 @@
 
 const WORST_FIRST = ["stuck", "acting", "waiting"];
 const CONDITIONS = ["converged", "acting", "waiting", "stuck", "dark"];
-const LABELS_MAX = 255;
+const LABELS_MAX = 48; // of more values than this the rest is told together
+const OTHERS = "other values";
 export const SIGNS = { stuck: "\u2715", waiting: "\u2026" }; // not by colour alone
 export const FROZEN_SIGN = "\u2744";
 export const VALUE_COLOURS = 10;
@@ -40,9 +41,9 @@ export class Colouring {
   #begin(fleet, by) {
     const told = fleet.nodes.map((name) => labelOf(fleet, by, name));
     const found = by === "condition" ? CONDITIONS : [...new Set(told)].sort(byText);
-    this.labels = found.slice(0, LABELS_MAX);
-    this.#number = new Map(this.labels.map((label, number) => [label, number]));
-    this.counts = this.labels.map(() => 0);
+    [this.labels, this.counts] = [[], []];
+    this.#number = new Map();
+    for (const label of found) this.#numberOf(label);
     this.frozen = Uint8Array.from(fleet.nodes, (name) => anyFrozen(fleet, name));
     this.#of = Uint8Array.from(told, (label) => {
       const number = this.#numberOf(label);
@@ -62,12 +63,13 @@ export class Colouring {
   }
 
   #numberOf(label) {
-    if (!this.#number.has(label) && this.labels.length < LABELS_MAX) {
-      this.#number.set(label, this.labels.length);
-      this.labels.push(label);
-      this.counts.push(0);
-    }
-    return this.#number.get(label) ?? LABELS_MAX - 1;
+    const known = this.#number.get(label);
+    if (known !== undefined) return known;
+    if (label !== OTHERS && this.labels.length >= LABELS_MAX - 1) return this.#numberOf(OTHERS);
+    this.#number.set(label, this.labels.length);
+    this.labels.push(label);
+    this.counts.push(0);
+    return this.labels.length - 1;
   }
 }
 
