@@ -55,6 +55,10 @@ def client_of(home):
     return home / ".haptera" / "client.json"
 
 
+# What a parent logs once it goes by its site file.
+APPLIED = "goes by the site file"
+
+
 @contextmanager
 def served(home, *options, address=ADDRESS, within=()):
     """A parent with this directory; it must end well when it is interrupted.
@@ -71,6 +75,8 @@ def served(home, *options, address=ADDRESS, within=()):
     try:
         wait_for(lambda: client.exists() and client.read_bytes() != before)
         wait_for(lambda: typed("status", folder=home, client=client)[0] == 0)
+        if "--site" in options:
+            wait_for(lambda: APPLIED in log.read_text())
         yield process
     finally:
         process.send_signal(signal.SIGINT)

@@ -53,7 +53,7 @@ def test_a_service_that_cannot_run_is_explained_at_the_parent(folder):
     chain = wait_for(lambda: says("chain", "service:bad@n1", text="service.start: returned"))
     (line,) = [line for line in chain.splitlines() if "service.start: returned" in line][:1]
     assert line.startswith("  agent   ")
-    assert line.endswith("but run is failed: it ended with status 3")
+    assert line.endswith("but run is failed: it ended with status 3: no licence")
     assert typed("logs", "service:bad@n1", folder=folder)[:2] == (0, "no licence\n")
     assert typed("logs", "module:service@n1", folder=folder)[0] == 0
     assert typed("logs", "module:labnode", folder=folder)[0] == 0

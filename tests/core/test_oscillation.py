@@ -34,7 +34,7 @@ from haptera.model.events import (
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import STEPPING
 from haptera.model.schema import Kind, Variable
-from haptera.model.views import Requirement as Standing
+from haptera.model.views import Condition as Standing
 from haptera.modules import load
 
 GADGET = EntityId("gadget", "g", "n01")

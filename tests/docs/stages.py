@@ -85,6 +85,14 @@ def told(tell: Callable[[Serving], None], *changes: Change) -> Stage:
 
 
 @contextmanager
+def at_closed_gate(folder: Path) -> Iterator[Mapping[str, str]]:
+    gate = JobsGate(folder)
+    gate.release()
+    gate.hold()
+    yield {"HAPTERA_JOBS": str(gate_path(folder))}
+
+
+@contextmanager
 def at_open_gate(folder: Path) -> Iterator[Mapping[str, str]]:
     JobsGate(folder).release()
     yield {"HAPTERA_JOBS": str(gate_path(folder))}
@@ -217,7 +225,7 @@ PROBLEM = files("docs/reference/graph.md")["problem.json"]
 HALL = """\
 cluster: hall
 modules: [labnode, service]
-nodes: {"rack1n[01-16]": {platform: labnode, bmc: "127.99.67.9:9", address: 127.99.67.8}}
+nodes: {"rack1n[01-16]": {platform: labnode, bmc: "127.99.67.9:{n}", address: 127.99.67.8}}
 """
 
 
@@ -255,7 +263,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/images.md": told(one_image),
     "docs/reference/import.md": desk("docs/reference/import.md"),
     "docs/reference/jobs.md": at_open_gate,
-    "docs/reference/jobs.md closed": desk(),
+    "docs/reference/jobs.md closed": at_closed_gate,
     "docs/reference/lint.md": desk(
         **{"outlet.py": OUTLET, "site.yaml": ONE_ON, "site/nodes.yaml": ONE_ON}
     ),

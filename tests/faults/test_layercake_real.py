@@ -123,7 +123,7 @@ def test_what_goes_between_parent_and_node_is_read_by_nobody_else(
     served: Parent, child: Child
 ) -> None:
     """L19: keys and state went over the network in clear."""
-    canary = 8_675_309
+    canary = 54_321
     served.desire(WEB, port=canary)
     told = [
         update for message in child.hear_until(lambda m: m.updates) for update in message.updates

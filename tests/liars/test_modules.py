@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.net, pytest.mark.slow, pytest.mark.timeout(200)]
 ADDRESS = f"{NETWORK}.47.1"
 ROOT = Path(__file__).parents[2]
 LATECOMER = "latecomer"
+AT = "context: parent"
 SITE = f"""\
 cluster: liars
 nodes:
@@ -30,7 +31,8 @@ nodes:
   {LATECOMER}: {{platform: honest}}
 desired:
   {",".join(way.replace("_", "-") for way in WAYS)}: {{power: on}}
-modules: [{", ".join(WAYS)}]
+modules:
+{"".join(f"  {way}: {{place: 'tests.liars.modules:{way}', {AT}}}" + chr(10) for way in WAYS)}\
 """
 UP_WITHIN_S, ENDS_WITHIN_S, HONEST_WITHIN_S = 30, 100, 20
 

@@ -264,14 +264,12 @@ class _Parent:
                 tasks.create_task(self._driver.run()),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
+                *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
-            wrong = await self._apply_site()
-            # Whoever connects meanwhile waits, and sees the site applied.
-            servers = (*self._doors.servers(app), *images)
-            running += [tasks.create_task(one.run()) for one in servers]
             for line in confinement_told(settings):
                 _log.info("%s", line)
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
+            wrong = await self._apply_site()
             if wrong is None:
                 running.append(tasks.create_task(keep_telling()))
                 await stopped.wait()
@@ -335,7 +333,8 @@ class _Parent:
         site = Path(self._settings.site)
 
         async def make() -> tuple[Change, ...]:
-            proposal = await self._sites.read(gather([site]), constants_of(site))
+            files = await asyncio.to_thread(gather, [site])
+            proposal = await self._sites.read(files, constants_of(site))
             stored = self._backend.stored()
             return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
 
@@ -348,6 +347,7 @@ class _Parent:
                 _log.warning("as it was: %s is not applied: %s", site, one)
         except HapteraError as error:
             return error
+        _log.info("goes by the site file %s", site)
         return None
 
     def _close(self) -> None:
