@@ -72,7 +72,9 @@ def next_row(stages: Sequence[Subgoal], state: int) -> OperatorRow | End:
         return End.WALLED
     if None in each or any(state & stage.resting for stage in todo):
         return End.UNKNOWN
-    _, row = min(one for rows in each if rows for one in rows if not state & one[1][0])
+    open_ones = [one for rows in each if rows for one in rows if not state & one[1][0]]
+    assert open_ones, "of stages that are not done, one waits for none of the others"
+    _, row = min(open_ones)
     return row
 
 
