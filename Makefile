@@ -22,7 +22,9 @@ UV ?= $(firstword $(wildcard .venv/bin/uv) uv)
 # examples/NAME/: site.yaml, check.sh for --once, `needs` (commands), and `run` where a plain lab does not do.
 DEMO ?= quickstart
 EXAMPLE = examples/$(DEMO)
-RUN_DEMO = $(or $(wildcard $(EXAMPLE)/run),.venv/bin/haptera lab --site $(EXAMPLE)/site.yaml --dir .)
+# Each cluster has a directory of its own; the quickstart's is the checkout.
+export DEMO_DIR = $(CURDIR)$(if $(filter-out quickstart,$(DEMO)),/.haptera/demos/$(DEMO))
+RUN_DEMO = $(or $(wildcard $(EXAMPLE)/run),.venv/bin/haptera lab --site $(EXAMPLE)/site.yaml --dir "$$DEMO_DIR")
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links $(ARGS)
 BUILD_REQUIRES = python3 -c 'import tomllib; \
@@ -39,6 +41,7 @@ setup-dev:
 
 demo: setup
 	@tools/need $$(cat $(EXAMPLE)/needs)
+	@mkdir -p "$$DEMO_DIR"
 	$(RUN_DEMO) $(ARGS)
 
 check: setup-dev lint types contracts
