@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.rig import SITE, client_of, command, served
+from tests.cli.rig import APPLIED, SITE, client_of, command, served
 from tests.lab.rig import WAIT_S_MAX, wait_for
 from tests.network import NETWORK
 
@@ -32,10 +32,13 @@ def asked(home, key, rack):
 def test_the_next_parent_knows_what_a_killed_one_did_with_a_key(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     site = ("--site", tmp_path / "site.yaml")
-    process = subprocess.Popen(
-        command("serve", "--dir", tmp_path, "--listen", ADDRESS, *site), stderr=subprocess.DEVNULL
-    )
+    log = tmp_path / "serve.out"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command("serve", "--dir", tmp_path, "--listen", ADDRESS, *site), stderr=out
+        )
     try:
+        wait_for(lambda: APPLIED in log.read_text())
         wait_for(client_of(tmp_path).exists)
         wait_for(lambda: _answers())
         status, replayed, first = asked(tmp_path, "k", "7")

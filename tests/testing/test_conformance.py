@@ -114,16 +114,18 @@ def test_each_liar_is_caught(way: str) -> None:
     assert re.match(STEPS[way], steps.seen), steps.seen
 
 
-# What a module cannot do without: its settings, and which of them are secret.
-SETTINGS = {"ipmi": ({"user": "admin"}, ("password",))}
+# Settings that a module cannot do without.
+SETTINGS = {"ipmi": {"user": "admin", "password": "short"}}
+ATTRIBUTES = {"ipmi": {"bmc": "127.0.0.1:9"}}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 @pytest.mark.slow
 def test_nothing_is_wrong_with_the_modules_that_come_with_haptera(name: str) -> None:
     place = ModulePlace(name, Context.SELF, "", place=BUNDLED[name])
-    given = SETTINGS.get(name, ({}, ()))
-    report = check_module(CheckedModule(place, *given))
+    report = check_module(
+        CheckedModule(place, SETTINGS.get(name, {}), attributes=ATTRIBUTES.get(name, {}))
+    )
 
     assert [one for one in report.checks if one.verdict is CheckVerdict.FAILED] == []
 

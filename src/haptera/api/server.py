@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -97,7 +98,10 @@ class Server:
                 if guest is None:
                     end.close()
                     continue
-                guest.drop = opening.create_task(self._open(end, guest)).cancel
+                task = opening.create_task(self._open(end, guest))
+                # Cancelled before it began, it cannot close what it was to open.
+                task.add_done_callback(partial(_close_cancelled, end))
+                guest.drop = task.cancel
 
     async def _open(self, end: socket.socket, guest: Guest) -> None:
         """Up to the end of the handshake; from then on the connection is the protocol's."""
@@ -116,6 +120,11 @@ class Server:
 
     def _protocol(self, guest: Guest) -> Connection:
         return Connection(self._server, self._crowd, guest, self._within_s)
+
+
+def _close_cancelled(end: socket.socket, task: asyncio.Task[None]) -> None:
+    if task.cancelled():
+        end.close()
 
 
 class _Quiet(uvicorn.Server):

@@ -45,7 +45,7 @@ class Datum:
         """The same, its kind being one of these; any other is an extension: part of the name.
 
         >>> Datum("address", "ipmi").resolved({"node"})
-        Datum(name='ipmi.address', kind=None, layer=<Layer.KNOWN: ''>, at=0)
+        Datum(name='ipmi.address', kind=None, layer=<StateLayer.KNOWN: ''>, at=0)
         """
         if self.kind is None or self.kind in kinds:
             return self

@@ -20,6 +20,8 @@ module = Module(
     context=PARENT,
     settings=IpmiSettings,
     device=node.bmc,
+    # Each call is a process of its own.
+    at_once=32,
     unique=(node.bmc,),
 )
 power = module.serves(node.power)
