@@ -664,6 +664,10 @@ def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
     return count_max
 
 
+# So many changes are checked in a few turns, before any of it is drafted.
+CHECKED_WITHIN_TURNS = 8
+
+
 def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
     table, catalog = EntityTable(KINDS), Catalog(KINDS, [load("labnode").manifest()], work_max=0)
     nodes = [node_id(f"n{number}") for number in range(DRAFTED_A_TURN_MAX + 1)]
@@ -674,6 +678,8 @@ def test_plans_are_waited_for_from_when_all_is_drafted_on() -> None:
     proposals = Proposals(table, catalog, Policies(table, catalog))
     previews = Previews(grounds(table, catalog), proposals, PlanQueue(SIDE, timers), timers)
     previews.consider(turn, Considered(5, changes))
+    for _ in range(CHECKED_WITHIN_TURNS):
+        proposals.checks.tend(turn)
     drafted = S + PREVIEW_WITHIN_NS  # So long a busy parent took.
     for now in (drafted, drafted + PREVIEW_WITHIN_NS - 1):
         turn.now = now
