@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.cli.commands.lab import AGENT, HELLO_MS, PARENT
+from haptera.cli.lab import AGENT, HELLO_MS, PARENT
 from haptera.client import Client, calls, find
 from haptera.lab.layout import LabConfig, LabNode, Places, octet, open_cluster, parse_bmc
 from haptera.lab.settings import lab_nodes

@@ -1,4 +1,4 @@
-"""What `--help` says: of each command two examples at least, and each can be typed."""
+"""What `--help` says: two examples at least of each command, each of which can be typed."""
 
 import re
 import shlex
@@ -23,6 +23,17 @@ def commands(group=cli, path=()):
 
 
 EVERY = dict(commands())
+
+
+def test_a_verb_is_in_the_file_of_its_name():
+    places = {path: command.callback.__module__ for path, command in EVERY.items()}
+    elsewhere = {
+        " ".join(path): place
+        for path, place in places.items()
+        if not set(path) & {place.rpartition(".")[2].rstrip("_")}
+        or not place.startswith("haptera.cli.commands.")
+    }
+    assert elsewhere == {}
 
 
 def examples(command):

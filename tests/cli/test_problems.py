@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from haptera.cli.commands.plan_problems import problems
+from haptera.cli.input.problem_file import problems
 from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX
 from haptera.cli.main import USAGE, run
 from tests.cli.rig import command, environment, told, typed

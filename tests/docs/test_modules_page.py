@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from haptera.cli.commands.module.authored import authored
+from haptera.cli.input.authored import authored
 from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING, SERVED_WELL_NS
 from haptera.kinds import module
 from haptera.kinds.module import ModuleRun

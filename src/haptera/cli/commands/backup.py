@@ -1,11 +1,11 @@
-"""`haptera backup` and `restore`: a parent's state kept in one file, and had back."""
+"""`haptera backup`: a parent's state kept in one file."""
 
 from pathlib import Path
 
 import click
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_dir_option = click.option(
+FILE = click.Path(dir_okay=False, path_type=Path)
+dir_option = click.option(
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -16,8 +16,8 @@ _dir_option = click.option(
 
 
 @click.command()
-@click.argument("file", type=_FILE)
-@_dir_option
+@click.argument("file", type=FILE)
+@dir_option
 def backup(file: Path, directory: Path) -> None:
     r"""Write a parent's state into FILE, checked; the parent may run meanwhile.
 
@@ -34,24 +34,3 @@ def backup(file: Path, directory: Path) -> None:
 
     told = back_up(directory, file, clock.wall_s())
     click.echo(f"{file}: revision {told.revision}, {file.stat().st_size} bytes")
-
-
-@click.command()
-@click.argument("file", type=_FILE)
-@_dir_option
-def restore(file: Path, directory: Path) -> None:
-    r"""Make a parent's state of FILE where there is none, to be served by `haptera serve`.
-
-    What was desired after the backup is lost; apply the site's files again. Never serve both the
-    old state and the restored one: nodes would obey whichever they hear.
-
-    \b
-    Examples:
-      haptera restore --dir /srv/cluster /backup/cluster-monday.tar.gz
-      haptera restore state.tar.gz
-    """
-    from haptera.daemon.backup import restore as restored
-
-    told = restored(file, directory)
-    click.echo(f"{directory}: revision {told.revision}, as haptera {told.haptera} kept it")
-    click.echo("start it: haptera serve --dir DIR", err=True)

@@ -1,31 +1,22 @@
-"""`haptera diff` and `export`: what is in force, beside a site's files and as one."""
+"""`haptera diff`: a site's files beside what is in force, or two times beside each other."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import click
 
-from haptera.cli.commands.get import past
 from haptera.cli.input import completing
+from haptera.cli.input.selected import past
 from haptera.cli.input.sites import site_body
 from haptera.cli.main import REFUSED, client_of, the_access, the_client
-from haptera.cli.output.printing import (
-    Format,
-    entities_option,
-    output_option,
-    print_data,
-    print_entities,
-    print_error,
-)
+from haptera.cli.output.differences import lines
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
 from haptera.cli.output.redrawing import keep_showing, watch_option
-from haptera.cli.output.words import printable
 from haptera.client import Client, UnreachableError, calls
-from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
 from haptera.model.past import PastView
 from haptera.model.walltime import utc_text_s
 from haptera.rest.schemas import DifferenceView, SiteBody
-from haptera.selectors.nodeset import fold, natural
 
 # As of diff(1): 1 is said of files that differ, so that what goes wrong is 2.
 DIFFERS = REFUSED
@@ -149,53 +140,3 @@ def _values(view: PastView) -> dict[str | None, str | int]:
     if view.condition is not None:
         values["stands"] = view.condition
     return values
-
-
-@click.command()
-@click.option("--owner", metavar="OWNER", help="Only what this one has: site, user:NAME…")
-@output_option
-@click.pass_context
-def export(ctx: click.Context, owner: str | None, output: str) -> None:
-    r"""Write what is in force as a site file, which applies to nothing.
-
-    The same state is written the same way each time, so that it can be kept in git.
-
-    \b
-    Examples:
-      haptera export > site.yaml
-      haptera export --owner site
-    """
-    answer = the_client(ctx).ask(calls.export(owner))
-    if Format(output).for_people:
-        click.echo(answer.text, nl=False)
-    else:
-        print_data(answer, output)
-
-
-def lines(differences: Iterable[DifferenceView]) -> Iterator[str]:
-    """Each difference in one line or two, those that are alike on many nodes together."""
-    alike: dict[tuple[str, str, str], list[str]] = {}
-    for one in differences:
-        entity = parse_entity(one.entity)
-        at = "" if entity.node is None or entity.kind == "node" else f"{entity.name}@"
-        alike.setdefault((f"{entity.kind}:{at}", _minus(one), _plus(one)), []).append(
-            entity.node or entity.name
-        )
-    told = [(f"{title}{fold(nodes)}", *signs) for (title, *signs), nodes in alike.items()]
-    for title, *signs in sorted(told, key=lambda one: (natural(one[0]), one[1:])):
-        yield from (f"{sign[0]}{title}{sign[1:]}" for sign in signs if sign)
-
-
-def _minus(one: DifferenceView) -> str:
-    if one.before is None:
-        return ""
-    owner = "" if one.owner is None else f"  ({one.owner})"
-    return f"-{_value(one.name, one.before)}{owner}"
-
-
-def _plus(one: DifferenceView) -> str:
-    return "" if one.after is None else f"+{_value(one.name, one.after)}"
-
-
-def _value(name: str | None, value: str | int) -> str:
-    return "" if name is None else f" {name}={printable(str(value))}"

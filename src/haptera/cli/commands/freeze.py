@@ -1,4 +1,4 @@
-"""`haptera freeze` and `haptera thaw`: automation stopped for a while, and let go on."""
+"""`haptera freeze`: automation stopped for a while."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
+from haptera.cli.output.printing import Format, entities_option, print_names
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
@@ -67,33 +67,9 @@ def freeze(
     for_s = None if duration == EVER else _seconds(duration)
     view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:
-        click.echo(f"frozen: {_sentence(view)}")
+        click.echo(f"frozen: {freeze_sentence(view)}")
     else:
         _print_for_programs([view], view, output)
-
-
-@click.command()
-@click.argument("selector", shell_complete=completing.selectors)
-@entities_option
-@click.pass_context
-def thaw(ctx: click.Context, selector: str, output: str) -> None:
-    r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
-
-    \b
-    Examples:
-      haptera thaw rack1n[1-4]
-      haptera thaw service:web@rack1n1
-    """
-    answer = the_client(ctx).ask(calls.thaw(selector))
-    if not Format(output).for_people:
-        print_entities(answer.free, answer, output)
-        return
-    for one in answer.thawed:
-        rest = "" if one.rest is None else f"; {one.rest} stays frozen"
-        click.echo(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
-    click.echo(f"{_counted(len(answer.free))} free again")
-    for view in answer.freezes:
-        click.echo(f"still frozen: {_sentence(view)}")
 
 
 def _show(client: Client, output: str) -> None:
@@ -127,9 +103,9 @@ def _print_freezes(views: list[FreezeView], output: str) -> None:
     print_table(_HEADERS, rows, output)
 
 
-def _sentence(view: FreezeView) -> str:
-    reason = printable(view.reason)
-    return f"{view.selector} ({_counted(view.entities)}) {_until(view)}, by {view.owner}: {reason}"
+def freeze_sentence(view: FreezeView) -> str:
+    counted = counted_entities(view.entities)
+    return f"{view.selector} ({counted}) {_until(view)}, by {view.owner}: {printable(view.reason)}"
 
 
 def _until(view: FreezeView) -> str:
@@ -140,7 +116,7 @@ def _end(view: FreezeView) -> str:
     return "thawed" if view.until_s is None else utc_text(view.until_s)
 
 
-def _counted(entities: int) -> str:
+def counted_entities(entities: int) -> str:
     return f"{entities} entit{'y' if entities == 1 else 'ies'}"
 
 

@@ -1,11 +1,12 @@
-"""`haptera get` and `retry`: how entities are, and trying again."""
+"""`haptera get`: how entities are, or were."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import click
 
 from haptera.cli.input import completing
+from haptera.cli.input.selected import past, selected
 from haptera.cli.main import the_client
 from haptera.cli.output.alike import ToldEntity, print_alike
 from haptera.cli.output.printing import Format, entities_option, print_entities
@@ -14,16 +15,11 @@ from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
 from haptera.model.desired_check import nearest
-from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.past import PastView
-from haptera.model.views import Condition, EntityView
-from haptera.model.walltime import parse_when, utc_text_s
-from haptera.rest.schemas import Entities, Past
-from haptera.runtime import clock
-from haptera.selectors.nodeset import fold
-from haptera.selectors.selector import fold_entities, parse_selector
-from haptera.selectors.selector_ast import NODE, Pattern
+from haptera.model.views import EntityView
+from haptera.model.walltime import utc_text_s
+from haptera.rest.schemas import Past
 
 # One word, and one entity, on whatever node it is: neither can mean many.
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
@@ -31,39 +27,6 @@ _ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_W
 _NOW = ("ENTITY", "CONDITION", "FOR", "STATE")
 _MORE = ("ATTRIBUTES", "REASON")
 _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
-_HELD_UP = (Condition.WAITING, Condition.STUCK)
-
-
-@click.command()
-@click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
-@entities_option
-@click.pass_context
-def retry(ctx: click.Context, selection: str, output: str) -> None:
-    r"""Try ENTITY again at once, whatever its back-off or cool-down.
-
-    Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
-
-    \b
-    Examples:
-      haptera retry node:rack1n1
-      haptera retry -o name 'condition=stuck'
-    """
-    client = the_client(ctx)
-    found = selected(client, selection).entities
-    tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
-    if len(tried) > 1:
-        from haptera.cli.input.many import ask_all  # only here: it brings asyncio
-
-        ask_all(client.access, map(calls.retry, tried))
-    elif tried:
-        client.ask(calls.retry(tried[0]))
-    if not Format(output).for_people:
-        print_entities(tried, tried, output)
-    elif tried:
-        verb = "is" if len(tried) == 1 else "are"
-        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
-    else:
-        click.echo("nothing of it waits or is stuck")
 
 
 @click.command()
@@ -136,41 +99,6 @@ def _show(client: Client, what: str, output: str) -> None:
         found = selected(client, what).entities
         one = found[0] if [view.entity for view in found] == [what] else None
         _print_views(found, found if one is None else one, output)
-
-
-def selected(client: Client, selector: str | None) -> Entities:
-    """All entities, or those that a selector means; nodes named one by one must all be there.
-
-    Raises:
-        HapteraError: one is not, or nothing is meant: a check of what is not there must not pass.
-    """
-    if selector is None:
-        return client.ask(calls.entities())
-    answer = client.ask(calls.entities(selector))
-    check_there(selector, {view.node for view in answer.entities})
-    return answer
-
-
-def check_there(selector: str, on: Collection[str | None]) -> None:
-    """See that what a selector means is there, where its entities are `on` these nodes.
-
-    Raises:
-        HapteraError: nothing is, or not each node that it names.
-    """
-    named = parse_selector(selector).choice
-    nodes = named.on if isinstance(named, Pattern) and named.kind in (None, NODE) else None
-    members = nodes.members() if nodes is not None and nodes.plain else ()
-    if missing := [one.name for one in members if one.name not in on]:
-        what = f"no such node: {fold(missing)}"
-        raise HapteraError(what, do="see which there are: haptera status")
-    if not on:
-        what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
-        raise HapteraError(what, do="see how things are: haptera status")
-
-
-def past(client: Client, selector: str | None, at: str) -> Past:
-    """How what a selector means, or all, was at a time."""
-    return client.ask(calls.past(parse_when(at, clock.wall_s()), selector))
 
 
 def _print_past(answer: Past, what: str, output: str) -> None:

@@ -9,10 +9,10 @@ from typing import Final
 import click
 import msgspec
 
-from haptera.cli.commands.module.authored import brought_manifests
-from haptera.cli.commands.plan_problems import opened, problems
 from haptera.cli.input import completing
+from haptera.cli.input.authored import brought_manifests
 from haptera.cli.input.naming import entity_named
+from haptera.cli.input.problem_file import opened, problems
 from haptera.cli.input.problem_line import draw_line
 from haptera.cli.main import the_client
 from haptera.cli.output.drawing.dot import dot

@@ -1,9 +1,8 @@
-"""`haptera serve`, `agent` and `lab`: the long-running processes; what they do is elsewhere."""
+"""`haptera serve`: a parent, and the options that a lab has too."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -11,11 +10,9 @@ from haptera.model.plan import RADIUS_PERCENT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# In a lab there is nothing to be afraid for.
-EVERYTHING_PERCENT: Final = 100
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _SITE = click.Path(path_type=Path)
-_dir_option = click.option(
+dir_option = click.option(
     "--dir",
     "directory",
     type=_FOLDER,
@@ -36,7 +33,7 @@ _hello_option = click.option(
 )
 
 
-def _radius_option(default: int) -> Callable[[Command], Command]:
+def radius_option(default: int) -> Callable[[Command], Command]:
     """The setting of how much may be disrupted unasked."""
     return click.option(
         "--blast-radius",
@@ -50,7 +47,7 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
 
 
 @click.command()
-@_dir_option
+@dir_option
 @click.option(
     "--site",
     type=_SITE,
@@ -98,7 +95,7 @@ def _radius_option(default: int) -> Callable[[Command], Command]:
     type=click.Path(path_type=Path),
     help="The parent above, and perhaps its standby, by client files of scope admin.",
 )
-@_radius_option(RADIUS_PERCENT)
+@radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)
     directory: Path,
     site: Path | None,
@@ -135,68 +132,3 @@ def serve(  # noqa: PLR0913 (an argument for each option)
     hello_ms = round(hello_s * 1000)
     run(directory, site, listen, ways, radius_percent, hello_ms, keep_user, below)
     return 0
-
-
-@click.command()
-@click.option(
-    "--dir",
-    "directory",
-    type=_FOLDER,
-    default=Path("/run/haptera"),
-    show_default=True,
-    help="Its run directory.",
-)
-@click.option("--address", required=True, help="The node's own address.")
-@click.option(
-    "--invitation",
-    type=click.File("rb"),
-    help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
-)
-def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
-    r"""Run a node's agent.
-
-    \b
-    Examples:
-      haptera agent --address 10.0.0.7 --invitation - < invitation.json
-      haptera agent --dir /run/haptera --address 10.0.0.7
-    """
-    from haptera.daemon import agent as daemon
-
-    given = None if invitation is None else daemon.parse_invitation(invitation.read())
-    daemon.run(daemon.AgentSettings(os.fspath(directory), address), given)
-    return 0
-
-
-@click.command()
-@_dir_option
-@click.option("--site", type=_SITE, help="The site file, or folder of them.")
-@click.option(
-    "--vms",
-    "machines",
-    metavar="N",
-    type=click.IntRange(1, 16),
-    help="Instead of a site: N virtual machines with IPMI BMCs, booted by network; needs root.",
-)
-@click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
-@_radius_option(EVERYTHING_PERCENT)
-def lab(
-    directory: Path, site: Path | None, machines: int | None, once: bool, radius_percent: int
-) -> int:
-    r"""Run a virtual cluster on this machine.
-
-    A parent, and a process tree or a virtual machine for each node; until Ctrl-C.
-
-    \b
-    Examples:
-      haptera lab --site examples/quickstart/site.yaml
-      haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
-      haptera lab --dir /tmp/rack --vms 2
-    """
-    from haptera.cli.commands import lab as cluster
-
-    if (site is None) is (machines is None):
-        raise click.UsageError("Name a --site, or how many --vms.")
-    if machines is not None:
-        site = cluster.site_of_machines(directory, machines)
-    assert site is not None
-    return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)

@@ -1,12 +1,12 @@
-"""`haptera set` and `unset`: what an entity, or many, should be, in one's own name."""
+"""`haptera set`: what an entity, or many, should be, in one's own name."""
 
 from collections.abc import Mapping, Sequence
 
 import click
 
-from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
+from haptera.cli.input.selected import selected
 from haptera.cli.input.terms import WriteTerms, terms_options
 from haptera.cli.main import the_client
 from haptera.cli.output.plans import print_groups, print_sum
@@ -20,14 +20,14 @@ from haptera.model.views import EntityView
 from haptera.rest.schemas import PATCHES_MAX, Bulk, EntityPatch
 from haptera.selectors.selector import fold_entities
 
-_entity_argument = click.argument(
+entity_argument = click.argument(
     "entity", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors
 )
-_dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would run.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would run.")
 
 
 @click.command("set")
-@_entity_argument
+@entity_argument
 @click.argument(
     "values",
     metavar="NAME=VALUE...",
@@ -36,7 +36,7 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what w
     shell_complete=completing.values,
 )
 @click.option("--unset", "drops", metavar="NAME", multiple=True, help="Desire this no more.")
-@_dry_run_option
+@dry_run_option
 @terms_options
 @entities_option
 @click.pass_context
@@ -63,37 +63,6 @@ def set_values(
     """
     meant = {**dict.fromkeys(drops), **dict(map(_pair, values))}
     write(ctx, entity, meant, terms, dry_run=dry_run, output=output)
-
-
-@click.command("unset")
-@_entity_argument
-@click.argument(
-    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.variables
-)
-@_dry_run_option
-@terms_options
-@entities_option
-@click.pass_context
-def unset_values(
-    ctx: click.Context,
-    entity: str,
-    names: tuple[str, ...],
-    dry_run: bool,
-    terms: WriteTerms,
-    output: str,
-) -> None:
-    r"""Desire nothing any more of these variables of ENTITY.
-
-    Or of all that SELECTOR means, in one write. What a site file says of them holds again once it
-    is applied.
-
-    \b
-    Examples:
-      haptera unset node:n1 power
-      haptera unset service:web@n1 port run -m "as all others"
-      haptera unset 'node:rack1* and power=off' power
-    """
-    write(ctx, entity, dict.fromkeys(names), terms, dry_run=dry_run, output=output)
 
 
 def write(

@@ -1,4 +1,4 @@
-"""`haptera standby` and `promote`: a process that follows a parent, and making it the parent."""
+"""`haptera standby`: a process that follows a parent."""
 
 from pathlib import Path
 
@@ -41,26 +41,4 @@ def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) ->
     check_address(listen)
     Standby(directory, the_access(ctx)).follow()
     serve(directory, None, listen, hello_ms=round(hello_s * 1000))
-    return 0
-
-
-@click.command()
-@click.option(
-    "--dir", "directory", type=_FOLDER, required=True, help="The directory of the standby."
-)
-@click.option("--anyway", is_flag=True, help="Even though the primary still answers.")
-def promote(directory: Path, anyway: bool) -> int:
-    r"""Make a standby the parent: the one that it followed must be gone for good.
-
-    \b
-    Examples:
-      haptera promote --dir /srv/standby
-      haptera promote --dir /srv/standby --anyway
-    """
-    from haptera.daemon.tree.standby import PromoteOrder
-    from haptera.daemon.tree.standby import promote as order
-
-    done = order(directory, PromoteOrder(anyway))
-    lag = "an unknown number of" if done.lag is None else str(done.lag)
-    click.echo(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
     return 0

@@ -4,12 +4,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
-from haptera.cli.output.printing import (
-    Format,
-    entities_option,
-    print_entities,
-    print_error,
-)
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.standing import print_standing
 from haptera.cli.output.words import in_front
@@ -54,7 +49,7 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
     if Format(output).for_people:
         settled = _show(client, selector, output)
     else:
-        from haptera.cli.commands.get import selected  # only here: it parses
+        from haptera.cli.input.selected import selected  # only here: it parses
 
         answer = selected(client, selector)
         print_entities([view.entity for view in answer.entities], answer, output)
@@ -67,7 +62,7 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
     """Print what stands alike together; whether all is settled."""
     alike = client.ask(calls.status(selector)).alike
     if selector is not None:
-        from haptera.cli.commands.get import check_there
+        from haptera.cli.input.selected import check_there
         from haptera.selectors.nodeset import expand
 
         check_there(selector, {name for one in alike for name in expand(one.on)})

@@ -1,4 +1,4 @@
-"""`haptera token`, tokens of the API; `haptera evict`, the end of the session of a node."""
+"""`haptera token`: tokens of the API."""
 
 from pathlib import Path
 
@@ -6,13 +6,7 @@ import click
 
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
-from haptera.cli.output.printing import (
-    Format,
-    names_option,
-    output_option,
-    print_data,
-    print_names,
-)
+from haptera.cli.output.printing import Format, names_option, print_data, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
 from haptera.model.errors import HapteraError
@@ -202,25 +196,3 @@ def _sentence(view: TokenView) -> str:
 
 def _until(view: TokenView) -> str:
     return f"until {utc_text(view.expires_s)}"
-
-
-@click.command()
-@click.argument("node", shell_complete=completing.entities)
-@output_option
-@click.pass_context
-def evict(ctx: click.Context, node: str, output: str) -> None:
-    r"""End the session of NODE, whose machine is not to be trusted any more.
-
-    Its datagrams count no more, its certificate is answered nothing, tokens that were made for it
-    are none. It is still declared, and has a session again once its parent has booted it anew.
-
-    \b
-    Examples:
-      haptera evict rack1n3
-      haptera evict rack1n3 -o json
-    """
-    told = the_client(ctx).ask(calls.evict(node))
-    if Format(output).for_people:
-        click.echo(f"{told.node} is put out; boot it anew to have it back")
-    else:
-        print_data(told, output)

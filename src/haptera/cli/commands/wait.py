@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
+from haptera.cli.input.selected import selected
 from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.output.printing import Format, print_error
 from haptera.cli.output.standing import print_standing

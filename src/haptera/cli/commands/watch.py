@@ -6,8 +6,8 @@ from contextlib import aclosing
 import click
 import msgspec
 
-from haptera.cli.commands.get import selected
 from haptera.cli.input import completing
+from haptera.cli.input.selected import selected
 from haptera.cli.main import client_of, the_access
 from haptera.cli.output.printing import Format, entities_option, print_data, print_error
 from haptera.cli.output.words import COLOURS, printable, values

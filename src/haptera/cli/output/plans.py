@@ -1,9 +1,11 @@
 """A plan in words, for terminals: each group's chain, what it takes and hits, and the worst."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import click
 
+from haptera.cli.output.printing import Format, print_entities
 from haptera.cli.output.words import chain_lines, printable
 from haptera.kinds import freeze
 from haptera.model.plan import Plan, PlanFreeze, PlanGroup, Worst
@@ -134,3 +136,20 @@ def _forgets(plan: Plan) -> Iterator[str]:
 
 def _values(values: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def show_planned(answer: AppliedView, output: str) -> None:
+    """What would be changed, and what would run then."""
+    if not Format(output).for_people:
+        print_entities([*planned_entities(answer.plan)], answer, output)
+        return
+    click.echo(f"{counted(answer)} at revision {answer.revision}")
+    print_plan(answer)
+
+
+def counted(answer: AppliedView) -> str:
+    """How many changes, of which sort."""
+    counts = Counter(change.does for change in answer.changes)
+    each = ", ".join(f"{count} {does}" for does, count in sorted(counts.items()))
+    total = len(answer.changes)
+    return f"{total} change{'' if total == 1 else 's'}{f' ({each})' if each else ''}"

@@ -1,1 +1,19 @@
-"""The verbs below `haptera module`, a file each."""
+"""`haptera module`: for those who write modules."""
+
+from typing import Final
+
+import click
+
+from haptera.cli.lazy import Lazy
+
+_COMMANDS: Final = {
+    "new": "haptera.cli.commands.module.new:new",
+    "lint": "haptera.cli.commands.module.lint:lint_modules",
+    "list": "haptera.cli.commands.module.list:list_modules",
+    "check": "haptera.cli.commands.module.check:check",
+}
+
+
+@click.group(cls=Lazy, places=_COMMANDS)
+def module() -> None:
+    """What an author of modules needs."""

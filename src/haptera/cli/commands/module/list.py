@@ -7,14 +7,7 @@ from haptera.cli.main import OK, REFUSED
 from haptera.cli.output.printing import Format, names_option, print_error, print_names
 from haptera.cli.output.tables import print_table
 from haptera.kinds import KINDS
-from haptera.kinds.brought import (
-    KINDS_GROUP,
-    MODULES_GROUP,
-    Brought,
-    brought,
-    check_kind,
-    the_one,
-)
+from haptera.kinds.brought import KINDS_GROUP, MODULES_GROUP, Brought, brought, check_kind, the_one
 from haptera.kinds.extensions import BUNDLED as EXTENSIONS
 from haptera.kinds.extensions import EXTENSIONS_GROUP, check_extension
 from haptera.model.errors import HapteraError

@@ -1,19 +1,23 @@
-"""`haptera plan --problem`: problems from elsewhere, each answered before the next is read."""
+"""`haptera plan`: what would run if a site's files were applied, or answers to problems."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
-from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX, Outcome, answer_line, read
-from haptera.cli.output.printing import Format, print_error
+from haptera.cli.input.plan_file import PlanFile, save_plan
+from haptera.cli.input.problem_file import opened, problems
+from haptera.cli.input.problem_line import Outcome, answer_line, explained_line
+from haptera.cli.input.sites import site_body
+from haptera.cli.main import client_of, the_access
+from haptera.cli.output.plans import show_planned
+from haptera.cli.output.printing import Format, entities_option, print_error
 from haptera.cli.output.words import explained_lines, printable
+from haptera.client import calls
 from haptera.model.errors import HapteraError
 from haptera.model.explained import Explained
 
@@ -23,12 +27,60 @@ EXIT_CODES: Final = {
     Outcome.BUDGET: 3,
     Outcome.MALFORMED: 64,
 }
-
 # How one problem is answered.
 Answering = Callable[[bytes], tuple[Outcome, dict[str, Any]]]
+_PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
-# How the first line of a problem ends that goes on in the next.
-_OPEN: Final = (b"{", b"[", b",", b":")
+
+@click.command()
+@click.argument("files", metavar="[FILE...]", nargs=-1)
+@click.option("--save", metavar="FILE", type=_PATH, help="Save it, for `apply --plan FILE`.")
+@click.option("--take", is_flag=True, help="Also what belongs to other owners.")
+@click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
+@click.option("--explain", is_flag=True, help="With --problem: also why, and what else there is.")
+@entities_option
+@click.pass_context
+def plan(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    save: Path | None,
+    take: bool,
+    problem: str | None,
+    explain: bool,
+    output: str,
+) -> int:
+    r"""Show what would run if a site's files were applied.
+
+    FILE is a path, a folder of files, or - for standard input; several are one site. What is
+    shown, docs/reference/plans.md explains.
+
+    With --problem nothing is asked of a parent: the planner answers the problems in that file
+    (docs/reference/problem.md). Exit codes then: 0 all have a chain, 2 some have none, 3 for some
+    it gave up, 64 some are malformed; where several fit, the greatest.
+
+    \b
+    Examples:
+      haptera plan site.yaml
+      haptera plan site.yaml --save night.plan
+      haptera plan --problem problem.json --explain
+    """
+    if bool(files) == (problem is not None):
+        raise click.UsageError("name either a site file or a file of problems (--problem)")
+    if problem is not None:
+        if save is not None or take:
+            raise click.UsageError("--save and --take go with a site's files")
+        if Format(output) is Format.NAME:
+            raise click.UsageError("problems have no names: leave out -o name")
+        return answer_problems(problem, output, explained_line if explain else answer_line)
+    if explain:
+        raise click.UsageError("--explain goes with --problem; of entities, ask haptera chain")
+    access = the_access(ctx)
+    body = site_body(files, access.constants)
+    answer = client_of(ctx, access).ask(calls.apply(body, dry_run=True, take=take))
+    if save is not None:
+        save_plan(save, PlanFile(answer.plan, 1, site=body, take=take))
+    show_planned(answer, output)
+    return 0
 
 
 def answer_problems(file: str, output: str, answer: Answering = answer_line) -> int:
@@ -51,61 +103,6 @@ def answer_problems(file: str, output: str, answer: Answering = answer_line) -> 
         print_error(HapteraError("holds no problem", where=where, do="write one on each line"))
         return EXIT_CODES[Outcome.MALFORMED]
     return EXIT_CODES[worst]
-
-
-def problems(stream: BinaryIO) -> Iterator[bytes]:
-    """One a line; but where the first line goes on, all is one problem if it can be read so.
-
-    None is longer than one byte more than it may be; lines of white space are no problems.
-    """
-    lines = _lines(stream)
-    first = next(lines, None)
-    if first is None:
-        return
-    if not first.rstrip().endswith(_OPEN):
-        yield first
-        yield from lines
-        return
-
-    held = [first]
-    size = len(first)
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size > PROBLEM_BYTES_MAX:
-            break
-    whole = b"".join(held)
-    if len(held) > 1 and not _is_json(whole) and _is_json(held[1]):
-        yield from held
-        yield from lines
-    else:
-        yield whole[: PROBLEM_BYTES_MAX + 1]
-
-
-def opened(file: str) -> AbstractContextManager[BinaryIO]:
-    """A file of problems, or standard input (`-`).
-
-    Raises:
-        HapteraError: it cannot be read.
-    """
-    if file == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(file).open("rb")
-    except OSError as error:
-        what = f"cannot be read: {error.strerror}"
-        raise HapteraError(what, where=file, do="name a file of problems") from error
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines that hold more than white space, each cut where it is surely too long."""
-    while line := stream.readline(PROBLEM_BYTES_MAX + 1):
-        rest, holds_more = line, bool(line.strip())
-        while len(rest) > PROBLEM_BYTES_MAX and not rest.endswith(b"\n"):
-            rest = stream.readline(PROBLEM_BYTES_MAX + 1)
-            holds_more = holds_more or bool(rest.strip())
-        if holds_more:
-            yield line
 
 
 def _tell(number: int, answer: dict[str, Any]) -> None:
@@ -144,11 +141,3 @@ def _link(link: dict[str, Any]) -> str:
     if "do" in link:
         return str(link["do"])
     return f"{link['look']}, {'hoping for' if link['hoped'] else 'expecting'} {link['expect']}"
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        read(text)
-    except HapteraError:
-        return False
-    return True

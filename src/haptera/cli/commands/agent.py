@@ -1,0 +1,39 @@
+"""`haptera agent`: a node's agent."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    default=Path("/run/haptera"),
+    show_default=True,
+    help="Its run directory.",
+)
+@click.option("--address", required=True, help="The node's own address.")
+@click.option(
+    "--invitation",
+    type=click.File("rb"),
+    help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
+)
+def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
+    r"""Run a node's agent.
+
+    \b
+    Examples:
+      haptera agent --address 10.0.0.7 --invitation - < invitation.json
+      haptera agent --dir /run/haptera --address 10.0.0.7
+    """
+    from haptera.daemon import agent as daemon
+
+    given = None if invitation is None else daemon.parse_invitation(invitation.read())
+    daemon.run(daemon.AgentSettings(os.fspath(directory), address), given)
+    return 0

@@ -1,0 +1,29 @@
+"""`haptera promote`: a standby made the parent."""
+
+from pathlib import Path
+
+import click
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--dir", "directory", type=_FOLDER, required=True, help="The directory of the standby."
+)
+@click.option("--anyway", is_flag=True, help="Even though the primary still answers.")
+def promote(directory: Path, anyway: bool) -> int:
+    r"""Make a standby the parent: the one that it followed must be gone for good.
+
+    \b
+    Examples:
+      haptera promote --dir /srv/standby
+      haptera promote --dir /srv/standby --anyway
+    """
+    from haptera.daemon.tree.standby import PromoteOrder
+    from haptera.daemon.tree.standby import promote as order
+
+    done = order(directory, PromoteOrder(anyway))
+    lag = "an unknown number of" if done.lag is None else str(done.lag)
+    click.echo(f"promoted at revision {done.revision}; lacks {lag} commits of its primary")
+    return 0

@@ -1,0 +1,46 @@
+"""`haptera retry`: an entity tried again at once, or many."""
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.input.selected import selected
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.client import calls
+from haptera.model.entity import parse_entity
+from haptera.model.views import Condition
+from haptera.selectors.selector import fold_entities
+
+_HELD_UP = (Condition.WAITING, Condition.STUCK)
+
+
+@click.command()
+@click.argument("selection", metavar="ENTITY|SELECTOR", shell_complete=completing.selectors)
+@entities_option
+@click.pass_context
+def retry(ctx: click.Context, selection: str, output: str) -> None:
+    r"""Try ENTITY again at once, whatever its back-off or cool-down.
+
+    Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
+
+    \b
+    Examples:
+      haptera retry node:rack1n1
+      haptera retry -o name 'condition=stuck'
+    """
+    client = the_client(ctx)
+    found = selected(client, selection).entities
+    tried = [one.entity for one in found if one.entity == selection or one.condition in _HELD_UP]
+    if len(tried) > 1:
+        from haptera.cli.input.many import ask_all  # only here: it brings asyncio
+
+        ask_all(client.access, map(calls.retry, tried))
+    elif tried:
+        client.ask(calls.retry(tried[0]))
+    if not Format(output).for_people:
+        print_entities(tried, tried, output)
+    elif tried:
+        verb = "is" if len(tried) == 1 else "are"
+        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
+    else:
+        click.echo("nothing of it waits or is stuck")

@@ -1,0 +1,33 @@
+"""`haptera thaw`: what is frozen let go on."""
+
+import click
+
+from haptera.cli.commands.freeze import counted_entities, freeze_sentence
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.client import calls
+
+
+@click.command()
+@click.argument("selector", shell_complete=completing.selectors)
+@entities_option
+@click.pass_context
+def thaw(ctx: click.Context, selector: str, output: str) -> None:
+    r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
+
+    \b
+    Examples:
+      haptera thaw rack1n[1-4]
+      haptera thaw service:web@rack1n1
+    """
+    answer = the_client(ctx).ask(calls.thaw(selector))
+    if not Format(output).for_people:
+        print_entities(answer.free, answer, output)
+        return
+    for one in answer.thawed:
+        rest = "" if one.rest is None else f"; {one.rest} stays frozen"
+        click.echo(f"thawed: {one.thawed}, frozen by {one.owner}{rest}")
+    click.echo(f"{counted_entities(len(answer.free))} free again")
+    for view in answer.freezes:
+        click.echo(f"still frozen: {freeze_sentence(view)}")

@@ -1,0 +1,39 @@
+"""`haptera unset`: values of an entity, or of many, desired no more."""
+
+import click
+
+from haptera.cli.commands.set import dry_run_option, entity_argument, write
+from haptera.cli.input import completing
+from haptera.cli.input.terms import WriteTerms, terms_options
+from haptera.cli.output.printing import entities_option
+
+
+@click.command("unset")
+@entity_argument
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.variables
+)
+@dry_run_option
+@terms_options
+@entities_option
+@click.pass_context
+def unset_values(
+    ctx: click.Context,
+    entity: str,
+    names: tuple[str, ...],
+    dry_run: bool,
+    terms: WriteTerms,
+    output: str,
+) -> None:
+    r"""Desire nothing any more of these variables of ENTITY.
+
+    Or of all that SELECTOR means, in one write. What a site file says of them holds again once it
+    is applied.
+
+    \b
+    Examples:
+      haptera unset node:n1 power
+      haptera unset service:web@n1 port run -m "as all others"
+      haptera unset 'node:rack1* and power=off' power
+    """
+    write(ctx, entity, dict.fromkeys(names), terms, dry_run=dry_run, output=output)

@@ -1,0 +1,47 @@
+"""What a selector on the command line means: entities as they are, or as they were."""
+
+from collections.abc import Collection
+
+from haptera.client import Client, calls
+from haptera.model.errors import HapteraError
+from haptera.model.walltime import parse_when
+from haptera.rest.schemas import Entities, Past
+from haptera.runtime import clock
+from haptera.selectors.nodeset import fold
+from haptera.selectors.selector import parse_selector
+from haptera.selectors.selector_ast import NODE, Pattern
+
+
+def selected(client: Client, selector: str | None) -> Entities:
+    """All entities, or those that a selector means; nodes named one by one must all be there.
+
+    Raises:
+        HapteraError: one is not, or nothing is meant: a check of what is not there must not pass.
+    """
+    if selector is None:
+        return client.ask(calls.entities())
+    answer = client.ask(calls.entities(selector))
+    check_there(selector, {view.node for view in answer.entities})
+    return answer
+
+
+def check_there(selector: str, on: Collection[str | None]) -> None:
+    """See that what a selector means is there, where its entities are `on` these nodes.
+
+    Raises:
+        HapteraError: nothing is, or not each node that it names.
+    """
+    named = parse_selector(selector).choice
+    nodes = named.on if isinstance(named, Pattern) and named.kind in (None, NODE) else None
+    members = nodes.members() if nodes is not None and nodes.plain else ()
+    if missing := [one.name for one in members if one.name not in on]:
+        what = f"no such node: {fold(missing)}"
+        raise HapteraError(what, do="see which there are: haptera status")
+    if not on:
+        what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
+        raise HapteraError(what, do="see how things are: haptera status")
+
+
+def past(client: Client, selector: str | None, at: str) -> Past:
+    """How what a selector means, or all, was at a time."""
+    return client.ask(calls.past(parse_when(at, clock.wall_s()), selector))
