@@ -155,10 +155,10 @@ class Lab:
 
     def settled(self, node: str) -> bool:
         """Whether it has power, which was read since, and nothing is under way for it."""
-        if not self.commands(node).exists():
-            return False
-        last = checker.read_rows(self.commands(node))[-1]
-        return last.get("read") == "on" and self.intent(node) is None
+        commands = self.commands(node)
+        # The file is there before its first row is.
+        rows = checker.read_rows(commands) if commands.exists() else []
+        return bool(rows) and rows[-1].get("read") == "on" and self.intent(node) is None
 
     # What is durable, and what is in force
 

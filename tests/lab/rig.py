@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,8 +129,9 @@ class Rig(Node):
 
     def kill_bmc(self) -> None:
         for one in descendants([self.process.pid]):
-            if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
-                kill(one)
+            with suppress(FileNotFoundError, ProcessLookupError):  # It has ended since.
+                if Path(f"/proc/{one.pid}/comm").read_text() == "bmc n1\n":
+                    kill(one)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
