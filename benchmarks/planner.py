@@ -32,6 +32,7 @@ from benchmarks.planning import (
     services,
 )
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain
@@ -329,7 +330,7 @@ def replan(
 ) -> int:
     barred: frozenset[str] = frozenset()
     for number, node in enumerate(nodes):
-        catalog.plan(node, None, starts[number % len(starts)], goal, barred)
+        catalog.plan(node, None, starts[number % len(starts)], goal, barred, TurnAllowance())
     return 0
 
 

@@ -25,6 +25,7 @@ from time import process_time
 from haptera.core.desired import proposal_validation as checks
 from haptera.core.engine import Engine
 from haptera.core.modules import catalog
+from haptera.core.state import allowance
 from haptera.core.state import intake as taking
 from haptera.core.state.intake import take
 from haptera.core.state.limits import S
@@ -165,10 +166,10 @@ def taking_over(engine: Engine) -> list[float]:
 @contextmanager
 def unbounded() -> Iterator[None]:
     """Meanwhile a turn does all that is to be done."""
-    before = catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX
-    catalog.TURN_WORK_MAX = taking.TAKEN_WORK_MAX = checks.CHECKED_WORK_MAX = 1 << 60
+    before = allowance.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX
+    allowance.TURN_WORK_MAX = taking.TAKEN_WORK_MAX = checks.CHECKED_WORK_MAX = 1 << 60
     yield
-    catalog.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX = before
+    allowance.TURN_WORK_MAX, taking.TAKEN_WORK_MAX, checks.CHECKED_WORK_MAX = before
 
 
 def due(engine: Engine) -> bool:

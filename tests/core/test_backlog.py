@@ -10,7 +10,8 @@ from haptera.core.decide.backlog import PLANNED
 from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.desired.proposals import TAKEN_OVER_MAX
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.intake import TAKEN_WORK_MAX, TAKING, TAKING_EACH, take
 from haptera.core.state.limits import WOKEN_MAX, S
 from haptera.kinds import KINDS

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.limits import MS, S
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Desired, SetDesired, Stored, StoredEntity, Undeclare

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from haptera.core.modules.catalog import MOVES_MAX, Catalog
+from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
@@ -48,10 +49,10 @@ def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
     catalog = Catalog(KINDS, [manifest("bmc", POWER), manifest("keeper", RUN)])
     start = catalog.domain(WEB, NODE).start({"run": "stopped"}, {})
     goal = {"run": "running"}
-    before = catalog.plan(WEB, NODE, start, goal, frozenset())
+    before = catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance())
 
     catalog.replace(replace(manifest("keeper", RUN), version="2"))
-    assert catalog.plan(WEB, NODE, start, goal, frozenset()) is before
+    assert catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance()) is before
 
     catalog.replace(manifest("keeper", RUN, steps=(START,)))
-    assert catalog.plan(WEB, NODE, start, goal, frozenset()) != before
+    assert catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance()) != before

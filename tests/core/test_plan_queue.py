@@ -7,6 +7,7 @@ from haptera.core.decide.backlog import PLANNED
 from haptera.core.decide.plan_queue import QUESTIONS_MAX, PlanQueue, Sought
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.limits import (
     ANSWER_GRACE_NS,
     MS,
@@ -294,6 +295,6 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
     assert (row.condition, row.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)
-    tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset())
+    tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset(), TurnAllowance())
     assert isinstance(tried, NoChain)
     assert 0 < tried.expanded < 200  # Of the 4,000 that may be looked at where nothing waits.

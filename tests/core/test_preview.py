@@ -13,7 +13,7 @@ from haptera.core.desired.freezes import Freezes
 from haptera.core.desired.policies import Policies
 from haptera.core.desired.proposals import Proposals
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.modules.catalog import Catalog
 from haptera.core.preview import grouping
 from haptera.core.preview.draft import (
     DRAFTED_A_TURN_MAX,
@@ -26,6 +26,7 @@ from haptera.core.preview.draft import (
 from haptera.core.preview.grouping import FOLDING, TOLD_A_TURN_MAX, PreviewContext, Telling
 from haptera.core.preview.preview import PREVIEWS_MAX, Previews
 from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.state.allowance import TURN_WORK_MAX, TurnAllowance
 from haptera.core.state.diff import goal
 from haptera.core.state.limits import PREVIEW_WITHIN_NS, S
 from haptera.core.state.row import EntityState
@@ -123,10 +124,9 @@ def previewed(
         table, catalog, usual or Usual(), freezes, lambda _: brake, rounds(table)
     )
     previews = Previews(told_by, proposals, searches, timers)
-    catalog.begin_turn()
     previews.consider(turn, Considered(5, changes))
     while not turn.effects:  # More is to be planned than one turn has time for.
-        catalog.begin_turn()
+        turn.begin(2 * S)
         proposals.checks.tend(turn)
         previews.tend(turn)
     (show,) = turn.effects
@@ -249,8 +249,8 @@ def alone(
     domain = CATALOG.domain(row, node)
     wanted = goal(row, domain)
     state = start(row, node, domain, wanted)
-    CATALOG.begin_turn()
-    return domain, state, wanted, CATALOG.plan(row, node, state, wanted, frozenset())
+    answer = CATALOG.plan(row, node, state, wanted, frozenset(), TurnAllowance())
+    return domain, state, wanted, answer
 
 
 def status(field: Field, state: int) -> str:
@@ -614,14 +614,12 @@ def test_a_plan_told_bit_by_bit_is_the_one_told_at_once(random: Random) -> None:
 def telling(table: EntityTable, changes: list[Change]) -> Telling:
     draft = Drafting(table, CATALOG, changes).go_on()
     assert draft is not None
-    CATALOG.begin_turn()
     return Telling(grounds(table), draft, map(answered, draft.cases), 2 * S)
 
 
 def answered(case: Case) -> grouping.AnsweredCase:
     def planned(state: int) -> Chain | NoChain | None:
-        CATALOG.begin_turn()
-        return CATALOG.plan(case.row, case.node, state, case.goal, frozenset())
+        return CATALOG.plan(case.row, case.node, state, case.goal, frozenset(), TurnAllowance())
 
     worst = outcomes(case.domain, case.state, planned)
     return grouping.AnsweredCase(case, planned(case.state), worst)
@@ -659,7 +657,7 @@ def turns(previews: Previews, turn: Turn, count_max: int = 1_000) -> int:
     for count in range(count_max):
         if turn.effects:
             return count
-        CATALOG.begin_turn()
+        turn.begin(2 * S)
         previews.tend(turn)
     return count_max
 
@@ -696,9 +694,9 @@ def test_what_people_ask_is_planned_where_others_take_all_of_each_turn() -> None
     timers, turn = Timers(), Turn(2 * S)
     proposals = Proposals(table, catalog, Policies(table, catalog))
     previews = Previews(grounds(table, catalog), proposals, PlanQueue(SIDE, timers), timers)
-    catalog.work = TURN_WORK_MAX
+    turn.allowance.spend(TURN_WORK_MAX)
     previews.consider(turn, Considered(5, tuple(changes)))
     for _ in range(100):
-        catalog.work = TURN_WORK_MAX
+        turn.allowance = TurnAllowance(TURN_WORK_MAX)
         previews.tend(turn)
     assert turn.effects == [PlanReply(5, previewed(table, *changes))]

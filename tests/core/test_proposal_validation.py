@@ -89,10 +89,10 @@ def test_very_many_changes_are_checked_in_many_turns_and_written_as_one() -> Non
 
 
 def test_others_are_decided_on_while_very_much_is_checked() -> None:
-    engine = parent()
-    told(engine, S, Proposed(7, on(NODES)))
-    assert engine.catalog.has_time
-    assert engine.catalog.work >= CHECKED_WORK_MAX
+    asked = Asked()
+    asked.ask(on(NODES[:1] * 2 * MANY))
+    assert asked.turn.allowance.has_time
+    assert asked.turn.allowance.spent >= CHECKED_WORK_MAX
 
 
 def test_what_was_proposed_first_is_written_first_though_it_takes_longer() -> None:

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import TURN_WORK_MAX, Catalog
+from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.limits import S
 from haptera.kinds import KINDS
 from haptera.model.changes import SetDesired, Stored, StoredEntity

@@ -6,7 +6,8 @@ from itertools import pairwise
 from haptera.core.decide.backlog import PLANNED
 from haptera.core.decide.decision_loop import DECIDING
 from haptera.core.engine import Engine
-from haptera.core.modules.catalog import ANSWERING, TURN_WORK_MAX, Catalog
+from haptera.core.modules.catalog import ANSWERING, Catalog
+from haptera.core.state.allowance import TURN_WORK_MAX
 from haptera.core.state.limits import S
 from haptera.kinds import KINDS
 from haptera.model.changes import Desired, SetDesired, Stored, StoredEntity

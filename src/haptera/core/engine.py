@@ -138,12 +138,11 @@ class Engine:
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
         """Take in what happened; returns all that is to be done about it, in order."""
         turn, self._begin = self._begin, Turn(now)
-        turn.now = now
-        self.catalog.begin_turn()
+        turn.begin(now)
         self.neighbours.forgive_pause(now)
         self.proposals.checks.tend(turn)
         for event in batch:
-            self.catalog.work += taking(event)
+            turn.allowance.spend(taking(event))
             self._take(turn, event)
             self._retire(turn)
         if self.proposals.waits:

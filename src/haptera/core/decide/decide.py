@@ -208,7 +208,9 @@ class Decisions:
     ) -> tuple[Chain | NoChain | None, int | None]:
         """The plan, None while it is put off or a worker searches for it; when to search again."""
         row = situation.row
-        answer = self._catalog.plan(row, situation.node, situation.state, situation.goal, barred)
+        answer = self._catalog.plan(
+            row, situation.node, situation.state, situation.goal, barred, turn.allowance
+        )
         if answer is None:
             self._hurried = True
             return None, None
@@ -287,7 +289,7 @@ class Decisions:
             lacking = self._safety.check(turn, row, situation.domain, step)
             if lacking is not None:
                 self._acts.stays(row, step)
-                instead = self._instead(situation, turn.now)
+                instead = self._instead(turn, situation)
                 text = f"{instead}{step.path} waits: {lacking.why}"
                 return Verdict(Condition.WAITING, text, lacking.needs)
         if (queue := self._acts.queues(turn, row, situation.node, step)) is not None:
@@ -296,10 +298,12 @@ class Decisions:
         self._acts.begin(turn, row, step, situation.state, intent_id)
         return _at_work(row, _doing(row))
 
-    def _instead(self, situation: Situation, now: int) -> str:
+    def _instead(self, turn: Turn, situation: Situation) -> str:
         """What keeps a cheaper chain from being taken, to be put before words on this one."""
-        row, barred = situation.row, situation.row.bars(situation.state, now)
-        text = self._catalog.aside(row, situation.node, situation.state, situation.goal, barred)
+        row, barred = situation.row, situation.row.bars(situation.state, turn.now)
+        text = self._catalog.aside(
+            row, situation.node, situation.state, situation.goal, barred, turn.allowance
+        )
         if text is None:
             self._hurried = True
         return f"{text}; instead " if text else ""

@@ -48,7 +48,7 @@ class DecisionLoop:
         self._decide(turn)
         turn.dirty |= fresh
         self._decide(turn)
-        while self.catalog.has_time and (entity := self.backlog.next()) is not None:
+        while turn.allowance.has_time and (entity := self.backlog.next()) is not None:
             turn.dirty.add(entity)
             self._decide(turn)
 
@@ -93,7 +93,7 @@ class DecisionLoop:
             self.backlog.put_off(turn, row)
         else:
             self.backlog.take(turn, entity)
-            self.catalog.work += DECIDING
+            turn.allowance.spend(DECIDING)
             self.answers.give_up(turn, row)
             turn.dirty.discard(entity)
             if row.kind.name == "node":
@@ -120,4 +120,5 @@ class DecisionLoop:
             self._decide_on(turn, node.id)
             if self.backlog.is_overdue(node.id):
                 return False
-        return self.catalog.has_time and self.catalog.has_compiled(row, node)
+        allowance = turn.allowance
+        return allowance.has_time and self.catalog.has_compiled(row, node, allowance)

@@ -57,7 +57,7 @@ class Contradictions:
             standing = self._standing(row, wish)
             if not standing or not wish.sets:
                 continue
-            domain = self._catalog.domain(row, self._table.node_of(row))
+            domain = yield from self._catalog.compiling(row, self._table.node_of(row))
             key = domain, tuple(sorted(standing.items())), tuple(sorted(wish.sets.items()))
             if key not in seen:
                 yield LOOKING

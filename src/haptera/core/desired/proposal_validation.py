@@ -108,12 +108,12 @@ class Checks:
     def _go_on(self, turn: Turn) -> None:
         while self._waiting and self._work_left > 0:
             check = self._waiting[0]
-            found = self._next(check)
+            found = self._next(turn, check)
             if found is not None:
                 self._waiting.popleft()
                 check.then(turn, found)
 
-    def _next(self, check: Check) -> Checked | None:
+    def _next(self, turn: Turn, check: Check) -> Checked | None:
         """Do the next piece of it; what came of all of them after the last."""
         now = self._table.revision, self._catalog.sums
         if check.pieces is None or check.made_for != now:
@@ -128,7 +128,7 @@ class Checks:
             found: Checked = done.value
             return found
         self._work_left -= work
-        self._catalog.work += work
+        turn.allowance.spend(work)
         return None
 
     def _checking(self, changes: Sequence[Change]) -> Pieces[Checked]:

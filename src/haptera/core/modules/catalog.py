@@ -1,9 +1,10 @@
 """What can be done to which entities: kinds, the parts of all modules, compiled per class."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from haptera.core.modules.module_parts import MANIFEST as SUPERVISE
+from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.row import EntityState
 from haptera.core.sync import presence
 from haptera.kinds import module
@@ -14,7 +15,7 @@ from haptera.model.parts import Context, Look, Manifest, Part, Step
 from haptera.model.remote_schema import ModuleSum, sums_of
 from haptera.model.schema import Kind
 from haptera.planner.domain.domain import Domain, compiling_class
-from haptera.planner.domain.pieces import Pieces
+from haptera.planner.domain.pieces import Pieces, at_once
 from haptera.planner.domain.problem import check, problem_of
 from haptera.planner.explain.explain import PlanQuestion, aside
 from haptera.planner.planner import make_ready, plan
@@ -28,16 +29,12 @@ PLANS_CACHED_MAX: Final = 4096
 ASIDES_CACHED_MAX: Final = 256
 # Steps and outcomes of looks of one kind, over all modules: compiling so many takes some 20 ms.
 MOVES_MAX: Final = 1_024
-# Work, in moves tried: checking a part and planning with it from now on, making ready for a goal,
-# and that for each move and variable, telling an answer for each variable.
+# Work, in moves tried: checking a part, making ready for a goal, and that for each move and
+# variable, telling an answer for each variable.
 CHECKING: Final = 200
-DECLARING: Final = 200
 READYING: Final = 10_000
 READYING_EACH: Final = 6
 ANSWERING: Final = 250
-# After so much work nothing more is begun in a turn. What was begun last may cost as much as a
-# question may: all of it together takes the core some 10 ms.
-TURN_WORK_MAX: Final = 20_000
 
 Goal = tuple[tuple[str, str], ...]
 # A kind, and those attributes of an entity that parts of the kind mention.
@@ -69,7 +66,6 @@ class Catalog:
         self._fit: dict[str, list[Part]] = {}
         self._domains: dict[Class, Domain] = {}
         self._compiling: dict[Class, Pieces[Domain]] = {}
-        self.work = 0
         self._ready: dict[tuple[Domain, Goal], None] = {}
         self._plans: dict[Question, Chain | NoChain] = {}
         self._asides: dict[Question, str] = {}
@@ -91,10 +87,9 @@ class Catalog:
                 "is a gate, or is none, as it was not before", do="start haptera anew"
             )
         self._declare({**self.manifests, manifest.name: manifest})
-        self.work += DECLARING * len(self.parts())
 
-    def judge(self, manifest: Manifest) -> Iterator[None]:
-        """Find out whether `replace` would plan with this, a piece at a time, each one charged.
+    def judge(self, manifest: Manifest) -> Pieces[None]:
+        """Find out whether `replace` would plan with this.
 
         Raises:
             HapteraError: it would not.
@@ -102,11 +97,8 @@ class Catalog:
         for name, parts in self._by_kind({**self.manifests, manifest.name: manifest}).items():
             if parts != self._fit.get(name):
                 _check(self.kinds[name], parts)
-                self.work += CHECKING * len(parts)
-                yield
-                for work in refusing(self.kinds[name], parts):
-                    self.work += work
-                    yield
+                yield CHECKING * len(parts)
+                yield from refusing(self.kinds[name], parts)
                 self._fit[name] = parts
 
     def exclusive(self, module: str) -> bool:
@@ -149,30 +141,22 @@ class Catalog:
     def domain(self, row: EntityState, node: EntityState | None) -> Domain:
         """The compiled class of an entity, by the attributes that parts of its kind mention."""
         key = self._class(row, node)
-        while key not in self._domains:
-            self._compile(key, row.kind)
+        if key not in self._domains:
+            at_once(self._compiled(key, row.kind))
         return self._domains[key]
 
-    def has_compiled(self, row: EntityState, node: EntityState | None) -> bool:
+    def compiling(self, row: EntityState, node: EntityState | None) -> Pieces[Domain]:
+        """The same in pieces: of a class that is compiled already there are none."""
+        return self._compiled(self._class(row, node), row.kind)
+
+    def has_compiled(
+        self, row: EntityState, node: EntityState | None, allowance: TurnAllowance
+    ) -> bool:
         """Whether the class of an entity is compiled by now, which goes on while there is time."""
         key = self._class(row, node)
-        while key not in self._domains and self.has_time:
-            self._compile(key, row.kind)
+        while key not in self._domains and allowance.has_time:
+            allowance.spend(self._compile(key, row.kind))
         return key in self._domains
-
-    @property
-    def has_time(self) -> bool:
-        """Whether something may yet be planned in this turn."""
-        return self.work < TURN_WORK_MAX
-
-    def begin_turn(self) -> None:
-        """From now on as much may be planned as one turn of the engine has time for."""
-        self.work = 0
-
-    def let_in(self) -> None:
-        """Have time for one more thing in this turn, unless what was begun in it took long."""
-        if self.work < 2 * TURN_WORK_MAX:
-            self.work = min(self.work, TURN_WORK_MAX - 1)
 
     def plan(
         self,
@@ -181,6 +165,7 @@ class Catalog:
         start: int,
         goal: Mapping[str, str],
         barred: frozenset[str],
+        allowance: TurnAllowance,
     ) -> Chain | NoChain | None:
         """The chain from here, or the reason why there is none; kept, for others are alike.
 
@@ -190,9 +175,11 @@ class Catalog:
         domain = self.domain(row, node)
         key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
         found = self._plans.get(key)
-        if found is None and (found := self._search(domain, start, goal, barred)) is not None:
-            _make_room(self._plans, PLANS_CACHED_MAX)
-            self._plans[key] = found
+        if found is None:
+            found = self._search(domain, start, goal, barred, allowance)
+            if found is not None:
+                _make_room(self._plans, PLANS_CACHED_MAX)
+                self._plans[key] = found
         return found
 
     def aside(
@@ -202,6 +189,7 @@ class Catalog:
         start: int,
         goal: Mapping[str, str],
         barred: frozenset[str],
+        allowance: TurnAllowance,
     ) -> str | None:
         """What keeps a cheaper chain than the plan from being taken, if it is found in time.
 
@@ -210,49 +198,62 @@ class Catalog:
         domain = self.domain(row, node)
         key = (*self._class(row, node), start, tuple(sorted(goal.items())), barred)
         found = self._asides.get(key)
-        if found is None and self.has_time:
+        if found is None and allowance.has_time:
             budget = affordable(self._work_max)
             found = aside(PlanQuestion(domain, start, goal, budget, barred)) or ""
-            self.work += self._work_max - budget.work
+            allowance.spend(self._work_max - budget.work)
             _make_room(self._asides, ASIDES_CACHED_MAX)
             self._asides[key] = found
         return found
 
-    def _compile(self, key: Class, kind: Kind) -> None:
-        """The next piece of a class."""
+    def _compiled(self, key: Class, kind: Kind) -> Pieces[Domain]:
+        while key not in self._domains:
+            yield self._compile(key, kind)
+        return self._domains[key]
+
+    def _compile(self, key: Class, kind: Kind) -> int:
+        """Do the next piece of a class; what that has cost."""
         if key not in self._compiling:
             problem = problem_of(kind, self._parts[kind.name], dict(key[1]))
             self._compiling[key] = compiling_class(problem)
         try:
-            self.work += next(self._compiling[key])
+            return next(self._compiling[key])
         except StopIteration as done:
             self._domains[key] = done.value
             del self._compiling[key]
+            return 0
 
     def _search(
-        self, domain: Domain, start: int, goal: Mapping[str, str], barred: frozenset[str]
+        self,
+        domain: Domain,
+        start: int,
+        goal: Mapping[str, str],
+        barred: frozenset[str],
+        allowance: TurnAllowance,
     ) -> Chain | NoChain | None:
         if self._work_max == 0 and not domain.meets(start, goal):
             return NoChain(gave_up(0), 0)
-        self._make_ready(domain, goal)
-        if not self.has_time:
+        self._make_ready(domain, goal, allowance)
+        if not allowance.has_time:
             return None
         budget = affordable(self._work_max)
         found = plan(domain, start, goal, budget, barred=barred)
-        self.work += ANSWERING * len(domain.fields) + self._work_max - budget.work
+        allowance.spend(ANSWERING * len(domain.fields) + self._work_max - budget.work)
         if isinstance(found, NoChain) and budget.is_spent:
             return NoChain(gave_up(found.expanded), found.expanded)  # Or the words are not all.
         return found
 
-    def _make_ready(self, domain: Domain, goal: Mapping[str, str]) -> None:
+    def _make_ready(
+        self, domain: Domain, goal: Mapping[str, str], allowance: TurnAllowance
+    ) -> None:
         """Work out what all searches for a goal need, unless there is no time left for it."""
         key = domain, tuple(sorted(goal.items()))
-        if key not in self._ready and self.has_time:
+        if key not in self._ready and allowance.has_time:
             _make_room(self._ready, FACTORS_CACHED_MAX)
             self._ready[key] = None
             make_ready(domain, goal)
             size = len(domain.moves) * len(domain.fields)
-            self.work += READYING + READYING_EACH * size
+            allowance.spend(READYING + READYING_EACH * size)
 
     def _declare(self, manifests: dict[str, Manifest]) -> None:
         """Plan with these; what was compiled and planned of kinds with the same parts is kept."""

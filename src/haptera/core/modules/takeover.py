@@ -1,7 +1,7 @@
 """A module's process takes over from the one before it, with the parts that it declares now."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
@@ -14,6 +14,10 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Ready
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
+from haptera.planner.domain.pieces import Pieces
+
+# Work, in moves that a search could try: planning with a part from now on.
+DECLARING: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Candidate:
 
     event: Ready
     manifest: Manifest
-    judging: Iterator[None]
+    judging: Pieces[None]
 
 
 class Takeover:
@@ -73,11 +77,11 @@ class Takeover:
 
     def tend(self, turn: Turn) -> None:
         """Go on judging what processes declare, one after the other, while there is time."""
-        while self._candidates and self._catalog.has_time:
+        while self._candidates and turn.allowance.has_time:
             name, one = next(iter(self._candidates.items()))
             try:
                 if self._supervisor.awaits(one.event):
-                    next(one.judging)
+                    turn.allowance.spend(next(one.judging))
                     continue
             except StopIteration:
                 self._take_over(turn, one)
@@ -87,7 +91,7 @@ class Takeover:
 
     def _take_over(self, turn: Turn, one: Candidate) -> None:
         try:
-            self._replan(one.manifest)
+            self._replan(turn, one.manifest)
         except HapteraError as error:
             self._refuse(turn, one.event.module, error)
         else:
@@ -101,12 +105,13 @@ class Takeover:
             for row in self._table:
                 row.reconsider(event.module)
 
-    def _replan(self, manifest: Manifest) -> None:
+    def _replan(self, turn: Turn, manifest: Manifest) -> None:
         """Plan with what a module declares now.
 
         Neighbours are told, and both sides wait until they plan with the same.
         """
         self._catalog.replace(manifest)
+        turn.allowance.spend(DECLARING * len(self._catalog.parts()))
         self._calls.slots.relimit(manifest.name)
         self._here.clear()
         self._here.update(self._catalog.looked_at(self._side.context))

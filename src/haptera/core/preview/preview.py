@@ -72,7 +72,7 @@ class Previews:
         """Go on with those for which all is planned by now, or that have waited long enough."""
         if self._open:
             # Or a busy parent, which takes up all of each turn, would never plan what people ask.
-            self._grounds.catalog.let_in()
+            turn.allowance.let_in()
         for preview in list(self._open.values()):
             waits = self._searches.waits(preview.ticket) and not preview.put_off
             if turn.now >= preview.until or not waits:
@@ -113,32 +113,34 @@ class Previews:
         return Drafting(self._grounds.table, self._grounds.catalog, changes)
 
     def _answered(self, turn: Turn, case: Case, preview: Preview) -> AnsweredCase:
-        plan = self._plan(case, case.state)
+        plan = self._plan(turn, case, case.state)
         if plan is None:
             preview.put_off = True
         elif gives_up(plan):
             question = query_of(case.domain, case.state, case.goal, frozenset())
             verdict = self._searches.ask(turn, preview.ticket, question)
             plan = None if verdict is None else verdict.answer
-        return AnsweredCase(case, plan, self._outcomes(case, plan, preview))
+        return AnsweredCase(case, plan, self._outcomes(turn, case, plan, preview))
 
     def _outcomes(
-        self, case: Case, plan: Chain | NoChain | None, preview: Preview
+        self, turn: Turn, case: Case, plan: Chain | NoChain | None, preview: Preview
     ) -> Outcomes | None:
         """All that may come of it, as far as the core can afford to plan it."""
         if plan is None:
             return None
 
         def planned(state: int) -> Chain | NoChain | None:
-            return plan if state == case.state else self._plan(case, state)
+            return plan if state == case.state else self._plan(turn, case, state)
 
         found = outcomes(case.domain, case.state, planned)
         if found is None:
             preview.put_off = True
         return found
 
-    def _plan(self, case: Case, state: int) -> Chain | NoChain | None:
-        return self._grounds.catalog.plan(case.row, case.node, state, case.goal, frozenset())
+    def _plan(self, turn: Turn, case: Case, state: int) -> Chain | NoChain | None:
+        return self._grounds.catalog.plan(
+            case.row, case.node, state, case.goal, frozenset(), turn.allowance
+        )
 
 
 def _in_time(turn: Turn, preview: Preview, go_on: Callable[[], Whole | None]) -> Whole | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from haptera.core.state.allowance import TurnAllowance
 from haptera.model.effects import Effect
 from haptera.model.entity import EntityId
 
@@ -20,6 +21,11 @@ class Turn:
     changed: set[EntityId] = field(default_factory=set)
     wanted: set[EntityId] = field(default_factory=set)
     all_due: bool = False
+    allowance: TurnAllowance = field(default_factory=TurnAllowance)
+
+    def begin(self, now: int) -> None:
+        """The call begins; what was spent before it is not its own."""
+        self.now, self.allowance = now, TurnAllowance()
 
     def touch(self, entity: EntityId) -> None:
         """Something was learnt of this entity, or is desired of it: decide again, and tell."""

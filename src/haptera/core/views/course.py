@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.allowance import TurnAllowance
 from haptera.core.state.diff import goal as goal_of
 from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
@@ -20,7 +21,9 @@ def course_of(
     word = start(row, node, domain, goal)
     if not goal or _holds(row.plan, domain, word, goal):
         return domain, Course(word, goal, row.plan)
-    return domain, Course(word, goal, catalog.plan(row, node, word, goal, frozenset()))
+    return domain, Course(
+        word, goal, catalog.plan(row, node, word, goal, frozenset(), TurnAllowance())
+    )
 
 
 def _holds(
