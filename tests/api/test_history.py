@@ -10,7 +10,7 @@ from haptera.api.history import CLOCKS_APART_S_MAX
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
-from haptera.runtime.store.history_sql import read_changes, read_deeds
+from haptera.runtime.store.history_sql import read_changes, read_deeds, reading
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -51,10 +51,14 @@ class Unreadable(FakeBackend):
     def deeds(self, count_max):
         return read_deeds(NOWHERE, count_max=count_max)
 
+    def happened(self, chosen, count_max):
+        with reading(NOWHERE):
+            raise AssertionError
+
 
 def test_a_file_that_cannot_be_read_is_no_fault_of_who_asks():
     app = make_app(Unreadable(), Sites("quick"), cluster="quick")
-    for path in ("/v1/history", "/v1/audit"):
+    for path in ("/v1/history", "/v1/audit", "/v1/happenings"):
         told = ask(app, "GET", path, token="admin-token")
         assert (told.status, told.json["do"]) == (503, "see to the disk")
 

@@ -15,6 +15,7 @@ DESCRIPTORS = 1_024
 WITHIN = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
 API, NODES = (ADDRESS, 4270), (ADDRESS, 4271)
 WITHIN_S = 20
+SOURCES = 100
 
 
 @pytest.fixture
@@ -35,8 +36,11 @@ def test_a_flood_of_idle_connections_at_both_ports_stops_nothing(tmp_path, descr
         ExitStack() as stack,
     ):
         for place, count in ((API, 1_500), (NODES, 800)):
-            for _ in range(count):
-                end = stack.enter_context(socket.create_connection(place, timeout=WITHIN_S))
+            for number in range(count):
+                # From many addresses: each has a share, which all together are not to exceed.
+                source = (f"127.200.0.{1 + number % SOURCES}", 0)
+                end = socket.create_connection(place, WITHIN_S, source)
+                stack.enter_context(end)
                 end.sendall(b"\x16\x03" if place is NODES else b"GET /")
         client = client_of(tmp_path)
         code, out, _ = typed("status", folder=tmp_path, client=client)

@@ -14,7 +14,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.runtime.enrolment.enrol import Enrolment
 from haptera.runtime.identity.pki import new_key
-from haptera.runtime.network.peer_messages import ListAsked, Unable
+from haptera.runtime.network.peer_messages import Answer, ListAsked, Unable
 from haptera.runtime.network.udp import Udp
 from haptera.wire.updates import Codec
 from tests.daemon.channel_rig import HOST, Wall, engine_of, rig
@@ -24,13 +24,16 @@ pytestmark = pytest.mark.net
 
 # The same claim again, with the same key.
 Again = Callable[[], Awaitable[Enrolment]]
+# What the node's agent answers, by which it is seen whether it is asked.
+Ask = Callable[[], Awaitable[Answer]]
+NOT_ENROLLED = Unable("the agent of n01 has not enrolled yet")
 HUNG_UP = Unable("the parent hung up without an answer")
 
 
 @contextlib.asynccontextmanager
 async def enrolled(
     place: Path, declared: set[str]
-) -> AsyncIterator[tuple[Parent, Sessions, Again]]:
+) -> AsyncIterator[tuple[Parent, Sessions, Again, Ask]]:
     """A parent and its sessions, of which n01 has one."""
     async with parent(place) as one:
         invitation, key = one.invite(), new_key()
@@ -43,7 +46,12 @@ async def enrolled(
             )
             udp.start(codec, lambda _: None, sessions.moved)
             sessions.open()
-            yield one, sessions, lambda: call(invitation, key)
+            yield (
+                one,
+                sessions,
+                lambda: call(invitation, key),
+                lambda: channel.ask("n01", ListAsked()),
+            )
 
 
 async def gone(one: Parent) -> None:
@@ -53,10 +61,11 @@ async def gone(one: Parent) -> None:
 
 def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Path) -> None:
     async def story() -> None:
-        async with enrolled(tmp_path / "p", {"n01"}) as (one, sessions, again):
+        async with enrolled(tmp_path / "p", {"n01"}) as (one, sessions, again, ask):
             assert await sessions.evict("n01") == 1
             assert await sessions.evict("n01") is None
             assert one.store.sessions() == []
+            assert await ask() == NOT_ENROLLED
             with pytest.raises(HapteraError, match="the parent refused the token"):
                 await again()
 
@@ -66,7 +75,7 @@ def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Pat
 def test_who_is_not_declared_any_more_is_put_out(tmp_path: Path) -> None:
     async def story() -> None:
         declared = {"n01"}
-        async with enrolled(tmp_path / "p", declared) as (one, sessions, _):
+        async with enrolled(tmp_path / "p", declared) as (one, sessions, *_):
             sessions.heed([node_id("n01"), node_id("n02")])
             assert len(one.store.sessions()) == 1
             declared.clear()
@@ -78,7 +87,7 @@ def test_who_is_not_declared_any_more_is_put_out(tmp_path: Path) -> None:
 
 def test_who_was_undeclared_while_nobody_served_is_put_out(tmp_path: Path) -> None:
     async def story() -> None:
-        async with enrolled(tmp_path / "p", set()) as (one, _, _):
+        async with enrolled(tmp_path / "p", set()) as (one, *_):
             await gone(one)
 
     asyncio.run(story())
@@ -101,6 +110,6 @@ def test_a_node_that_was_put_out_is_answered_nothing_and_asked_nothing(tmp_path:
             one.parent.leave(one.session)
             assert await one.agent.ask("parent", ListAsked()) == HUNG_UP
             asked = await one.parent.ask("n01", ListAsked())
-            assert asked == Unable("the agent of n01 has not enrolled yet")
+            assert asked == NOT_ENROLLED
 
     asyncio.run(story())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.model.entity import EntityId, node_id, parse_entity
+from haptera.model.errors import StorageError
 from haptera.model.past import Happened, Sort
 from haptera.runtime.store.event_log_reader import KnownThen, known_at, last_happenings
 from haptera.runtime.store.event_log_writer import QUEUED_MAX, Recorder, days
@@ -95,6 +96,22 @@ def test_a_file_that_cannot_be_written_costs_nothing_else_and_is_told(tmp_path: 
     recorder = Recorder(tmp_path)
     assert known_at(tmp_path, everything, 5) == {N01: KnownThen({"power": "on"})}
     recorder.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database" * 500])
+def test_a_day_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
+    record(tmp_path, begun(0), seen(1, "on"))
+    (day,) = days(tmp_path)
+    for one in tmp_path.glob(f"{day.name}*"):
+        one.unlink()
+    day.write_bytes(content)
+    for read in (
+        lambda: last_happenings(tmp_path, everything, count_max=9),
+        lambda: known_at(tmp_path, everything, 2),
+    ):
+        with pytest.raises(StorageError, match="cannot be read") as told:
+            read()
+        assert told.value.where == str(day)
 
 
 def test_what_does_not_fit_any_more_is_counted_and_then_all_may_be_told_anew(

@@ -61,19 +61,19 @@ def test_what_cannot_be_kept_is_told(tmp_path):
 
 
 def test_what_this_machine_keeps_is_read_unless_others_can(tmp_path, monkeypatch):
-    monkeypatch.setenv("BMC_KEY", "from the environment")
+    monkeypatch.setenv("HAPTERA_SECRET_BMC", "from the environment")
     monkeypatch.setenv("HAPTERA_SECRET_FILES", str(tmp_path))
     (tmp_path / "key").write_text("from a file\n")
     (tmp_path / "key").chmod(0o600)
     kept = SecretStore(tmp_path)
-    assert found(kept, "env:BMC_KEY") == "from the environment"
+    assert found(kept, "env:HAPTERA_SECRET_BMC") == "from the environment"
     assert found(kept, f"file:{tmp_path}/key") == "from a file"
 
     (tmp_path / "key").chmod(0o640)
     for text, what in (
         (f"file:{tmp_path}/key", "others can read its file"),
         (f"file:{tmp_path}/none", "No such file"),
-        ("env:NO_SUCH_KEY", "it is not set"),
+        ("env:HAPTERA_SECRET_NONE", "it is not set"),
         ("bmc", "secret bmc: No such file"),
     ):
         with pytest.raises(HapteraError, match=what) as raised:
@@ -95,6 +95,14 @@ def test_a_file_elsewhere_is_not_read_whoever_names_it(tmp_path, monkeypatch):
             with pytest.raises(HapteraError, match="it is not below /") as refused:
                 found(kept, f"file:{path}")
             assert "hunter2" not in str(refused.value)
+
+
+def test_a_variable_that_was_not_meant_for_modules_is_not_read(tmp_path, monkeypatch):
+    for name in ("AWS_SECRET_ACCESS_KEY", "haptera_secret_bmc", "HAPTERA_SECRETS"):
+        monkeypatch.setenv(name, "hunter2")
+        with pytest.raises(HapteraError, match="it is not called HAPTERA_SECRET_…") as refused:
+            found(SecretStore(tmp_path), f"env:{name}")
+        assert "hunter2" not in str(refused.value)
 
 
 def test_only_the_modules_that_may_name_a_secret_have_it(tmp_path):

@@ -21,8 +21,8 @@ from haptera.runtime.network.udp import (
     Address,
     Udp,
 )
-from haptera.wire.frame import FrameFault
-from haptera.wire.seal import Agreement, SealRole, Session
+from haptera.wire.frame import DatagramType, FrameFault, Header, Suite, pack_header
+from haptera.wire.seal import DERIVATIONS_PER_S_MAX, Agreement, SealRole, Session
 from haptera.wire.sync import encode
 from haptera.wire.updates import Codec
 
@@ -324,6 +324,25 @@ def test_who_is_not_authentic_gets_no_answer_and_moves_nobody() -> None:
             FrameFault.LENGTH: 1,
             FrameFault.FORGED: 1,
         }
+
+    staged(play)
+
+
+def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() -> None:
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        await meet(parent, child)
+        child.udp.close()
+        again = stage.end(0xA2, child.address[1])
+        again.know("parent", CHILD, parent.address, saved=parent.boot)
+        index = parent.sessions["n01"].own_index
+        with stranger() as attacker:
+            for boot in range(1, DERIVATIONS_PER_S_MAX + 50):
+                header = pack_header(Header(DatagramType.HELLO, Suite.CHACHA20_POLY1305, index, boot << 32, 1))
+                attacker.sendto(header + b"x" * 64, parent.address)
+            again.udp.tell("parent", CHANGED)
+            await until(lambda: parent.heard == [HELLO, CHANGED])
+        assert parent.udp.counts[FrameFault.BUDGET] > 0
 
     staged(play)
 

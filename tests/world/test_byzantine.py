@@ -3,10 +3,18 @@
 import msgspec
 import pytest
 
+from haptera.core.state.side import PARENT
 from haptera.core.views.query import view
 from haptera.model.entity import EntityId, node_id
 from haptera.model.facts import Method
-from haptera.model.messages import Message, ObservedUpdate, Permit, SeenValue, Standing
+from haptera.model.messages import (
+    DesiredUpdate,
+    Message,
+    ObservedUpdate,
+    Permit,
+    SeenValue,
+    Standing,
+)
 from haptera.model.views import Condition
 from haptera.testing.network import NetworkFaults
 from haptera.testing.world import World, WorldProcess
@@ -93,3 +101,27 @@ def test_a_node_that_lies_cannot_lock_its_own_truth_out_for_good() -> None:
     row = engine.table.get(web(LIAR))
     assert row is not None
     assert row.version < FAR
+
+
+def misdirects(message: Message) -> Message:
+    """What a parent says that takes one node's link for another's."""
+    revision = max((one.version for one in message.updates), default=9)
+    told = [DesiredUpdate(web(name), revision, {"run": "down"}, {}) for name in NODES]
+    far = [DesiredUpdate(web(name), FAR, {"run": "down"}, {}) for name in NODES]
+    return msgspec.structs.replace(message, updates=(*message.updates, *told, *far))
+
+
+def test_an_agent_takes_nothing_over_that_is_desired_of_other_nodes() -> None:
+    world = cluster(6, CALM)
+    assert world.settle(30)
+    world.parent.says = misdirects
+    world.run(20)
+    for name, agent in world.agents.items():
+        assert agent.engine is not None
+        assert {row.id.node for row in agent.engine.table} <= {None, name}
+        assert agent.engine.table.revision < FAR
+        assert agent.engine.links.refused.keys() == {PARENT}
+
+    world.parent.says = None
+    world.crash(world.parent)
+    assert world.settle(60)

@@ -32,6 +32,8 @@ SECRET_BYTES_MAX: Final = 4_096
 # Where `file:` references may lead on the module's machine, and the variable that says otherwise.
 FILES_FOLDER: Final = "/etc/haptera/secrets"
 FILES_VARIABLE: Final = "HAPTERA_SECRET_FILES"
+# How a variable is called that `env:` references may name: no other was meant for modules.
+VARIABLES_PREFIX: Final = "HAPTERA_SECRET_"
 # How many selectors may say who may name one secret.
 USERS_MAX: Final = 64
 # How long a module's start waits for what its settings name.
@@ -160,6 +162,11 @@ def read_here(reference: Reference) -> str:
         case Keeper.FILE:
             return _read(_below(Path(reference.name), reference), f"secret {reference}")
         case Keeper.ENVIRONMENT:
+            if not reference.name.startswith(VARIABLES_PREFIX):
+                raise HapteraError(
+                    f"secret {reference}: it is not called {VARIABLES_PREFIX}…",
+                    do=f"start the daemon with it as {VARIABLES_PREFIX}{reference.name}",
+                )
             value = os.environ.get(reference.name)
             if value is None:
                 raise HapteraError(f"secret {reference}: it is not set for the daemon")
