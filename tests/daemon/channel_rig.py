@@ -22,6 +22,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Event
 from haptera.model.parts import Context
 from haptera.modules import load
+from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime import clock
 from haptera.runtime.enrolment.enrol import Enrolment
 from haptera.runtime.enrolment.journal import Journal
@@ -73,6 +74,11 @@ class Rig:
     home: Path
     heard: tuple[list[Event], list[Event]]
     codecs: tuple[Codec, ...]
+
+
+async def no_work(_node: str, _asked: WorkAsked) -> WorkTold:
+    """A queue in which nothing waits."""
+    return WorkTold()
 
 
 def agreement(authority: Authority, node: int = 1, incarnation: int = 1) -> Agreement:
@@ -133,7 +139,7 @@ async def rig(
         codecs = tuple(Codec(KINDS.values(), one.links.schema) for one in engines)
         heard: tuple[list[Event], list[Event]] = [], []
         parent = ParentChannel(
-            authority, engines[0], codecs[0], heard[0].extend, wall, SecretStore(place)
+            authority, engines[0], codecs[0], heard[0].extend, wall, SecretStore(place), no_work
         )
         parent.call_as(identity, HOST)
         session = SavedSession("n01", agreed, agent_socket.getsockname())

@@ -17,7 +17,7 @@ from haptera.runtime.identity.pki import new_key
 from haptera.runtime.network.peer_messages import Answer, ListAsked, Unable
 from haptera.runtime.network.udp import Udp
 from haptera.wire.updates import Codec
-from tests.daemon.channel_rig import HOST, Wall, engine_of, rig
+from tests.daemon.channel_rig import HOST, Wall, engine_of, no_work, rig
 from tests.runtime.test_enrol import Parent, call, parent
 
 pytestmark = pytest.mark.net
@@ -39,7 +39,7 @@ async def enrolled(
         invitation, key = one.invite(), new_key()
         await call(invitation, key)
         codec, engine = Codec(KINDS.values(), schema=77), engine_of(None, 1)
-        channel = ParentChannel(one.authority, engine, codec, lambda _: None, Wall(), None)
+        channel = ParentChannel(one.authority, engine, codec, lambda _: None, Wall(), None, no_work)
         with contextlib.closing(Udp.bind(HOST, 0)) as udp:
             sessions = Sessions(
                 one.store, udp, channel, 0xB1, declared.__contains__, goodbye_s=0.01

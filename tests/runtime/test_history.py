@@ -131,7 +131,7 @@ def test_a_file_of_the_version_before_is_taken_over_with_its_history(tmp_path: P
             "ALTER TABLE history DROP COLUMN owner_before; ALTER TABLE history DROP COLUMN written;"
             "ALTER TABLE tokens DROP COLUMN made_s; ALTER TABLE tokens DROP COLUMN within;"
             "DROP INDEX history_of_entity; DROP TABLE writes; DROP TABLE deeds;"
-            "DROP TABLE keyed;"
+            "DROP TABLE keyed; DROP TABLE jobs; DROP TABLE duties; DROP TABLE queue;"
             "PRAGMA user_version = 2;"
         )
     with opened(path) as one:

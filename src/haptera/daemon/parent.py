@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from haptera.api.app import make_app
 from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
-from haptera.core.desired.ownership import Claim
 from haptera.core.engine import Engine
 from haptera.core.state.limits import MS, S
 from haptera.core.state.side import Side
@@ -30,12 +29,14 @@ from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
+from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.record import EventRecorder
 from haptera.daemon.sessions import Sessions
 from haptera.daemon.settings import PROMOTED, ParentSettings
+from haptera.daemon.site_at_start import apply_at_start
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
-from haptera.model.changes import Author, Change, Stored
+from haptera.model.changes import Stored
 from haptera.model.effects import (
     Call,
     Cancel,
@@ -54,7 +55,7 @@ from haptera.model.effects import (
     Tell,
     Write,
 )
-from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.parts import Context, Step
 from haptera.modules import BUNDLED
@@ -76,12 +77,10 @@ from haptera.runtime.processes.secrets import SecretStore, Starter
 from haptera.runtime.search.searcher import Searcher
 from haptera.runtime.store.event_log_writer import Recorder
 from haptera.runtime.store.feed import Feed
-from haptera.runtime.store.optimistic_write import write
 from haptera.runtime.store.store import STATE_FILE, Store
 from haptera.sdk import Boot
 from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
-from haptera.site.syntax.sources import constants_of, gather
 
 HISTORY_FOLDER: Final = "history"
 BOOT_ID_BITS: Final = 63
@@ -209,8 +208,15 @@ class _Parent:
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
+        self._jobs = ParentQueue(self._store, engine)
         self._channel = ParentChannel(
-            self._authority, engine, self._codec, self._deliver, clock.wall_s, self._secrets
+            self._authority,
+            engine,
+            self._codec,
+            self._deliver,
+            clock.wall_s,
+            self._secrets,
+            self._jobs.ask_of_node,
         )
         self._sessions = Sessions(
             self._store, self._udp, self._channel, self._boot, self._channel.declares
@@ -261,7 +267,7 @@ class _Parent:
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
-                tasks.create_task(self._driver.run()),
+                *(tasks.create_task(one.run()) for one in (self._driver, self._jobs)),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
@@ -269,7 +275,7 @@ class _Parent:
             for line in confinement_told(settings):
                 _log.info("%s", line)
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
-            wrong = await self._apply_site()
+            wrong = await apply_at_start(settings.site, self._sites, self._backend)
             if wrong is None:
                 running.append(tasks.create_task(keep_telling()))
                 await stopped.wait()
@@ -325,30 +331,6 @@ class _Parent:
         )
         self._channel.call_as(server.identity, settings.address)
         return server
-
-    async def _apply_site(self) -> HapteraError | None:
-        """Apply the site file that was named, if any; what is wrong with it, if anything."""
-        if self._settings.site is None:
-            return None
-        site = Path(self._settings.site)
-
-        async def make() -> tuple[Change, ...]:
-            files = await asyncio.to_thread(gather, [site])
-            proposal = await self._sites.read(files, constants_of(site))
-            stored = self._backend.stored()
-            return await asyncio.to_thread(proposal.changes, stored, Claim.LEAVE)
-
-        try:
-            await write(self._backend, make, Author("site", f"{site} at the start"))
-        except InputError as error:
-            if not all(isinstance(one, ConflictError) for one in error.errors):
-                return error
-            for one in error.errors:
-                _log.warning("as it was: %s is not applied: %s", site, one)
-        except HapteraError as error:
-            return error
-        _log.info("goes by the site file %s", site)
-        return None
 
     def _close(self) -> None:
         self._doors.close()

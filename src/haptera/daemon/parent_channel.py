@@ -1,7 +1,7 @@
 """What a parent and its agents ask each other, on the parent's side."""
 
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.secrets import Keeper, Reference, references
+from haptera.queue.work import WorkAsked, WorkTold
 from haptera.runtime.identity.pki import Authority, issue_node, parse_request
 from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.network.peer_messages import (
@@ -42,10 +43,12 @@ class ParentChannel:
         deliver: Callable[[Iterable[Event]], None],
         wall_s: Callable[[], float],
         secrets: SecretStore,
+        work: Callable[[str, WorkAsked], Awaitable[WorkTold]],
     ) -> None:
         self._authority = authority
         self._engine = engine
         self._secrets = secrets
+        self._give = work
         self._wall_s = wall_s
         self.exchange = Exchange(engine, codec, self.ask, deliver)
         self._sessions: dict[str, SavedSession] = {}
@@ -88,6 +91,8 @@ class ParentChannel:
                 return self._renewed(caller, csr)
             case SecretAsked(name):
                 return await self._secret(caller, name)
+            case WorkAsked():
+                return await self._work(caller, request)
             case _:
                 return self.exchange.answer(caller, request)
 
@@ -109,6 +114,12 @@ class ParentChannel:
             lambda certificate: is_node(certificate, agreement.cluster, agreement.node),
         )
         return await self._asker.ask(party, request, within_s)
+
+    async def _work(self, caller: str, asked: WorkAsked) -> Answer:
+        try:
+            return await self._give(caller, asked)
+        except HapteraError as error:
+            return Unable(str(error))
 
     async def _secret(self, caller: str, name: str) -> Answer:
         """A secret, told only to a node of which a module is desired that names it."""

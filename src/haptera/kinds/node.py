@@ -68,6 +68,10 @@ JOBS_NONE: Final = "none"
 has_agent = Attribute("node", "has_agent", size_bytes_max=16, wide=True)
 HAS_AGENT_NEVER: Final = "never"
 
+# What of it jobs of the queue may have, whole CPUs and MB; without both it takes none.
+cpus = Attribute("node", "cpus", size_bytes_max=6, wide=True)
+memory_mb = Attribute("node", "memory_mb", size_bytes_max=10, wide=True)
+
 kind = Kind(
     "node",
     (power, agent, busy, netboot),
@@ -84,5 +88,7 @@ kind = Kind(
         if_lost,
         groups,
         parents,
+        cpus,
+        memory_mb,
     ),
 )

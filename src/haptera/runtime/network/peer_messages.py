@@ -10,6 +10,7 @@ from haptera.model.entity import EntityId
 from haptera.model.messages import Mark
 from haptera.model.remote_schema import ToldSchema
 from haptera.model.views import EntityView
+from haptera.queue.work import WorkAsked, WorkTold
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
@@ -73,6 +74,7 @@ Request = (
     | RetryAsked
     | SchemaAsked
     | SecretAsked
+    | WorkAsked
 )
 
 
@@ -117,7 +119,9 @@ class Unable(msgspec.Struct, frozen=True, tag_field="op", tag="unable"):
     text: str
 
 
-Answer = SecretTold | EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | Unable
+Answer = (
+    SecretTold | EntityTold | LogTold | ListTold | SchemaTold | Noted | Renewed | WorkTold | Unable
+)
 
 
 def pack(said: Request | Answer) -> bytes:

@@ -8,9 +8,10 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.runtime.identity.private import sync
+from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 
-VERSION: Final = 5
+VERSION: Final = 6
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -139,6 +140,7 @@ _MIGRATIONS: Final = {
     3: "ALTER TABLE tokens ADD COLUMN made_s REAL NOT NULL DEFAULT 0;"
     "ALTER TABLE tokens ADD COLUMN within TEXT;",
     4: KEYED,
+    5: JOBS,
 }
 
 
@@ -174,7 +176,7 @@ def _make(path: Path) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.executescript(
-            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES + KEYED
+            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES + KEYED + JOBS
         )
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))

@@ -50,7 +50,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WriterJob:
     """`work` runs in the thread and may run twice; `done` gets its result once that is durable."""
 
     work: Callable[[sqlite3.Connection], Any]
@@ -70,12 +70,12 @@ class Writer:
         self._connection.journal = None if shipped is None else []
         self._shipped = shipped
         self._name = name
-        self._queue: queue.Queue[Job | None] = queue.Queue()
+        self._queue: queue.Queue[WriterJob | None] = queue.Queue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"writer of {name}", daemon=True)
         self._thread.start()
 
-    def put(self, job: Job) -> Failure | None:
+    def put(self, job: WriterJob) -> Failure | None:
         """Queue a job, at once; where that cannot be, `done` is never called."""
         if self._closed or not self._thread.is_alive():
             return Failure(f"{self._name}: is closed; nothing was changed")
@@ -101,9 +101,9 @@ class Writer:
         finally:
             self._connection.close()
 
-    def _take(self) -> list[Job]:
+    def _take(self) -> list[WriterJob]:
         """All that waits, at least one; empty at the end."""
-        batch: list[Job] = []
+        batch: list[WriterJob] = []
         job = self._queue.get()
         while job is not None:
             batch.append(job)
@@ -114,7 +114,7 @@ class Writer:
             self._queue.put_nowait(None)  # the end comes after these
         return batch
 
-    def _commit(self, batch: list[Job]) -> None:
+    def _commit(self, batch: list[WriterJob]) -> None:
         results = self._together(batch)
         if isinstance(results, Failure) and len(batch) > 1:
             # One too large for the disk must not take its neighbours with it.
@@ -126,7 +126,7 @@ class Writer:
             for job, result in zip(batch, results, strict=True):
                 job.done(result)
 
-    def _together(self, batch: list[Job]) -> list[Any] | Failure:
+    def _together(self, batch: list[WriterJob]) -> list[Any] | Failure:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             results = [self._each(job) for job in batch]
@@ -150,7 +150,7 @@ class Writer:
         if self._connection.journal is not None:
             del self._connection.journal[mark:]
 
-    def _each(self, job: Job) -> Any:
+    def _each(self, job: WriterJob) -> Any:
         mark = len(self._connection.journal or ())
         self._connection.execute("SAVEPOINT job")
         try:

@@ -14,10 +14,11 @@ from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.past import Changed, Deed, Page
+from haptera.queue.entry import QueueChanges, StoredQueue
 from haptera.runtime.identity.lock import Lock, take
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.identity.tokens import ApiToken, Bearer, MintedToken, Token, mint, parse_token
-from haptera.runtime.store import changes_sql, keyed, sessions_sql
+from haptera.runtime.store import changes_sql, jobs_sql, keyed, sessions_sql
 from haptera.runtime.store.changes_sql import AppliedWrite
 from haptera.runtime.store.history_sql import (
     read_changes,
@@ -30,7 +31,7 @@ from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.runtime.store.schema_sql import open_database
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
-from haptera.runtime.store.sqlite_writer import Failure, Job, Shipped, Writer
+from haptera.runtime.store.sqlite_writer import Failure, Shipped, Writer, WriterJob
 
 STATE_FILE: Final = "state.db"
 # How long the few who wait for the writer (start-up, minting a token) do so.
@@ -101,7 +102,7 @@ class Store:
     def submit(self, write: Write) -> None:
         """Queue a write; `deliver` gets `Written` once it is durable, or `Unwritten`."""
         work = partial(changes_sql.apply, write=write, wall_s=self._wall_s())
-        refusal = self._writer.put(Job(work, partial(self._submitted, write)))
+        refusal = self._writer.put(WriterJob(work, partial(self._submitted, write)))
         if refusal is not None:
             self._deliver(Unwritten(write.ticket, refusal.text, refusal.cause))
 
@@ -131,7 +132,9 @@ class Store:
 
     def note(self, author: str, what: str) -> None:
         """Write down some time that somebody asked for something that changes no desired state."""
-        job = Job(partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()), _done)
+        job = WriterJob(
+            partial(changes_sql.note, who=author, what=what, wall_s=self._wall_s()), _done
+        )
         self._writer.put(job)
 
     def token_for(self, intent_id: str) -> str | None:
@@ -162,7 +165,7 @@ class Store:
         def copied(result: Connection | Failure) -> None:
             done(result if isinstance(result, Failure) else result.serialize())
 
-        if refusal := self._writer.put(Job(work, copied)):
+        if refusal := self._writer.put(WriterJob(work, copied)):
             done(refusal)
 
     def sessions(self) -> list[SavedSession]:
@@ -174,7 +177,7 @@ class Store:
 
     def save_session(self, session: SavedSession) -> None:
         """Write a session's address and its peer's boot-id some time; nobody waits for it."""
-        job = Job(partial(sessions_sql.save_session, session=session), self._session_saved)
+        job = WriterJob(partial(sessions_sql.save_session, session=session), self._session_saved)
         if refusal := self._writer.put(job):
             self._session_saved(refusal)
 
@@ -243,6 +246,13 @@ class Store:
             return self._ask(partial(keyed.forget, key=key))
         return self._ask(partial(keyed.finish, key=key, answer=answer))
 
+    def load_queue(self) -> StoredQueue:
+        return self._answer(jobs_sql.load_queue)
+
+    def save_queue(self, changes: QueueChanges) -> Future[Failure | None]:
+        """Have what changed in the queue of jobs written, all of it or nothing."""
+        return self._ask(partial(jobs_sql.save_queue, changes=changes))
+
     def bearer_of(self, key: str) -> Bearer | None:
         """What the token of this id allows, for who has proven to hold it; None where it ended."""
         row = self._tokens.get(key)
@@ -266,7 +276,7 @@ class Store:
     def _ask(self, work: Callable[[Connection], Answer]) -> Future[Answer | Failure]:
         future: Future[Answer | Failure] = Future()
         future.set_running_or_notify_cancel()  # what is queued can no longer be cancelled
-        if refusal := self._writer.put(Job(work, future.set_result)):
+        if refusal := self._writer.put(WriterJob(work, future.set_result)):
             future.set_result(refusal)
         return future
 

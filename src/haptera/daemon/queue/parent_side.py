@@ -1,0 +1,210 @@
+"""The queue of jobs on the parent's side: what it decides is written before anybody is told."""
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.engine import Engine
+from haptera.model.entity import node_id
+from haptera.model.errors import HapteraError
+from haptera.queue.asking import ask, has_news, tell
+from haptera.queue.capacity import capacity_of
+from haptera.queue.choice import Room
+from haptera.queue.demand import Wanted, demand
+from haptera.queue.duty import Duty
+from haptera.queue.entry import Holder, Moment, Submission
+from haptera.queue.job import Job, Size
+from haptera.queue.queue import JobQueue
+from haptera.queue.reason import why
+from haptera.queue.work import WorkAsked, WorkTold
+from haptera.runtime import clock
+from haptera.runtime.store.sqlite_writer import Failure
+from haptera.runtime.store.store import Store
+
+# How often it is seen whether leases, or deadlines of drains, are over.
+EXPIRE_EVERY_S: Final = 1.0
+MS_PER_S: Final = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Who has asked and is told nothing yet."""
+
+    asked: WorkAsked
+    told: asyncio.Future[WorkTold]
+
+
+class ParentQueue:
+    """One queue, and who waits for it; all of it is used in the loop's own thread.
+
+    A holder's asking is held back while there is nothing to tell it, and ends when it asks anew.
+    """
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store = store
+        self._engine = engine
+        self._queue = JobQueue(store.load_queue(), _now())
+        self._broken = False
+        self._waiting: dict[str, _Waiting] = {}
+        self._changed = asyncio.Event()
+        self._written: Future[Failure | None] | None = None
+        self.turn = 0
+
+    @property
+    def queue(self) -> JobQueue:
+        """The queue.
+
+        Raises:
+            HapteraError: what it decided could not be written, and it is being read anew.
+        """
+        if self._broken:
+            raise HapteraError("the queue cannot be written now", do="see to the disk, try again")
+        return self._queue
+
+    async def run(self) -> None:
+        """Take from who was silent beyond its lease what it holds, until cancelled."""
+        while True:
+            await asyncio.sleep(EXPIRE_EVERY_S)
+            try:
+                self.queue.expire(_now())
+                await self._write()
+            except HapteraError as error:
+                _log.error("the queue: %s", error)
+
+    # Holders
+
+    async def ask_of_node(self, node: str, asked: WorkAsked) -> WorkTold:
+        """A node's agent asks for work.
+
+        Raises:
+            HapteraError: what it is told cannot be written.
+        """
+        row = self._engine.table.get(node_id(node))
+        capacity = None if row is None else capacity_of(row.attributes)
+        return await self.ask(node, capacity or Size(0, 0), asked)
+
+    async def ask(
+        self, name: str, capacity: Size, asked: WorkAsked, backend: str | None = None
+    ) -> WorkTold:
+        """A holder asks for work: told at once, or once there is something to tell.
+
+        Raises:
+            HapteraError: what it is told cannot be written.
+        """
+        if (before := self._waiting.pop(name, None)) is not None and not before.told.done():
+            before.told.set_result(WorkTold())
+        told = ask(self.queue, name, capacity, asked, _now(), backend)
+        await self._write()
+        if told.something or told.noted or not asked.wait_ms:
+            return told
+        waiting = _Waiting(asked, asyncio.get_running_loop().create_future())
+        self._waiting[name] = waiting
+        try:
+            async with asyncio.timeout(asked.wait_ms / MS_PER_S):
+                told = await waiting.told
+        except TimeoutError:
+            return told
+        finally:
+            if self._waiting.get(name) is waiting:
+                del self._waiting[name]
+        await self._write()
+        return told
+
+    # People and programs
+
+    async def submit(self, one: Submission) -> list[Job]:
+        """Queue jobs; they are durable once this returns.
+
+        Raises:
+            HapteraError: there is no room for so many, or they cannot be written.
+        """
+        made = self.queue.submit(one, _now())
+        await self._write()
+        return made
+
+    async def cancel(self, key: int, reason: str) -> Job:
+        """As `JobQueue.cancel`."""
+        job = self.queue.cancel(key, reason, _now())
+        await self._write()
+        return job
+
+    async def prioritize(self, key: int, priority: int) -> Job:
+        """As `JobQueue.prioritize`."""
+        job = self.queue.prioritize(key, priority)
+        await self._write()
+        return job
+
+    async def set_duty(self, name: str, duty: Duty | None) -> None:
+        """Have a holder take no new jobs; None: take them again."""
+        self.queue.set_duty(name, duty)
+        await self._write()
+
+    def why(self, job: Job) -> str:
+        """Why a job is not done."""
+        return why(self.queue, job, clock.wall_s())
+
+    def demand(self) -> list[Wanted]:
+        """What waits for a place that there is not, on the cluster's own nodes."""
+        return demand(self.queue.lanes, self.queue.rooms(None))
+
+    def holders(self) -> list[Holder]:
+        """Who asks for work, or has some, by name."""
+        return sorted(self.queue.holders.values(), key=lambda one: one.name)
+
+    def rooms(self) -> list[Room]:
+        """What there is of all nodes that take jobs."""
+        return self.queue.rooms(None)
+
+    async def change(self, seen: int) -> int:
+        """Wait until something is another than at this turn; the turn that it is now."""
+        while self.turn == seen:
+            await self._changed.wait()
+        return self.turn
+
+    async def _write(self) -> None:
+        """Tell who waits, and have all that changed written, whoever changed it.
+
+        Raises:
+            HapteraError: it cannot be; the queue is as it was written last.
+        """
+        self._tell()
+        changes = self.queue.changes()
+        if changes:
+            self._written = self._store.save_queue(changes)
+            self.turn += 1
+            self._changed.set()
+            self._changed = asyncio.Event()
+        if (written := self._written) is None:
+            return
+        failure = await asyncio.wrap_future(written)
+        if failure is not None:
+            await self._reload(written)
+            raise HapteraError(failure.text, do="see to the disk, then try again")
+
+    def _tell(self) -> None:
+        """Give to who waits, those with the least room first: a small job goes to a small node."""
+        now, queue = _now(), self.queue
+        held = [queue.holders[name] for name in self._waiting if name in queue.holders]
+        for holder in sorted(held, key=lambda one: (one.free, one.name)):
+            waiting = self._waiting[holder.name]
+            if waiting.told.done() or not has_news(queue, holder, now):
+                continue
+            told = tell(queue, holder, waiting.asked, now)
+            if told.something:
+                waiting.told.set_result(told)
+
+    async def _reload(self, written: Future[Failure | None]) -> None:
+        """Be as it was written last; nobody is answered meanwhile."""
+        if self._written is not written:
+            return
+        self._broken, self._written = True, None
+        self._queue = JobQueue(await asyncio.to_thread(self._store.load_queue), _now())
+        self._broken = False
+
+
+def _now() -> Moment:
+    return Moment(clock.now_ns(), clock.wall_s())

@@ -1,0 +1,44 @@
+"""What the jobs that wait ask for beyond what there is: what a pool would be grown by."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from haptera.queue.choice import Room
+from haptera.queue.job import Job, Size
+from haptera.queue.lanes import Lanes
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """So many jobs wait that ask for so much, and have no place where anything is free now."""
+
+    size: Size
+    count: int
+    priority: int
+
+
+def demand(lanes: Lanes, rooms: Iterable[Room], backend: str | None = None) -> list[Wanted]:
+    """What waits and finds no place, the most urgent first; each place is counted once."""
+    free = [room.free for room in rooms]
+    counts = lanes.counts()
+    wanted: list[Wanted] = []
+    for head in sorted(lanes.heads(backend), key=_rank):
+        left = counts[head.lane]
+        for at, one in enumerate(free):
+            places = _places(one, head.spec.size, left)
+            left -= places
+            for _ in range(places):
+                free[at] -= head.spec.size
+        if left:
+            wanted.append(Wanted(head.spec.size, left, head.priority))
+    return wanted
+
+
+def _rank(job: Job) -> tuple[int, int]:
+    return job.rank
+
+
+def _places(free: Size, size: Size, most: int) -> int:
+    """How many fit."""
+    by_memory = free.memory_mb // size.memory_mb if size.memory_mb else most
+    return max(0, min(most, free.cpus // size.cpus, by_memory))

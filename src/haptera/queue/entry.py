@@ -1,0 +1,65 @@
+"""What goes into the queue and comes out of it: submissions, holders, what is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from haptera.queue.duty import Duty
+from haptera.queue.job import NOTHING, Job, JobSpec, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now: by the clock that leases go by, and by the wall."""
+
+    ns: int
+    wall_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Jobs to be queued, all alike; the same `key` of the same owner is queued once."""
+
+    owner: str
+    name: str
+    spec: JobSpec
+    priority: int = 0
+    count: int | None = None
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class QueueChanges:
+    """What is not written yet."""
+
+    jobs: dict[int, Job | None] = field(default_factory=dict)
+    duties: dict[str, Duty | None] = field(default_factory=dict)
+    token_last: int = 0
+    job_last: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs or self.duties)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQueue:
+    """The queue as it was written last."""
+
+    jobs: tuple[Job, ...] = ()
+    duties: Mapping[str, Duty] = field(default_factory=dict)
+    job_last: int = 0
+    token_last: int = 0
+
+
+@dataclass(slots=True)
+class Holder:
+    """Who holds jobs: `held` is job by token; until `lease_ns` nobody else gets these."""
+
+    name: str
+    backend: str | None = None
+    capacity: Size = NOTHING
+    free: Size = NOTHING
+    open: bool = False
+    lease_ns: int = 0
+    asked: tuple[str, int] = ("", -1)
+    idle_since_s: float | None = None
+    held: dict[int, int] = field(default_factory=dict)

@@ -1,0 +1,121 @@
+"""A job of the queue: what it is to run, what of a node it needs, and where it stands."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+COMMAND_WORDS_MAX: Final = 256
+COMMAND_BYTES_MAX: Final = 32_768
+PRIORITY_MAX: Final = 1_000_000
+CPUS_MAX: Final = 65_536
+MEMORY_MB_MAX: Final = 1 << 30
+TIME_LIMIT_S_MAX: Final = 366 * 86_400
+
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class JobState(StrEnum):
+    """A job that is `locked` has a holder, and provably nothing of it has run there."""
+
+    QUEUED = "queued"
+    LOCKED = "locked"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ACTIVE: Final = frozenset((JobState.LOCKED, JobState.RUNNING))
+ENDED: Final = frozenset((JobState.COMPLETE, JobState.FAILED, JobState.CANCELLED))
+
+
+class RetryClass(StrEnum):
+    """What becomes of a job that ran when its holder was lost: its effects may be there."""
+
+    NEVER = "never"
+    LOST = "lost"
+
+
+class Size(msgspec.Struct, frozen=True, gc=False, order=True):
+    """So much of a node.
+
+    >>> Size(4, 8192).fits(Size(2, 1024)), Size(4, 8192) - Size(2, 1024)
+    (True, Size(cpus=2, memory_mb=7168))
+    """
+
+    cpus: Annotated[int, msgspec.Meta(ge=0, le=CPUS_MAX)]
+    memory_mb: Annotated[int, msgspec.Meta(ge=0, le=MEMORY_MB_MAX)]
+
+    def __str__(self) -> str:
+        return f"{self.cpus} CPU{'' if self.cpus == 1 else 's'}, {self.memory_mb} MB"
+
+    def __sub__(self, other: "Size") -> "Size":
+        return Size(self.cpus - other.cpus, self.memory_mb - other.memory_mb)
+
+    def __add__(self, other: "Size") -> "Size":
+        return Size(self.cpus + other.cpus, self.memory_mb + other.memory_mb)
+
+    def fits(self, needed: "Size") -> bool:
+        """Whether so much is there."""
+        return needed.cpus <= self.cpus and needed.memory_mb <= self.memory_mb
+
+
+NOTHING: Final = Size(0, 0)
+
+
+class JobSpec(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What a job is to run; `backend` names who runs it, None: the cluster's own nodes."""
+
+    command: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=COMMAND_BYTES_MAX)], ...],
+        msgspec.Meta(min_length=1, max_length=COMMAND_WORDS_MAX),
+    ]
+    size: Size
+    time_limit_s: Annotated[int, msgspec.Meta(ge=1, le=TIME_LIMIT_S_MAX)] | None = None
+    retry: RetryClass = RetryClass.NEVER
+    backend: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
+
+
+class Lane(msgspec.Struct, frozen=True, gc=False, order=True):
+    """All jobs that ask for the same of the same backend; in it, priority is exact."""
+
+    backend: str | None
+    size: Size
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """One job. Times are of the wall, in seconds, for people; a status below 0 is a signal's.
+
+    `token` is of its present or last holder, and no other job's, ever; `locks` counts holders.
+    `stopping` says why it is being stopped, and `again` that it is to be queued anew then.
+    """
+
+    id: int
+    name: str
+    owner: str
+    spec: JobSpec
+    priority: int
+    submitted_s: float
+    state: JobState = JobState.QUEUED
+    array: int | None = None
+    index: int | None = None
+    key: str | None = None
+    token: int | None = None
+    holder: str | None = None
+    locks: int = 0
+    began_s: float | None = None
+    ended_s: float | None = None
+    status: int | None = None
+    reason: str | None = None
+    stopping: str | None = None
+    again: bool = False
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.spec.backend, self.spec.size)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Its place in its lane: the higher priority first, then who came first."""
+        return (-self.priority, self.id)

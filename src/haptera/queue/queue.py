@@ -1,0 +1,328 @@
+"""The queue: jobs on their way from submission to their end, and who holds which.
+
+Everything that changes is gathered in `changes`: nothing may be told to anybody before these are
+durable. What is told may be lost: whoever asks again is told again.
+"""
+
+from collections import deque
+from typing import Final
+
+from msgspec.structs import replace
+
+from haptera.model.errors import HapteraError
+from haptera.queue.choice import Occupant, Room
+from haptera.queue.duty import Duty, DutyMode, DutyState
+from haptera.queue.entry import Holder, Moment, QueueChanges, StoredQueue, Submission
+from haptera.queue.job import ACTIVE, ENDED, Job, JobSpec, JobState, RetryClass, Size
+from haptera.queue.lanes import Lanes
+
+MS: Final = 1_000_000
+# For so long a holder that is not heard of keeps what it holds, by its own clock and by ours.
+LEASE_MS: Final = 20_000
+# A job that was given out so often and never began is not tried again.
+LOCKS_MAX: Final = 10
+# How many that ended are remembered; the oldest are forgotten first.
+ENDED_MAX: Final = 10_000
+# How many wait, or run.
+JOBS_MAX: Final = 200_000
+ARRAY_MAX: Final = 10_000
+# Different sizes that wait at a time.
+LANES_MAX: Final = 1_000
+
+
+class JobQueue:
+    """All jobs, by id; each is in exactly one place: waiting, held, or ended."""
+
+    def __init__(self, stored: StoredQueue, now: Moment) -> None:
+        self.jobs = {job.id: job for job in stored.jobs}
+        self.duties = dict(stored.duties)
+        self.holders: dict[str, Holder] = {}
+        self._job_last, self._token_last = stored.job_last, stored.token_last
+        self.lanes = Lanes(one for one in stored.jobs if one.state is JobState.QUEUED)
+        ended = [one for one in stored.jobs if one.state in ENDED]
+        self._ended = deque(
+            one.id for one in sorted(ended, key=lambda job: (job.ended_s or 0.0, job.id))
+        )
+        self._keys = {(one.owner, one.key): one.id for one in stored.jobs if one.key}
+        self._changes = QueueChanges()
+        # Who holds what was asleep with us: it has its whole lease from now on.
+        for job in stored.jobs:
+            if job.state in ACTIVE and job.holder is not None and job.token is not None:
+                holder = self.holders.setdefault(job.holder, Holder(job.holder))
+                holder.held[job.token] = job.id
+                holder.lease_ns = now.ns + LEASE_MS * MS
+
+    def changes(self) -> QueueChanges:
+        """What is to be written now; it counts as written from here on."""
+        changes, self._changes = self._changes, QueueChanges()
+        changes.job_last, changes.token_last = self._job_last, self._token_last
+        return changes
+
+    def submit(self, one: Submission, now: Moment) -> list[Job]:
+        """Queue jobs, an array where a count is given; those of its key where it was done before.
+
+        Raises:
+            HapteraError: there is no room for so many.
+        """
+        if one.key is not None and (first := self._keys.get((one.owner, one.key))) is not None:
+            return self._array_of(self.jobs[first])
+        count = 1 if one.count is None else one.count
+        self._check_room(one.spec, count)
+        array = None if one.count is None else self._job_last + 1
+        made = [
+            Job(
+                id=self._job_last + 1 + at,
+                name=one.name,
+                owner=one.owner,
+                spec=one.spec,
+                priority=one.priority,
+                submitted_s=now.wall_s,
+                array=array,
+                index=None if array is None else at,
+                key=one.key if at == 0 else None,
+            )
+            for at in range(count)
+        ]
+        self._job_last += count
+        if one.key is not None:
+            self._keys[one.owner, one.key] = made[0].id
+        for job in made:
+            self.put(job)
+        return made
+
+    def cancel(self, key: int, reason: str, now: Moment) -> Job:
+        """Have a job ended, or never begun; one that ended stays as it is.
+
+        Raises:
+            HapteraError: there is no such job.
+        """
+        job = self.job(key)
+        if job.state is JobState.QUEUED:
+            self.end(job, JobState.CANCELLED, now, reason=reason)
+        elif job.state in ACTIVE:
+            self.put(replace(job, stopping=reason, again=False))
+        return self.jobs[key]
+
+    def prioritize(self, key: int, priority: int) -> Job:
+        """Give a job another priority, which counts from the next decision on.
+
+        Raises:
+            HapteraError: there is no such job, or it does not wait any more.
+        """
+        job = self.job(key)
+        if job.state is not JobState.QUEUED:
+            raise HapteraError(f"job {key} is {job.state}: its priority decides nothing any more")
+        self.put(replace(job, priority=priority))
+        return self.jobs[key]
+
+    def job(self, key: int) -> Job:
+        """A job by its number.
+
+        Raises:
+            HapteraError: there is no such job.
+        """
+        found = self.jobs.get(key)
+        if found is None:
+            raise HapteraError(f"there is no job {key}", do="see which there are: haptera jobs")
+        return found
+
+    def set_duty(self, name: str, duty: Duty | None) -> None:
+        """Have a holder take no new jobs, or again, which ends a drain."""
+        if duty is None:
+            self.duties.pop(name, None)
+        else:
+            self.duties[name] = duty
+        self._changes.duties[name] = duty
+
+    def expire(self, now: Moment) -> None:
+        """Take from holders that were silent beyond their lease what they held."""
+        for holder in list(self.holders.values()):
+            if holder.lease_ns > now.ns:
+                continue
+            for key in list(holder.held.values()):
+                self.release(self.jobs[key], now, f"{holder.name} was lost")
+            del self.holders[holder.name]
+
+    def duty(self, name: str) -> DutyState:
+        """Where a holder stands."""
+        holder, wanted = self.holders.get(name), self.duties.get(name)
+        busy = holder is not None and bool(holder.held)
+        match None if wanted is None else wanted.mode:
+            case DutyMode.DRAIN:
+                return DutyState.DRAINING if busy else DutyState.DRAINED
+            case DutyMode.HOLD:
+                return DutyState.HOLD
+            case DutyMode.FAILED:
+                return DutyState.FAILED
+            case None:
+                pass
+        if busy:
+            return DutyState.BUSY
+        return DutyState.IDLE if holder is not None and holder.open else DutyState.ABSENT
+
+    def rooms(self, backend: str | None) -> list[Room]:
+        """What there is of all holders that take jobs now, drained and silent ones left out."""
+        return [
+            self.room(one)
+            for one in self.holders.values()
+            if one.open and one.backend == backend and one.name not in self.duties
+        ]
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        tokens = [one.token for one in self.jobs.values() if one.token is not None]
+        assert len(tokens) == len(set(tokens)), "a token is of one job"
+        assert all(one <= self._token_last for one in tokens)
+        for job in self.jobs.values():
+            holder = self.holders.get(job.holder or "")
+            held = holder is not None and job.token is not None and job.token in holder.held
+            assert (job.id in self.lanes) == (job.state is JobState.QUEUED), job
+            assert held == (job.state in ACTIVE), job
+        for holder in self.holders.values():
+            for token, key in holder.held.items():
+                assert (self.jobs[key].token, self.jobs[key].holder) == (token, holder.name)
+
+    def release(self, job: Job, now: Moment, reason: str) -> None:
+        """Its holder has it no more, and does not say how it ended."""
+        if job.stopping is not None:
+            self.stopped(job, now, None)
+        elif job.state is JobState.RUNNING and job.spec.retry is RetryClass.NEVER:
+            why = f"{reason} while it ran, and it is not to be run again (retry: never)"
+            self.end(job, JobState.CANCELLED, now, reason=why)
+        elif job.locks >= LOCKS_MAX:
+            why = f"given out {job.locks} times in vain: {reason}"
+            self.end(job, JobState.CANCELLED, now, reason=why)
+        else:
+            self.put(_queued(job, reason))
+
+    def lock(self, job: Job, holder: Holder) -> Job:
+        """Give a job to a holder, under a token of its own."""
+        self._token_last += 1
+        given = replace(
+            job,
+            state=JobState.LOCKED,
+            token=self._token_last,
+            holder=holder.name,
+            locks=job.locks + 1,
+            reason=None,
+        )
+        self.put(given)
+        return given
+
+    def stopped(self, job: Job, now: Moment, status: int | None) -> None:
+        """It was stopped, or never began, as it was to be."""
+        if job.again and job.locks < LOCKS_MAX:
+            self.put(_queued(job, job.stopping))
+        else:
+            self.end(job, JobState.CANCELLED, now, status=status, reason=job.stopping)
+
+    def room(self, holder: Holder) -> Room:
+        """What a holder has, and who is there."""
+        held = [self.jobs[key] for key in holder.held.values()]
+        return Room(
+            holder.name,
+            holder.capacity,
+            holder.free,
+            tuple(Occupant(one.spec.size, ends_s(one)) for one in held),
+        )
+
+    def measure(self, holder: Holder) -> None:
+        """Work out anew what is free."""
+        free = holder.capacity
+        for key in holder.held.values():
+            free -= self.jobs[key].spec.size
+        # It may have become smaller under what runs on it.
+        holder.free = Size(max(0, free.cpus), max(0, free.memory_mb))
+
+    def end(
+        self,
+        job: Job,
+        state: JobState,
+        now: Moment,
+        *,
+        status: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """It is over; the oldest that are so are forgotten."""
+        self.put(
+            replace(
+                job,
+                state=state,
+                ended_s=now.wall_s,
+                status=status,
+                reason=reason,
+                stopping=None,
+                again=False,
+            )
+        )
+        self._ended.append(job.id)
+        while len(self._ended) > ENDED_MAX:
+            self._forget(self._ended.popleft())
+
+    def _forget(self, key: int) -> None:
+        job = self.jobs.pop(key)
+        if job.key is not None:
+            self._keys.pop((job.owner, job.key), None)
+        self._changes.jobs[key] = None
+
+    def put(self, job: Job) -> None:
+        """Keep a job as it is now, in the place that its state says."""
+        before = self.jobs.get(job.id)
+        if before is not None and before.state in ACTIVE:
+            assert before.holder is not None
+            assert before.token is not None
+            self.holders[before.holder].held.pop(before.token)
+        if job.state is JobState.QUEUED:
+            self.lanes.add(job)
+        else:
+            self.lanes.discard(job.id)
+        self.jobs[job.id] = job
+        if job.state in ACTIVE:
+            assert job.holder is not None
+            assert job.token is not None
+            self.holders[job.holder].held[job.token] = job.id
+        for name in (None if before is None else before.holder, job.holder):
+            if name in self.holders:
+                self.measure(self.holders[name])
+        self._changes.jobs[job.id] = job
+
+    def _check_room(self, spec: JobSpec, count: int) -> None:
+        alive = len(self.jobs) - len(self._ended)
+        if alive + count > JOBS_MAX:
+            what = f"{alive} jobs wait or run, and {JOBS_MAX} may"
+            raise HapteraError(what, do="submit fewer, or wait until some have ended")
+        lane = (spec.backend, spec.size)
+        lanes = self.lanes.counts()
+        if len(lanes) >= LANES_MAX and lane not in {(one.backend, one.size) for one in lanes}:
+            what = f"jobs of {LANES_MAX} different sizes wait already"
+            raise HapteraError(what, do="ask for a size that others ask for, too")
+
+    def _array_of(self, first: Job) -> list[Job]:
+        if first.array is None:
+            return [first]
+        found: list[Job] = []
+        key = first.id
+        while (job := self.jobs.get(key)) is not None and job.array == first.array:
+            found.append(job)
+            key += 1
+        return found
+
+
+def ends_s(job: Job) -> float:
+    """When a job is over at the latest."""
+    if job.spec.time_limit_s is None or job.began_s is None:
+        return float("inf")
+    return job.began_s + job.spec.time_limit_s
+
+
+def _queued(job: Job, reason: str | None) -> Job:
+    """Waiting again, in its old place."""
+    return replace(
+        job,
+        state=JobState.QUEUED,
+        holder=None,
+        began_s=None,
+        reason=reason,
+        stopping=None,
+        again=False,
+    )

@@ -1,0 +1,93 @@
+"""Why a job is not done: what it waits for, what there is, and what is missing."""
+
+from collections.abc import Iterable
+
+from haptera.queue.choice import reserve, urgency
+from haptera.queue.entry import Holder
+from haptera.queue.job import Job, JobState, Size
+from haptera.queue.queue import JobQueue
+
+NAMES_MAX = 4
+
+
+def why(queue: JobQueue, job: Job, now_s: float) -> str:
+    """In a sentence, for people."""
+    match job.state:
+        case JobState.QUEUED:
+            return _why_queued(queue, job, now_s)
+        case JobState.LOCKED:
+            return f"{job.holder} has it and is about to begin" + _stopping(job)
+        case JobState.RUNNING:
+            return f"it runs on {job.holder}" + _stopping(job)
+        case JobState.COMPLETE:
+            return f"it is complete, run on {job.holder}"
+        case JobState.FAILED:
+            how = f"status {job.status}" if job.reason is None else job.reason
+            return f"it failed on {job.holder}: {how}"
+        case JobState.CANCELLED:
+            return f"it was cancelled: {job.reason}"
+
+
+def _why_queued(queue: JobQueue, job: Job, now_s: float) -> str:
+    said = f" (before: {job.reason})" if job.reason else ""
+    able = [one for one in _holders(queue, job) if one.capacity.fits(job.spec.size)]
+    if not able:
+        return _too_large(job, _holders(queue, job)) + said
+    taking = [one for one in able if one.open and one.name not in queue.duties]
+    if not taking:
+        told = _list(f"{one.name} {_closed(queue, one)}" for one in able)
+        return f"no node that is large enough takes jobs now: {told}{said}"
+    ahead = queue.lanes.ahead(job)
+    if ahead:
+        jobs = "1 job" if ahead == 1 else f"{ahead} jobs"
+        return f"{jobs} of its size ({job.spec.size}) come before it{said}"
+    rooms = queue.rooms(job.spec.backend)
+    heads = sorted(queue.lanes.heads(job.spec.backend), key=lambda one: urgency(one, now_s))
+    kept = {one.job.id: one for one in reserve(heads, rooms)}
+    if job.id in kept:
+        return (
+            f"it is next of its size: the next place on {kept[job.id].holder} is kept for it{said}"
+        )
+    free = _list(f"{one.name} has {one.free} of {one.capacity} free" for one in taking)
+    return f"it asks for {job.spec.size}; {free}{said}"
+
+
+def _too_large(job: Job, there: list[Holder]) -> str:
+    """What exists, and what is missing."""
+    backend = job.spec.backend
+    if backend is not None and not there:
+        return f"no backend {backend} takes jobs here"
+    if not there:
+        return "no node takes jobs: none that declares cpus and memory_mb asks for work"
+    largest = max(there, key=lambda one: one.capacity)
+    sizes = sorted({one.capacity for one in there}, reverse=True)
+    missing = _missing(job.spec.size, largest.capacity)
+    told = _list(f"{sum(one.capacity == size for one in there)} x {size}" for size in sizes)
+    return f"no node is large enough for {job.spec.size}: {missing} missing; there are {told}"
+
+
+def _missing(size: Size, largest: Size) -> str:
+    cpus, memory_mb = size.cpus - largest.cpus, size.memory_mb - largest.memory_mb
+    said = [f"{cpus} CPUs"] if cpus > 0 else []
+    said += [f"{memory_mb} MB"] if memory_mb > 0 else []
+    return " and ".join(said) or "both together"
+
+
+def _holders(queue: JobQueue, job: Job) -> list[Holder]:
+    return [one for one in queue.holders.values() if one.backend == job.spec.backend]
+
+
+def _closed(queue: JobQueue, holder: Holder) -> str:
+    duty = queue.duties.get(holder.name)
+    state = queue.duty(holder.name)
+    return f"is {state} ({duty.reason})" if duty is not None else "lets no jobs begin now"
+
+
+def _stopping(job: Job) -> str:
+    return "" if job.stopping is None else f", and is being stopped: {job.stopping}"
+
+
+def _list(said: Iterable[str]) -> str:
+    named = list(said)
+    more = f", and {len(named) - NAMES_MAX} more" if len(named) > NAMES_MAX else ""
+    return ", ".join(named[:NAMES_MAX]) + more

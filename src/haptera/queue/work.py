@@ -1,0 +1,86 @@
+"""What a holder of jobs asks the queue, and what it is told: an agent over TLS, or a backend."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from haptera.queue.duty import DutyState
+from haptera.queue.job import JobSpec, Whole
+
+HOLDINGS_MAX: Final = 4_096
+# Of why something ended, in characters.
+REASON_CHARS_MAX: Final = 500
+# How long an answer may be held back while there is nothing to tell.
+WAIT_MS_MAX: Final = 6_000
+
+
+class HoldingPhase(StrEnum):
+    """`running` asks whether it may begin, or says that it has begun; `returned`: it cannot.
+
+    What is `stopping` is being stopped already.
+    """
+
+    LOCKED = "locked"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+    RETURNED = "returned"
+
+
+class Holding(msgspec.Struct, frozen=True, gc=False):
+    """One job that a holder has, by its token; a status below 0 is a signal's."""
+
+    job: Whole
+    token: Whole
+    phase: HoldingPhase
+    status: int | None = None
+    reason: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)] | None = None
+
+
+class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
+    """Asks for work with all that is held; one that is not `open` takes nothing new.
+
+    The answer may be held back for `wait_ms` while there is no work, and nothing to be stopped.
+    `number` grows from one asking to the next within a `boot`: what arrives late is not heeded.
+    """
+
+    boot: str
+    number: Whole
+    held: Annotated[tuple[Holding, ...], msgspec.Meta(max_length=HOLDINGS_MAX)] = ()
+    open: bool = True
+    wait_ms: Annotated[int, msgspec.Meta(ge=0, le=WAIT_MS_MAX)] = 0
+
+
+class Assignment(msgspec.Struct, frozen=True, gc=False):
+    """A job that is the asker's from now on, for as long as its lease is renewed."""
+
+    job: int
+    token: int
+    name: str
+    spec: JobSpec
+    array: int | None = None
+    index: int | None = None
+
+
+class StopOrder(msgspec.Struct, frozen=True, gc=False):
+    """End this job, or forget it: TERM, and KILL after the grace."""
+
+    token: int
+    grace_ms: int
+    reason: str
+
+
+class WorkTold(msgspec.Struct, frozen=True, tag_field="op", tag="work told"):
+    """`noted` are the tokens whose phase is durable now; the lease counts from the asking."""
+
+    work: tuple[Assignment, ...] = ()
+    stop: tuple[StopOrder, ...] = ()
+    noted: tuple[int, ...] = ()
+    lease_ms: int = 0
+    duty: DutyState = DutyState.IDLE
+
+    @property
+    def something(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.work or self.stop)
