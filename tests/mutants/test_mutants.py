@@ -66,4 +66,6 @@ def test_a_planted_bug_is_found(patch: Path, tmp_path: Path) -> None:
     )
     told = ended.stdout
     assert ended.returncode == 1, f"survives {found_by}: {told[-2000:]}"
-    assert any(one in told for one in FOUND), f"breaks otherwise: {told[-2000:]}{ended.stderr[-2000:]}"
+    assert any(one in told for one in FOUND), (
+        f"breaks otherwise: {told[-2000:]}{ended.stderr[-2000:]}"
+    )

@@ -338,7 +338,9 @@ def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() 
         index = parent.sessions["n01"].own_index
         with stranger() as attacker:
             for boot in range(1, DERIVATIONS_PER_S_MAX + 50):
-                header = pack_header(Header(DatagramType.HELLO, Suite.CHACHA20_POLY1305, index, boot << 32, 1))
+                header = pack_header(
+                    Header(DatagramType.HELLO, Suite.CHACHA20_POLY1305, index, boot << 32, 1)
+                )
                 attacker.sendto(header + b"x" * 64, parent.address)
             again.udp.tell("parent", CHANGED)
             await until(lambda: parent.heard == [HELLO, CHANGED])

@@ -60,7 +60,9 @@ def parse_reference(text: str) -> Reference:
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
         return Reference(Keeper.ENVIRONMENT, rest)
     # It is not quoted: it may be the secret itself.
-    raise HapteraError("this names no secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME")
+    raise HapteraError(
+        "this names no secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME"
+    )
 
 
 def is_secret_name(text: str) -> bool:
