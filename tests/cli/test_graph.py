@@ -65,7 +65,7 @@ def test_a_kind_is_drawn_as_the_bundled_modules_serve_it(kind, names, states, ca
 
 def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(capsys):
     several = asked(capsys, "node")
-    assert several[2].endswith("name one, as platform=ipmi; there are ipmi, labnode\n")
+    assert several[2].endswith("name one, as platform=ipmi; there are ipmi, labnode, redfish\n")
     only = drawn(capsys, "node", "--class", "platform=labnode")
     assert only.attributes == {"platform": "labnode", "boot_from": None}
     assert only == drawn(capsys, "node", "--class", "platform=labnode,rack=r1")
@@ -73,7 +73,8 @@ def test_a_class_is_the_only_one_that_parts_ask_for_unless_another_is_named(caps
     code, out, errors = asked(capsys, "node", "--class", "platform=labnod", "-o", "json")
     assert (code, json.loads(out)["attributes"]) == (OK, {"platform": "labnod", "boot_from": None})
     assert errors == (
-        "warning: no part asks for platform=labnod: did you mean labnode? there are ipmi, labnode\n"
+        "warning: no part asks for platform=labnod: did you mean labnode? "
+        "there are ipmi, labnode, redfish\n"
     )
     assert json.loads(out)["graphs"][0]["states"] == [{}]
 

@@ -218,7 +218,7 @@ async def look(target: Target) -> Power: ...
         ("nonsense.py", "there is no file nonsense.py"),
         (
             ".",
-            "'.' names no module: name image, ipmi, jobs, labnode, netboot, service, system,",
+            "'.' names no module: name image, ipmi, jobs, labnode, netboot, redfish, service,",
         ),
         ("mine.py:none", "mine.py has no Module called 'none'"),
         ("mine:Target", "mine has no Module called 'Target'"),

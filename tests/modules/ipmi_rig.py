@@ -10,6 +10,10 @@ from typing import Final
 
 import pytest
 
+from haptera.model.entity import node_id
+from haptera.modules.ipmi import module
+from haptera.modules.ipmi.bmc import IpmiBmc
+from haptera.sdk import Target
 from tests.lab.rig import wait_for
 from tests.network import NETWORK
 
@@ -72,6 +76,12 @@ class Machine:
         """What the BMC did, in order."""
         file = self.directory / "record"
         return file.read_text().splitlines() if file.exists() else []
+
+
+def bmc_of(machine: Machine, **more: object) -> IpmiBmc:
+    settings = {"user": USER, "password": PASSWORD, "cipher_suite": 3, "graceful_s": 0.1, **more}
+    attributes = {"bmc": machine.address}
+    return IpmiBmc(Target(node_id("n01"), attributes, settings=module.settings(settings)))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ BUNDLED: Mapping[str, str] = {
     "jobs": "haptera.modules.jobs.module:module",
     "labnode": "haptera.modules.labnode:module",
     "netboot": "haptera.modules.netboot:module",
+    "redfish": "haptera.modules.redfish:module",
     "service": "haptera.modules.service.module:module",
     "system": "haptera.modules.system.module:module",
 }

@@ -3,8 +3,9 @@
 import asyncio
 import os
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from haptera.modules.power import PowerName, check_graceful
 from haptera.sdk import HapteraError, Refused, Secret, Target
 
 TOOL: Final = "ipmitool"
@@ -14,19 +15,9 @@ ANSWER_S: Final = 1
 TRIES_MAX: Final = 2
 # Past this a BMC, or ipmitool itself, hangs: a session takes up to six exchanges.
 COMMAND_S_MAX: Final = 8.0
-# How far apart two readings are that together show a change.
-SETTLE_S: Final = 0.5
-# The longest wait for an operating system to shut down, and how often the power is read meanwhile.
-GRACEFUL_S_MAX: Final = 60.0
-GRACEFUL_READ_S: Final = 1.0
 WORDS_MAX: Final = 300
 # IPMI 2.0 has no longer ones.
 PASSWORD_BYTES_MAX: Final = 20
-
-PowerName = Literal["on", "off"]
-
-# What each BMC was last read to say, and said twice.
-_believed: Final[dict[str, "PowerName"]] = {}
 
 _ANSWERS: Final[dict[str, PowerName]] = {
     "Chassis Power is on": "on",
@@ -53,8 +44,7 @@ class IpmiSettings:
     def __post_init__(self) -> None:
         if len(self.password.encode()) > PASSWORD_BYTES_MAX:
             raise ValueError(f"an IPMI password has at most {PASSWORD_BYTES_MAX} bytes")
-        if not 0 <= self.graceful_s <= GRACEFUL_S_MAX:
-            raise ValueError(f"graceful_s is between 0 and {GRACEFUL_S_MAX:g}")
+        check_graceful(self.graceful_s)
 
 
 class IpmiBmc:
@@ -62,57 +52,39 @@ class IpmiBmc:
 
     def __init__(self, target: Target) -> None:
         self._settings: IpmiSettings = target.settings
-        self._address = _address(target)
+        self.address = _address(target)
 
-    async def reading(self) -> PowerName:
-        """The power; a change counts once two readings agree on it."""
-        first = await self._status()
-        if first != _believed.get(self._address):
-            await asyncio.sleep(SETTLE_S)
-            second = await self._status()
-            if second != first:
-                raise IpmiError(f"BMC at {self._address} says {first}, then {second}")
-            _believed[self._address] = first
-        return first
+    @property
+    def graceful_s(self) -> float:
+        return self._settings.graceful_s
+
+    async def status(self) -> PowerName:
+        answer = (await self._run("chassis", "power", "status")).strip()
+        if answer not in _ANSWERS:
+            raise IpmiError(f"BMC at {self.address} tells no power: {answer[:WORDS_MAX]!r}")
+        return _ANSWERS[answer]
 
     async def boot_from_network_once(self) -> None:
-        """Have the next start, and that one only, boot by PXE."""
         await self._run("chassis", "bootdev", "pxe")
 
     async def power_on(self) -> None:
         await self._run("chassis", "power", "on")
 
-    async def power_off(self) -> None:
-        """Ask the operating system to shut down; cut the power if it has not in time."""
+    async def ask_to_shut_down(self) -> bool:
         await self._run("chassis", "power", "soft")
-        try:
-            async with asyncio.timeout(self._settings.graceful_s):
-                await self._wait_until_off()
-        except TimeoutError:
-            await self._run("chassis", "power", "off")
-
-    async def _wait_until_off(self) -> None:
-        # A BMC tells nothing unasked.
-        while await self._status() == "on":  # noqa: ASYNC110
-            await asyncio.sleep(GRACEFUL_READ_S)
+        return True
 
     async def force_off(self) -> None:
         await self._run("chassis", "power", "off")
-
-    async def _status(self) -> PowerName:
-        answer = (await self._run("chassis", "power", "status")).strip()
-        if answer not in _ANSWERS:
-            raise IpmiError(f"BMC at {self._address} tells no power: {answer[:WORDS_MAX]!r}")
-        return _ANSWERS[answer]
 
     async def _run(self, *words: str) -> str:
         """What ipmitool prints for these words.
 
         Raises:
             Refused: the BMC answered that it does not do it.
-            BmcError: it did not answer, in time or in a way that can be understood.
+            IpmiError: it did not answer, in time or in a way that can be understood.
         """
-        host, _, port = self._address.rpartition(":")
+        host, _, port = self.address.rpartition(":")
         settings = self._settings
         arguments = ["-I", "lanplus", "-C", str(settings.cipher_suite), "-H", host, "-p", port]
         arguments += ["-U", settings.user, "-E", "-N", str(ANSWER_S), "-R", str(TRIES_MAX)]
@@ -135,7 +107,7 @@ class IpmiBmc:
             async with asyncio.timeout(COMMAND_S_MAX):
                 out, errors = await process.communicate()
         except TimeoutError:
-            raise IpmiError(f"BMC at {self._address} does not answer") from None
+            raise IpmiError(f"BMC at {self.address} does not answer") from None
         finally:
             # Not left behind where this call is cut short.
             if process.returncode is None:
@@ -149,10 +121,10 @@ class IpmiBmc:
             return out
         last = next((line for line in reversed(errors.splitlines()) if line.strip()), "no words")
         if "Unable to establish" in errors:
-            raise IpmiError(f"BMC at {self._address} lets nobody in, or is not there: {last}")
+            raise IpmiError(f"BMC at {self.address} lets nobody in, or is not there: {last}")
         if " failed: " in last:
             raise Refused(last.rpartition(" failed: ")[2])
-        raise IpmiError(f"BMC at {self._address}: {last}")
+        raise IpmiError(f"BMC at {self.address}: {last}")
 
 
 def _address(target: Target) -> str:

@@ -1,0 +1,141 @@
+"""The parts that every module of BMCs has: one reading of the power, and the ways to change it."""
+
+import asyncio
+from typing import Final, Literal, Protocol, TypeVar
+
+from haptera.kinds import node
+from haptera.kinds.node import Agent, Busy, Netboot, Power
+from haptera.sdk import ANY, Module
+
+PowerName = Literal["on", "off"]
+
+# A reading is two exchanges at most, each with its retries.
+LOOK_S: Final = 20
+COMMAND_S: Final = 20
+# The longest wait for an operating system to shut down, and how often the power is read meanwhile.
+GRACEFUL_S_MAX: Final = 60.0
+GRACEFUL_READ_S: Final = 1.0
+# How far apart two readings are that together show a change.
+SETTLE_S: Final = 0.5
+# Expensive, so that the planner takes it only where switch_off cannot be.
+FORCE_COST: Final = 20
+
+# What each BMC was last read to say, and said twice.
+_believed: Final[dict[str, PowerName]] = {}
+
+
+class UnsettledError(Exception):
+    """Two readings in a row differ."""
+
+
+class MachineBmc(Protocol):
+    """The BMC of one node, in whatever language; one call at a time is under way."""
+
+    @property
+    def address(self) -> str: ...
+    async def status(self) -> PowerName:
+        """The power, as the BMC says it now."""
+
+    async def boot_from_network_once(self) -> None:
+        """Have the next start, and that one only, boot from the network."""
+
+    async def power_on(self) -> None: ...
+    async def ask_to_shut_down(self) -> bool:
+        """Ask the operating system to shut down; False where this BMC cannot."""
+
+    async def force_off(self) -> None: ...
+    @property
+    def graceful_s(self) -> float: ...
+
+
+AnyBmc = TypeVar("AnyBmc", bound=MachineBmc)
+
+
+def check_graceful(seconds: float) -> None:
+    """See that a setting `graceful_s` is in its limits.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not 0 <= seconds <= GRACEFUL_S_MAX:
+        raise ValueError(f"graceful_s is between 0 and {GRACEFUL_S_MAX:g}")
+
+
+def serve_power(module: Module[AnyBmc]) -> None:
+    """Have the module serve the power of nodes, and start those that boot from the network."""
+    power = module.serves(node.power)
+    agent = module.serves(node.agent)
+    power.look(every_s=5, within_s=LOOK_S, outcomes=(Power.OFF, Power.ON))(look_power)
+    power.step(Power.OFF, Power.ON, within_s=COMMAND_S, excludes={node.boot_from: node.NETWORK})(
+        switch_on
+    )
+    # A machine that boots from the network starts only while the boot servers answer it.
+    module.step(
+        power.goes(Power.OFF, Power.ON),
+        agent.goes(ANY, Agent.UP, expected=True),
+        within_s=COMMAND_S,
+        requires={node.boot_from: node.NETWORK, node.netboot: Netboot.OFFERED},
+    )(boot)
+    power.step(
+        Power.ON,
+        Power.OFF,
+        within_s=COMMAND_S + GRACEFUL_S_MAX,
+        late_s=COMMAND_S,
+        excludes={node.busy: Busy.BUSY},
+        disruptive=True,
+    )(switch_off)
+    # For a node that cannot say any more that it is free.
+    power.step(
+        (Power.ON, Power.HUNG),
+        Power.OFF,
+        within_s=COMMAND_S,
+        cost=FORCE_COST,
+        disruptive=True,
+    )(force_off)
+
+
+async def look_power(bmc: MachineBmc) -> Power:
+    """The power; a change counts once two readings agree on it.
+
+    Raises:
+        UnsettledError: they do not.
+    """
+    first = await bmc.status()
+    if first != _believed.get(bmc.address):
+        await asyncio.sleep(SETTLE_S)
+        second = await bmc.status()
+        if second != first:
+            raise UnsettledError(f"BMC at {bmc.address} says {first}, then {second}")
+        _believed[bmc.address] = first
+    return Power(first)
+
+
+async def switch_on(bmc: MachineBmc) -> None:
+    await bmc.power_on()
+
+
+async def boot(bmc: MachineBmc) -> None:
+    await bmc.boot_from_network_once()
+    await bmc.power_on()
+
+
+async def switch_off(bmc: MachineBmc) -> None:
+    """Ask the operating system to shut down; cut the power if it has not in time."""
+    if await bmc.ask_to_shut_down():
+        try:
+            async with asyncio.timeout(bmc.graceful_s):
+                await _wait_until_off(bmc)
+        except TimeoutError:
+            await bmc.force_off()
+    else:
+        await bmc.force_off()
+
+
+async def force_off(bmc: MachineBmc) -> None:
+    await bmc.force_off()
+
+
+async def _wait_until_off(bmc: MachineBmc) -> None:
+    # A BMC tells nothing unasked.
+    while await bmc.status() == "on":  # noqa: ASYNC110
+        await asyncio.sleep(GRACEFUL_READ_S)

@@ -1,0 +1,199 @@
+"""What each module of BMCs has to do: on the bench, and against a real BMC of its language."""
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from haptera.kinds.node import Power
+from haptera.model.views import Condition
+from haptera.modules import ipmi, redfish
+from haptera.modules.ipmi.bmc import IpmiError
+from haptera.modules.power import (
+    MachineBmc,
+    PowerName,
+    boot,
+    force_off,
+    look_power,
+    switch_off,
+    switch_on,
+)
+from haptera.modules.redfish.connection import RedfishError
+from haptera.sdk import Module
+from haptera.testing.bench import Bench
+from tests.modules import ipmi_rig, redfish_rig
+
+modules = pytest.mark.parametrize("module", [ipmi.module, redfish.module], ids=lambda one: one.name)
+
+
+@dataclass
+class Chassis:
+    """Stands for a BMC that answers."""
+
+    shows: PowerName = "off"
+    obeys: bool = True
+    told: list[str] = field(default_factory=list)
+    address: str = "bench"
+    graceful_s: float = 0
+
+    async def status(self) -> PowerName:
+        return self.shows
+
+    async def boot_from_network_once(self) -> None:
+        self.told.append("pxe")
+
+    async def power_on(self) -> None:
+        self.told.append("on")
+        self.shows = "on"
+
+    async def ask_to_shut_down(self) -> bool:
+        self.told.append("soft")
+        if self.obeys:
+            self.shows = "off"
+        return True
+
+    async def force_off(self) -> None:
+        self.told.append("off")
+        self.shows = "off"
+
+
+class Rude(Chassis):
+    """Stands for one that cannot ask an operating system anything."""
+
+    async def ask_to_shut_down(self) -> bool:
+        return False
+
+
+class Silent(Chassis):
+    """Stands for one that answers nothing."""
+
+    async def status(self) -> PowerName:
+        raise IpmiError("BMC does not answer")
+
+
+def on_bench(module: Module[Any], chassis: Chassis, **more: str) -> Bench[Any]:
+    return Bench(module, {"platform": module.name, **more}, on=chassis)
+
+
+@modules
+def test_a_machine_is_started_once_it_was_read_to_be_off(module: Module[Any]) -> None:
+    bench = on_bench(module, chassis := Chassis())
+    node = asyncio.run(bench.settle({"power": "on"}))
+    assert node.condition is Condition.CONVERGED
+    assert chassis.told == ["on"]
+
+
+@modules
+@pytest.mark.parametrize(
+    ("chassis", "told"),
+    [
+        (Chassis("on"), ["soft"]),
+        (Chassis("on", obeys=False), ["soft", "off"]),
+        (Rude("on"), ["off"]),
+    ],
+)
+def test_a_machine_is_asked_to_shut_down_before_its_power_is_cut(
+    module: Module[Any], chassis: Chassis, told: list[str]
+) -> None:
+    chassis = type(chassis)(chassis.shows, chassis.obeys)
+    node = asyncio.run(on_bench(module, chassis).settle({"power": "off"}))
+    assert node.condition is Condition.CONVERGED
+    assert chassis.told == told
+
+
+@modules
+def test_a_bmc_that_does_not_answer_causes_no_action(module: Module[Any]) -> None:
+    bench = on_bench(module, chassis := Silent())
+    node = asyncio.run(bench.settle({"power": "on"}))
+    assert node.condition is Condition.STUCK
+    assert chassis.told == []
+    assert set(bench.calls) == {"look_power"}
+
+
+@modules
+def test_a_machine_of_the_network_is_not_started_without_an_offer(module: Module[Any]) -> None:
+    bench = on_bench(module, chassis := Chassis(), boot_from="network")
+    node = asyncio.run(bench.settle({"power": "on"}))
+    assert (node.condition, node.unblock) == (Condition.WAITING, "netboot=offered of node:n01")
+    assert chassis.told == []
+
+
+# Real ones
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real BMC: how to reach it, by which password, and its process."""
+
+    bmc: Callable[..., MachineBmc]
+    process: "subprocess.Popen[bytes]"
+
+
+@contextmanager
+def real(language: str, directory: Path) -> Iterator[Real]:
+    if language == "ipmi":
+        with ipmi_rig.machine(directory) as one:
+            yield Real(lambda **more: ipmi_rig.bmc_of(one, **more), one.bmc)
+    else:
+        with redfish_rig.service(directory) as service:
+            address = service.address
+            yield Real(
+                lambda **more: redfish_rig.bmc_of(directory, address, **more), service.process
+            )
+
+
+languages = pytest.mark.parametrize("language", ["ipmi", "redfish"])
+
+
+# A fake system behind the emulator takes seconds to change, as many a real one does.
+async def until(power: Power, bmc: MachineBmc) -> None:
+    while await look_power(bmc) is not power:  # noqa: ASYNC110
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+@languages
+def test_a_real_machine_starts_from_the_network_and_loses_its_power(
+    tmp_path: Path, language: str
+) -> None:
+    async def story(bmc: MachineBmc) -> None:
+        assert await look_power(bmc) is Power.OFF
+        await boot(bmc)
+        await until(Power.ON, bmc)
+        await switch_off(bmc)
+        await until(Power.OFF, bmc)
+        await switch_on(bmc)
+        await until(Power.ON, bmc)
+        await force_off(bmc)
+        await until(Power.OFF, bmc)
+
+    with real(language, tmp_path) as one:
+        asyncio.run(story(one.bmc()))
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+@languages
+@pytest.mark.parametrize("fault", ["hangs", "is gone", "lets nobody in"])
+def test_a_real_bmc_that_cannot_be_asked_says_so(tmp_path: Path, language: str, fault: str) -> None:
+    with real(language, tmp_path) as one:
+        match fault:
+            case "hangs":
+                one.process.send_signal(signal.SIGSTOP)
+            case "is gone":
+                one.process.kill()
+                one.process.wait()
+        known = {"password": "another"} if fault == "lets nobody in" else {}
+        with pytest.raises(
+            (IpmiError, RedfishError),
+            match=r"does not answer|lets nobody in",
+        ):
+            asyncio.run(one.bmc(**known).status())
+        one.process.send_signal(signal.SIGCONT)

@@ -1,0 +1,75 @@
+"""What only the redfish module has; what each module of BMCs has to do is in test_power.py."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from haptera.model.entity import node_id
+from haptera.modules.redfish import module
+from haptera.modules.redfish.bmc import RedfishBmc
+from haptera.modules.redfish.connection import RedfishError, ServiceAddress
+from haptera.sdk import HapteraError, Target
+from tests.modules.ipmi_rig import PASSWORD, USER
+from tests.modules.redfish_rig import CERTIFICATE, HOST, PORT, bmc_of, certify, service
+
+
+@pytest.mark.parametrize("text", ["http://10.0.0.1", "10.0.0.1:port", ":443", "10.0.0.1:0", "/x"])
+def test_what_is_no_address_is_told(text: str) -> None:
+    with pytest.raises(HapteraError, match="is no address of a Redfish service"):
+        ServiceAddress.parse(text)
+
+
+def test_a_node_without_a_bmc_is_told_what_to_write() -> None:
+    settings = module.settings({"user": USER, "password": PASSWORD})
+    with pytest.raises(HapteraError, match="has no attribute bmc"):
+        RedfishBmc(Target(node_id("n01"), settings=settings))
+
+
+def test_a_list_of_authorities_is_for_who_verifies() -> None:
+    with pytest.raises(HapteraError, match="ca_file is for `trust: verified`"):
+        module.settings({"user": USER, "password": PASSWORD, "ca_file": "/ca.pem"})
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_of_several_systems_one_has_to_be_named(tmp_path: Path) -> None:
+    async def story() -> None:
+        with pytest.raises(HapteraError, match="has 2 systems"):
+            await bmc_of(tmp_path, one.address).status()
+        await bmc_of(tmp_path, one.of_system(1)).power_on()
+        assert await bmc_of(tmp_path, one.of_system(0)).status() == "off"
+
+    with service(tmp_path, systems=2) as one:
+        asyncio.run(story())
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_system_that_is_not_there_is_no_power(tmp_path: Path) -> None:
+    with service(tmp_path) as one, pytest.raises(RedfishError, match="answers 404"):
+        asyncio.run(bmc_of(tmp_path, f"{one.address}/redfish/v1/Systems/other").status())
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_another_certificate_than_before_gets_no_password(tmp_path: Path) -> None:
+    with service(tmp_path) as one:
+        assert asyncio.run(bmc_of(tmp_path, one.address).status()) == "off"
+    with service(tmp_path) as one:  # As if somebody stood in its place.
+        with pytest.raises(HapteraError, match="has another certificate than before: sha256"):
+            asyncio.run(bmc_of(tmp_path, one.address).status())
+        assert "GET /redfish" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_certificate_may_have_to_be_vouched_for(tmp_path: Path) -> None:
+    with service(tmp_path) as one:
+        known = {"trust": "verified", "ca_file": str(tmp_path / CERTIFICATE)}
+        assert asyncio.run(bmc_of(tmp_path, one.address, **known).status()) == "off"
+        with pytest.raises(RedfishError, match=f"BMC at {HOST}:{PORT} is not trusted"):
+            asyncio.run(bmc_of(tmp_path, one.address, trust="verified").status())
+        certify(tmp_path)
+        with pytest.raises(RedfishError, match="is not trusted"):
+            asyncio.run(bmc_of(tmp_path, one.address, **known).status())
