@@ -44,6 +44,7 @@ _LOOK_EVERY_S: Final = 1.0
 # A parent that ended this often before it served will not come up.
 STARTS_MAX: Final = 3
 CHECK: Final = "check.sh"
+TO_TRY: Final = "  open it: a red cell tells why; colour by power, search condition=stuck"
 # By which the parent's secret `bmc` opens the BMCs of virtual machines.
 BMC_USER: Final = "haptera"
 # What `--vms N` stands for; `haptera export` writes it for a site of one's own.
@@ -169,6 +170,8 @@ async def _work(config: LabConfig, site: Path, before: bytes | None, *, once: bo
     access = await _ready(config, before)
     await asyncio.to_thread(_apply, access, site)
     click.echo(f"status page: {access.page}")
+    if not once:
+        click.echo(TO_TRY)
     return await (_check(config, site) if once else _show(access, config.places.client))
 
 
