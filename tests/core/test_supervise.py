@@ -8,7 +8,12 @@ import pytest
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.module_parts import START
-from haptera.core.modules.supervise import DEATHS_WITHIN_NS, RESTARTING
+from haptera.core.modules.supervise import (
+    BLOCKED_TOLD_NS,
+    DEATHS_WITHIN_NS,
+    RESTARTING,
+    VERSION_AGAIN_NS,
+)
 from haptera.core.state.limits import MS, S
 from haptera.core.views.query import detail
 from haptera.kinds import KINDS
@@ -31,6 +36,7 @@ from haptera.model.events import (
     Event,
     Exited,
     Failed,
+    LoopBlocked,
     Proposed,
     Ready,
     Ticked,
@@ -351,6 +357,12 @@ def test_what_was_given_up_is_tried_at_once_when_another_process_takes_over() ->
     assert [type(one) for one in effects] == [Stop, Write]
 
 
+MISMATCH = (
+    "version 2 is desired, and version 1 is installed: install 2, or haptera unset module:bmc"
+    " version; the process before it serves on"
+)
+
+
 def test_a_new_process_of_another_version_than_is_desired_does_not_take_over() -> None:
     engine = parent(stored(desired={}))
     told(engine, S, Ready("bmc", 1, "1"))
@@ -358,12 +370,63 @@ def test_a_new_process_of_another_version_than_is_desired_does_not_take_over() -
 
     assert desire(engine, S, 1, version="2") == [Start("bmc", 2)]
     assert told(engine, S, Ready("bmc", 2, "1")) == [Stop("bmc", 2)]
-    text = "version 2 is desired, and it is version 1"
-    assert standing(engine) == (Condition.STUCK, text)
+    assert standing(engine) == (Condition.STUCK, MISMATCH)
     assert run_of(engine) == {"run": "running", "applied": "stale"}
-    assert told(engine, 2 * S, Ticked()) == [Start("bmc", 3)]
-    assert told(engine, 2 * S, Ready("bmc", 3, "2")) == [Stop("bmc", 1)]
+    again_at = S + VERSION_AGAIN_NS
+    assert Start("bmc", 3) not in told(engine, again_at - 1, Ticked())
+    assert Start("bmc", 3) in told(engine, again_at, Ticked())
+    told(engine, again_at, Ready("bmc", 3, "2"))
     assert run_of(engine) == {"run": "running", "applied": "current"}
+
+
+def test_a_version_that_is_not_installed_is_no_death_however_often_it_is_tried() -> None:
+    engine = parent(desiring(version="2"))
+    assert told(engine, S, Ticked()) == [Start("bmc", 1)]
+    for process in range(1, 10):
+        now = S + process * VERSION_AGAIN_NS
+        told(engine, now, Ready("bmc", process, "1"))
+        assert told(engine, now, Exited("bmc", "status 0", process)) == []
+        assert told(engine, now + VERSION_AGAIN_NS, Ticked()) == [Start("bmc", process + 1)]
+    text = MISMATCH.partition(";")[0]
+    assert standing(engine) == (Condition.STUCK, text)
+    assert engine.supervisor.blocked("bmc") == f"module bmc is to be started again: {text}"
+    assert not engine.supervisor.failed("bmc")
+
+
+def test_what_is_installed_takes_over_when_the_version_that_it_is_not_is_desired_no_more() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc", 1, "0"))
+    told(engine, S, Answered(1, "on", S))
+    desire(engine, S, 1, version="2")
+    told(engine, S, Ready("bmc", 2, "1"))
+
+    told(engine, 2 * S, Proposed(1, (UnsetDesired(MODULE, "version"),)))
+    assert Start("bmc", 3) in told(engine, 2 * S, Written(2, 7))
+    assert Stop("bmc", 1) in told(engine, 2 * S, Ready("bmc", 3, "1"))
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_a_module_whose_code_a_person_has_loaded_anew_is_replaced() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc", 1, "1"))
+    told(engine, S, Answered(1, "on", S))
+
+    assert desire(engine, S, 1, reloaded="20261123T010000Z") == [Start("bmc", 2)]
+    assert told(engine, S, Ready("bmc", 2, "1")) == [Stop("bmc", 1)]
+    assert standing(engine) == (Condition.CONVERGED, None)
+
+
+def test_a_function_that_blocked_all_calls_of_its_module_is_named_there_for_a_while() -> None:
+    engine = parent(stored(desired={}))
+    told(engine, S, Ready("bmc"))
+    text = "look blocks the event loop at bmc.py:7, for 3 s"
+
+    told(engine, 2 * S, LoopBlocked("bmc", text), LoopBlocked("bmc", "of a process before it", 7))
+    assert standing(engine) == (Condition.STUCK, text)
+    told(engine, 2 * S + BLOCKED_TOLD_NS - 1, Ticked())
+    assert standing(engine) == (Condition.STUCK, text)
+    told(engine, 2 * S + BLOCKED_TOLD_NS, Ticked())
+    assert standing(engine) == (Condition.CONVERGED, None)
 
 
 def test_a_replacement_that_dies_leaves_the_old_process_serving() -> None:

@@ -86,6 +86,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "thaw": (Thawed,),
     "watch": (EntityView, NotThere),
     "module list": (list[Brought],),
+    "module reload": (EntityView, Bulk),
     "minos build": (Inside,),
     "minos show": (Inside,),
 }

@@ -129,7 +129,8 @@ def live(
 
 
 ENDS = {
-    "hang": "was ended: it hangs: no sign of life within 2 s",
+    "hang": "was ended: it hangs: no sign of life within 2 s; it printed last: "
+    "look blocks the event loop at hang.py:21",
     "crash": "killed by SIGSEGV",
     "flood": "was ended: it floods: it sent more than anybody asked for",
     "flood_of_bytes": "was ended: it floods: it sent more than anybody asked for",

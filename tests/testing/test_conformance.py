@@ -38,7 +38,7 @@ FAULTS = {
     "alone": ("two-at-once", "it ended: status 1: OSError: [Errno 98] Address already in use"),
     "obliging": ("refuses-unknown-parts", "to a part that it does not have it said "),
     "late": ("refuses-late-looks", "look was begun though its deadline had passed"),
-    "unsure": ("refuses-late-looks", "look, too late, failed without `refused`: 'too late'"),
+    "unsure": ("refuses-late-looks", "look was asked for too late, and failed: 'too late'"),
     "few": ("serves-side-by-side", "no answer within 1 s"),
     "insistent": ("forgets-what-is-cancelled", "nobody asked for {'op': 'answered', 'id': 1"),
     "picky": ("skips-unknown-cancels", "it ended: status 1: I know no such call"),
@@ -112,6 +112,63 @@ def test_each_liar_is_caught(way: str) -> None:
     (steps,) = [one for one in report.checks if one.name == "takes-steps"]
     assert steps.verdict is CheckVerdict.FAILED
     assert re.match(STEPS[way], steps.seen), steps.seen
+
+
+OF_PYTHON = """\
+import time
+
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import Module
+
+
+def connect(target):
+    CONNECT
+
+
+module = Module("mine", connect=connect)
+power = module.serves(node.power)
+
+
+@power.look(outcomes=(Power.ON,))
+async def look(_):
+    LOOK
+    return Power.ON
+"""
+
+
+@pytest.mark.parametrize(
+    ("connect", "look", "failed", "told"),
+    [
+        (
+            "open('/no/such/tty')",
+            "pass",
+            set(),
+            "it failed: \"[Errno 2] No such file or directory: '/no",
+        ),
+        (
+            "pass",
+            "time.sleep(3)",
+            {"look look"},
+            "look blocks the event loop at mine.py:18, for ",
+        ),
+    ],
+    ids=["connect raises", "a look blocks"],
+)
+@pytest.mark.slow
+def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
+    tmp_path: Path, connect: str, look: str, failed: set[str], told: str
+) -> None:
+    text = OF_PYTHON.replace("CONNECT", connect).replace("LOOK", look)
+    (tmp_path / "mine.py").write_text(text)
+    place = ModulePlace("mine", Context.SELF, str(tmp_path), place="mine:module")
+    report = check_module(
+        CheckedModule(place, patience_s=5.0), only=["refuses-late-looks", "look look"]
+    )
+
+    seen = {one.name: one.seen for one in report.checks}
+    assert {one.name for one in report.checks if one.verdict is CheckVerdict.FAILED} == failed
+    assert seen["look look"][: len(told)] == told
 
 
 # Settings that a module cannot do without.

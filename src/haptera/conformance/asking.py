@@ -21,6 +21,9 @@ async def look(exam: Exam, part: Look) -> str:
     async with exam.talk() as talk:
         value = await found(exam, talk, part)
         await talk.ping()
+        if talk.blocked is not None:
+            do = "await it, or write a plain function, which runs in a thread of its own"
+            raise CheckFailed(talk.blocked, do)
         return f"it found {quoted(value)}"
 
 

@@ -21,6 +21,10 @@ Check = Callable[["Exam"], Awaitable[str]]
 MS: Final = 1_000_000
 # How long a module is listened to that has nothing to say.
 QUIET_S: Final = 0.3
+_REFUSE_FIRST = (
+    "see what that is; where a call is too late, answer `failed` with `refused` before anything is"
+    " opened or done"
+)
 _SAY_REFUSED = "read the clock before acting: past the deadline, answer `failed` with `refused`"
 
 
@@ -89,8 +93,8 @@ class Exam:
         if not isinstance(answer, Failed):
             raise CheckFailed(f"{part.name} was begun though its deadline had passed", _SAY_REFUSED)
         if not answer.refused:
-            seen = f"{part.name}, too late, failed without `refused`: {quoted(answer.text)}"
-            raise CheckFailed(seen, _SAY_REFUSED)
+            seen = f"{part.name} was asked for too late, and failed: {quoted(answer.text)}"
+            raise CheckFailed(seen, _REFUSE_FIRST)
 
     def harmless(self, talk: ModuleTalk) -> int:
         """Call what changes nothing: a look, or, where it has none, a part that is not there."""

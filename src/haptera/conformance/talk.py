@@ -12,7 +12,15 @@ from typing import Any, Final
 from haptera.conformance.report import SEEN_MAX, CheckFailed, quoted
 from haptera.conformance.subject import CheckedModule
 from haptera.model.effects import Call, Start
-from haptera.model.events import Answered, Ended, Event, Failed, Ready, WatchReported
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Event,
+    Failed,
+    LoopBlocked,
+    Ready,
+    WatchReported,
+)
 from haptera.model.parts import API, Manifest
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.module_frames import call_frame, event_of
@@ -55,6 +63,7 @@ class ModuleTalk:
         self._due: set[int] = set()
         self._watched: set[int] = set()
         self._breach: str | None = None
+        self.blocked: str | None = None
         self._news = asyncio.Event()
         self._status: int | None = None
         self._how = ""
@@ -285,6 +294,9 @@ class ModuleTalk:
             case Failed(call=call) if call in self._watched:
                 self._watched.discard(call)
                 self.answers[call] = event
+            case LoopBlocked():
+                self.blocked = event.text
+                return False
             case WatchReported(call=call) if call in self._watched:
                 self.sighted.append(event)
                 return False

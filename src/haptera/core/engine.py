@@ -56,6 +56,7 @@ from haptera.model.events import (
     Heard,
     Learnt,
     Listed,
+    LoopBlocked,
     PlanFailed,
     PlanFound,
     Proposed,
@@ -226,9 +227,8 @@ class Engine:
             case Ready():
                 self.takeover.ready(turn, event)
                 self.gates.tend(turn)
-            case Exited(module, text, process):
-                self.answers.lose(turn, module, process, text)
-                self.supervisor.exited(turn, event)
+            case LoopBlocked() | Exited():
+                self._failing(turn, event)
             case PlanFound() | PlanFailed():
                 self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
@@ -245,6 +245,15 @@ class Engine:
                 pass
             case _:
                 assert_never(event)
+
+    def _failing(self, turn: Turn, event: LoopBlocked | Exited) -> None:
+        """A process of a module is gone, or serves nobody for a while."""
+        match event:
+            case LoopBlocked():
+                self.supervisor.blocked_loop(turn, event)
+            case Exited(module, text, process):
+                self.answers.lose(turn, module, process, text)
+                self.supervisor.exited(turn, event)
 
     def _heard(self, turn: Turn, event: Heard) -> None:
         self.neighbours.arrivals.meet(turn, event)

@@ -46,4 +46,7 @@ def _object(text: str) -> None:
 version = Plain("module", "version", str, size_bytes_max=32)
 settings = Plain("module", "settings", str, size_bytes_max=800, check=_object)
 
-kind = Kind("module", (run, applied), plain=(version, settings), borrows=(node.agent,))
+# When a person had its code loaded anew, as 20261123T013000Z.
+reloaded = Plain("module", "reloaded", str, size_bytes_max=16)
+
+kind = Kind("module", (run, applied), plain=(version, settings, reloaded), borrows=(node.agent,))

@@ -93,6 +93,14 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
     manifest: Manifest | None = None
 
 
+class LoopBlocked(msgspec.Struct, frozen=True, gc=False):
+    """A process of a module serves none of its calls, or did not for a while: what it is at."""
+
+    module: str
+    text: str
+    process: int = 1
+
+
 class Exited(msgspec.Struct, frozen=True, gc=False):
     """A module's process is gone, with all its calls."""
 
@@ -217,6 +225,7 @@ Event = (
     | Failed
     | WatchReported
     | Ready
+    | LoopBlocked
     | Exited
     | PlanFound
     | PlanFailed

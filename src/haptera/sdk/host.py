@@ -16,6 +16,7 @@ import msgspec
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.sdk.link import Frame, frames_of
+from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.threads import Threads
@@ -110,6 +111,7 @@ class _Host:
         self._now = now
         self._begun = begun
         self._threads = Threads(2 * module.manifest().at_once)
+        self._loop_watch = LoopWatch(module.functions, self._blocked)
         self._settings: Any = None
         self._session: Any = None
         self._unfit: HapteraError | None = None
@@ -202,7 +204,16 @@ class _Host:
 
     async def _run(self, call: _Call) -> None:
         """One call, whatever the author's code does."""
+        if call.work == "watch":
+            await self._carry_out(call)
+        else:
+            with self._loop_watch.during():
+                await self._carry_out(call)
+
+    async def _carry_out(self, call: _Call) -> None:
         try:
+            # What is late connects to nothing either.
+            self._time_to_act(call)
             target = self._target(call)
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
@@ -291,6 +302,9 @@ class _Host:
     def _fail(self, call: int, text: str) -> None:
         """It was not begun, or the device says so itself: it had no effect and will have none."""
         self._answer({"op": "failed", "id": call, "text": text, "refused": True})
+
+    def _blocked(self, text: str, blocked_ms: int) -> None:
+        self._send({"op": "blocked", "text": _cut(text, TEXT_BYTES_MAX), "ms": blocked_ms})
 
     def _answer(self, frame: Frame) -> None:
         if frame["id"] not in self._cancelled:

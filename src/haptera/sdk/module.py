@@ -160,6 +160,12 @@ class Module(Generic[Made]):
         """
         return given if self._settings is None else made(self._settings, given, self.name)
 
+    def functions(self) -> set[str]:
+        """The names of all functions that are declared, and of what connects."""
+        parts = (self.lookers, self.steppers, self.watchers, self.gates)
+        declared = [one for some in parts for one in some.values()]
+        return {getattr(one, "__name__", "") for one in (self.connect, *declared)}
+
     def outcomes(self, look: str) -> tuple[str, ...] | None:
         """What a look of this name may find; None for a digest in force, which has no list."""
         return None if look in self._digests else self._looks[look].outcomes

@@ -54,6 +54,7 @@ UNWATCHED: Final = {
     "module lint": _FILES,
     "module list": "it asks no parent; `haptera get --watch module` shows the modules that run",
     "module check": "it is done once",
+    "module reload": _ONCE,
     "completion": _FIXED,
     "minos build": "it is done once",
     "minos show": _FILES,

@@ -21,7 +21,7 @@ from haptera.kinds import module
 from haptera.kinds.module import ModuleRun
 from haptera.model.effects import Start, Stop
 from haptera.model.entity import EntityId
-from haptera.model.events import Exited, Ready
+from haptera.model.events import Exited, LoopBlocked, Ready
 from haptera.model.facts import Fact, Method
 from haptera.model.policy import Policy
 from haptera.model.views import Condition
@@ -31,16 +31,27 @@ DEATHS_WITHIN_NS: Final = 600 * S
 RESTARTING: Final = Policy(6, backoff_ms=1_000, backoff_ms_max=60_000, cool_down_ms=600_000)
 # A module that served for this long is started again at once when it dies.
 SERVED_WELL_NS: Final = 1 * S
+# How soon it is tried again whether the version that is desired of a module is installed by now.
+VERSION_AGAIN_NS: Final = 60 * S
+# For how long a module is stuck after a function of it has blocked all its calls.
+BLOCKED_TOLD_NS: Final = 60 * S
 
 
 @dataclass(slots=True)
 class ModuleProcess:
-    """One process of a module; `digest` stands for the desired data that it was started with."""
+    """One process of a module; `digest` stands for the desired data that it was started with.
+
+    An `outdated` one has other code than is installed by now. `blocked` is what kept it from all
+    its calls; told until `blocked_until`.
+    """
 
     number: int
     digest: str
     version: str | None
     ready_at: int | None = None
+    outdated: bool = False
+    blocked: str = ""
+    blocked_until: int = 0
 
 
 @dataclass(slots=True)
@@ -141,7 +152,7 @@ class Supervisor:
         else:
             self._bring(turn, row, one)
         self._know(turn, row, one)
-        if row.arrive(Verdict(*self._standing(row, one)), turn.now):
+        if row.arrive(Verdict(*self._standing(row, one, turn.now)), turn.now):
             turn.changed.add(row.id)
 
     def awaits(self, event: Ready) -> bool:
@@ -149,13 +160,30 @@ class Supervisor:
         one = self._modules.get(event.module)
         return one is not None and one.coming is not None and one.coming.number == event.process
 
-    def mismatch(self, event: Ready) -> str | None:
-        """What is wrong with the version of the awaited process, if one is desired."""
-        coming = self._modules[event.module].coming
+    def declines(self, turn: Turn, event: Ready) -> bool:
+        """Whether the awaited process is of another version than is desired: then it is ended.
+
+        That is no death of it. What serves goes on, with other code than is installed.
+        """
+        one = self._modules[event.module]
+        coming = one.coming
         assert coming is not None
         if coming.version in (None, event.version):
-            return None
-        return f"version {coming.version} is desired, and it is version {event.version}"
+            return False
+        self._leave(turn, one, coming)
+        one.coming = None
+        row = self._row(one)
+        row.failing = START.path
+        row.error = (
+            f"version {coming.version} is desired, and version {event.version} is installed: "
+            f"install {coming.version}, or haptera unset {row.id} {module.version.name}"
+        )
+        if one.serving is not None:
+            one.serving.outdated = True
+            row.error += "; the process before it serves on"
+        row.bar(0, START.path, turn.now + VERSION_AGAIN_NS, turn.now)
+        self._changed(turn, one)
+        return True
 
     def serves(self, turn: Turn, event: Ready) -> bool:
         """Have the awaited process take over; tells whether it replaces one."""
@@ -177,6 +205,15 @@ class Supervisor:
         self._leave(turn, one, one.coming)
         one.coming = None
         self._died(turn, one, text, after_ns=0)
+
+    def blocked_loop(self, turn: Turn, event: LoopBlocked) -> None:
+        """A function of the module kept it from all its calls."""
+        one = self._modules[event.module]
+        if one.serving is not None and one.serving.number == event.process:
+            one.serving.blocked = event.text
+            one.serving.blocked_until = turn.now + BLOCKED_TOLD_NS
+            self._timers.soonest(("decide", one.entity), one.serving.blocked_until)
+            turn.dirty.add(one.entity)
 
     def exited(self, turn: Turn, event: Exited) -> None:
         """A process is gone; unless it was to go, there will be another."""
@@ -217,7 +254,8 @@ class Supervisor:
             self._leave(turn, one, one.coming)
             one.coming = None
         wanted = one.needed or row.desired.get(module.run.name) is not None
-        stale = one.serving is not None and one.serving.digest != digest
+        serving = one.serving
+        stale = serving is not None and (serving.digest != digest or serving.outdated)
         if one.serving is not None and not stale:
             row.error = row.failing = None
         if one.coming is not None or not (stale or (wanted and one.serving is None)):
@@ -286,7 +324,9 @@ class Supervisor:
             row.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
             turn.changed.add(row.id)
 
-    def _standing(self, row: EntityState, one: Supervised) -> tuple[Condition, str | None]:
+    def _standing(
+        self, row: EntityState, one: Supervised, now: int
+    ) -> tuple[Condition, str | None]:
         name, asked = row.id.name, row.desired or one.needed
         if row.error is not None:
             return Condition.STUCK, row.error
@@ -295,6 +335,8 @@ class Supervisor:
             return Condition.ACTING, f"module {name} is {doing}"
         if one.serving is None and (one.leaving or (one.ending and asked)):
             return Condition.ACTING, f"module {name} finishes its calls"
+        if one.serving is not None and one.serving.blocked_until > now:
+            return Condition.STUCK, one.serving.blocked
         return (Condition.CONVERGED if asked else Condition.IDLE), None
 
     def _given_up(self, row: EntityState) -> bool:

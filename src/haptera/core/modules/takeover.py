@@ -61,12 +61,10 @@ class Takeover:
 
         One that declares other parts waits until these are judged.
         """
-        if not self._supervisor.awaits(event):
+        if not self._supervisor.awaits(event) or self._supervisor.declines(turn, event):
             return
         manifest = event.manifest
-        if (problem := self._supervisor.mismatch(event)) is not None:
-            self._supervisor.refuse(turn, event.module, problem)
-        elif manifest is None or manifest == self._catalog.manifests[manifest.name]:
+        if manifest is None or manifest == self._catalog.manifests[manifest.name]:
             self._serve(turn, event)
         else:
             self._candidates.pop(event.module, None)

@@ -7,8 +7,17 @@ import msgspec
 
 from haptera.model.effects import Call, Start
 from haptera.model.errors import HapteraError
-from haptera.model.events import Answered, Ended, Event, Failed, Ready, WatchReported
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Event,
+    Failed,
+    LoopBlocked,
+    Ready,
+    WatchReported,
+)
 from haptera.model.parts import API, Manifest
+from haptera.model.walltime import span
 from haptera.runtime.processes.ipc import Frame
 from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
 from haptera.sdk.target import Boot
@@ -61,6 +70,9 @@ def event_of(start: Start, frame: Frame) -> Event:
             return Failed(call, text[:TEXT_BYTES_MAX], refused, frame.get("drains") is True)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return WatchReported(call, value, at, _note(frame))
+        case {"op": "blocked", "text": str(text), "ms": int(blocked_ms)} if blocked_ms >= 0:
+            told = f"{text[:TEXT_BYTES_MAX]}, for {span(blocked_ms)}"
+            return LoopBlocked(start.module, told, start.process)
         case {"op": "ready", "version": str(version)}:
             manifest = _manifest(start.module, frame.get("manifest"))
             return Ready(start.module, start.process, version, manifest)

@@ -45,10 +45,11 @@ class Output:
         self.close()
         if status < 0:
             return f"killed by {signal.Signals(-status).name}"
-        said = self._last_line() if status > 0 else ""
+        said = self.last_line() if status > 0 else ""
         return f"status {status}: {said}" if said else f"status {status}"
 
-    def _last_line(self) -> str:
+    def last_line(self) -> str:
+        """What it printed last, nothing where it printed nothing."""
         lines = self._said.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 

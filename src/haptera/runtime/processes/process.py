@@ -15,7 +15,16 @@ import msgspec
 
 from haptera.model.deprecated import UNDECLARED_SETTINGS
 from haptera.model.effects import Call, Cancel, Start, Stop, Work
-from haptera.model.events import Answered, Ended, Event, Exited, Failed, Ready, WatchReported
+from haptera.model.events import (
+    Answered,
+    Ended,
+    Event,
+    Exited,
+    Failed,
+    LoopBlocked,
+    Ready,
+    WatchReported,
+)
 from haptera.runtime.processes.confinement import Confine, unconfined
 from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
@@ -27,6 +36,9 @@ from haptera.sdk.target import Boot
 
 # How long a module may take to end once its link is closed: it may be writing its last words.
 END_WITHIN_S: Final = 2
+
+# Beats without a sign of life until that is told; one that is missed may be a busy machine's.
+MISSED_TOLD: Final = 2
 
 # What a zygote imports before it forks modules: none of these, for a new process imports it anew.
 PRELOAD: Final = ("haptera.runtime.processes.fork_targets",)
@@ -299,6 +311,8 @@ class _Process:
                 self._say_what_will_go(event)
             case WatchReported(call=call) if call in self._due:
                 self._unasked += 1
+            case LoopBlocked():
+                self._unasked += 1
             case _:
                 # A module speaks for the calls that it was given, not for those of others.
                 self._unasked += 1
@@ -314,15 +328,23 @@ class _Process:
     def _beat(self) -> None:
         """Ask for a sign of life, unless it owes us too many; and begin to count anew."""
         if self._missed == self._limits.beats_missed_max:
-            what = "it hangs: no sign of life" if self._ready else "it did not become ready"
             self.link.close()
-            self._break(f"{what} within {self._limits.beat_s * self._missed:g} s")
+            self._break(self._silence())
             return
+        if self._ready and self._missed == MISSED_TOLD:
+            self._deliver([LoopBlocked(self.start.module, self._silence(), self.start.process)])
         self._missed += 1
         self._unasked, self._seen_bytes = 0, self.link.arrived_bytes
         self._output.allow(self._limits.output_bytes_max)
         self.link.send({"op": "ping"})
         self._timer = asyncio.get_running_loop().call_later(self._limits.beat_s, self._beat)
+
+    def _silence(self) -> str:
+        """That it says nothing, since when, and what it printed last: what it is at, perhaps."""
+        what = "it hangs: no sign of life" if self._ready else "it did not become ready"
+        printed = self._output.last_line()
+        at = f"; it printed last: {printed}" if printed else ""
+        return f"{what} within {self._limits.beat_s * self._missed:g} s{at}"
 
     def _break(self, text: str | None) -> None:
         """A module that cannot be spoken to any more is of no use: its end lets it start anew."""
