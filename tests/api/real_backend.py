@@ -48,7 +48,7 @@ async def real_backend(folder: Path, *changes):
                 case _:
                     raise AssertionError(effect)
 
-    driver = Driver(engine, perform)
+    driver = Driver(engine)
     around = Around(
         driver.deliver,
         _nobody,
@@ -60,7 +60,7 @@ async def real_backend(folder: Path, *changes):
         Below(engine, driver.deliver, _nobody, 0),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
-    running = asyncio.create_task(driver.run())
+    running = asyncio.create_task(driver.run(perform))
     try:
         reply = await backend.propose(changes, None, AUTHOR)
         assert reply.refusal is None, reply

@@ -39,9 +39,9 @@ class Listening(Engine):
 def test_an_engine_is_told_the_wall_clock_first_and_not_again_while_nobody_sets_it() -> None:
     async def run() -> list[Event]:
         engine = Listening()
-        driver = Driver(engine, lambda _: None)
+        driver = Driver(engine)
         driver.deliver([Asked(node_id("n1"))])
-        running = asyncio.ensure_future(driver.run())
+        running = asyncio.ensure_future(driver.run(lambda _: None))
         async with asyncio.timeout(20):
             while Asked(node_id("n2")) not in engine.heard:
                 driver.deliver([Asked(node_id("n2"))])
@@ -61,9 +61,11 @@ def test_of_a_burst_each_turn_takes_in_a_few_and_all_are_taken_in_their_order() 
 
     async def run() -> Listening:
         engine, done = Listening(), asyncio.Event()
-        driver = Driver(engine, lambda _: done.set() if engine.heard[-1:] == burst[-1:] else None)
+        driver = Driver(engine)
         driver.deliver(burst)
-        running = asyncio.ensure_future(driver.run())
+        running = asyncio.ensure_future(
+            driver.run(lambda _: done.set() if engine.heard[-1:] == burst[-1:] else None)
+        )
         async with asyncio.timeout(20):
             await done.wait()
         running.cancel()

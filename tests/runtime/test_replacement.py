@@ -41,7 +41,7 @@ class Cluster:
         stored = Stored(1, 0, [], [], {})
         catalog = Catalog(KINDS, [module.manifest()])
         self.engine = Engine(side, catalog, stored, 0, clock.now_ns())
-        self.driver = Driver(self.engine, self._perform)
+        self.driver = Driver(self.engine)
         self.revision = 0
         self.zygote = LoopZygote(lambda: exec_zygote(PRELOAD))
         self.processes = ModuleProcesses(
@@ -83,7 +83,7 @@ class Cluster:
                 self.in_flight += text.count("begins") - text.count("ends")
         self.driver.deliver(events)
 
-    def _perform(self, effects: list[Effect]) -> None:
+    def perform(self, effects: list[Effect]) -> None:
         self.engine.check()
         self._turned.set()
         for effect in effects:
@@ -114,7 +114,7 @@ def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
-        running = asyncio.create_task(cluster.driver.run())
+        running = asyncio.create_task(cluster.driver.run(cluster.perform))
         try:
             for number in range(1, SWITCHES + 1):
                 await cluster.converges([*cluster.desire(number), MODULE])

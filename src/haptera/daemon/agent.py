@@ -18,24 +18,6 @@ from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.tree.moving import Mover
-from haptera.model.effects import (
-    Call,
-    Cancel,
-    Effect,
-    FetchList,
-    FetchSchema,
-    PlanReply,
-    Publish,
-    Recall,
-    Reply,
-    RequestRetry,
-    SaveDesired,
-    SearchPlan,
-    Start,
-    Stop,
-    Tell,
-    Write,
-)
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
 from haptera.model.parts import Context
@@ -48,6 +30,7 @@ from haptera.runtime.log import log_to_stderr
 from haptera.runtime.network.tls_server import listen
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
+from haptera.runtime.performer import Performer, nobody
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.process import PRELOAD, ModuleProcesses
 from haptera.runtime.processes.secrets import Starter
@@ -161,7 +144,7 @@ class _Agent:
         )
         # A question that its parent can plan and it cannot would have the one wait for the other.
         self._searcher = Searcher(self._zygote, lambda events: self._deliver(events), logs.log_dir)
-        driver = Driver(engine, self._perform)
+        driver = Driver(engine)
         self._deliver = driver.deliver
         driver.deliver(self._early)
         self._listen(enrolment, codec, driver)
@@ -178,9 +161,9 @@ class _Agent:
         mover = Mover(enrolment, engine, self._move, channel.reaches)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for one in (driver, channel.exchange, mover):
-                    tasks.create_task(one.run())
-                for work in (channel.serve(self._requests), channel.renew(), keep_telling()):
+                turns = driver.run(self._performer().perform)
+                talk = (channel.exchange.run(), channel.serve(self._requests), channel.renew())
+                for work in (turns, *talk, mover.run(), keep_telling()):
                     tasks.create_task(work)
         finally:
             self._starter.close()
@@ -247,29 +230,17 @@ class _Agent:
         assert enrolment is not None
         self._journal.keep_uplink(enrolment.session.address[0], ARTEFACTS_PORT)
 
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            self._do(effect)
-
-    def _do(self, effect: Effect) -> None:  # noqa: C901  one branch an effect
-        match effect:
-            case Call():
-                self._starter.call(effect)
-            case Cancel():
-                self._processes.cancel(effect)
-            case Write():
-                self._journal.submit(effect)
-            case Tell(peer, message):
-                self._udp.tell(peer, message)
-            case Start():
-                self._starter.start(effect)
-            case Stop():
-                self._starter.stop(effect)
-            case SearchPlan():
-                self._searcher.search(effect)
-            case SaveDesired():
-                self._journal.keep(effect)
-            case FetchList() | FetchSchema() | Recall() | RequestRetry():
-                self._channel.exchange.send(effect)
-            case Reply() | PlanReply() | Publish():
-                pass  # nobody asks an agent, or listens to it, yet
+    def _performer(self) -> Performer:
+        return Performer(
+            call=self._starter.call,
+            cancel=self._processes.cancel,
+            start=self._starter.start,
+            stop=self._starter.stop,
+            write=self._journal.submit,
+            keep=self._journal.keep,
+            tell=self._udp.tell,
+            ask=self._channel.exchange.send,
+            search=self._searcher.search,
+            answer=nobody,
+            publish=nobody,
+        )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, assert_never
 
 from haptera.core.engine import Engine
-from haptera.model.effects import FetchList, FetchSchema, Recall, RequestRetry
+from haptera.model.effects import Errand, FetchList, FetchSchema, Recall, RequestRetry
 from haptera.model.events import Event, Learnt, Listed, Recalled
 from haptera.model.remote_schema import told_schema
 from haptera.runtime.network.peer_messages import (
@@ -24,8 +24,6 @@ from haptera.wire.updates import Codec
 
 # What the engine has asked for and is not asked yet; more is answered as if nobody were there.
 QUEUE_MAX: Final = 10_000
-
-Errand = FetchList | FetchSchema | Recall | RequestRetry
 
 
 class Exchange:

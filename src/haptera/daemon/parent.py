@@ -37,24 +37,7 @@ from haptera.daemon.site_at_start import apply_at_start
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Stored
-from haptera.model.effects import (
-    Call,
-    Cancel,
-    Effect,
-    FetchList,
-    FetchSchema,
-    PlanReply,
-    Publish,
-    Recall,
-    Reply,
-    RequestRetry,
-    SaveDesired,
-    SearchPlan,
-    Start,
-    Stop,
-    Tell,
-    Write,
-)
+from haptera.model.effects import Call, Publish
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.parts import Context, Step
@@ -69,6 +52,7 @@ from haptera.runtime.network.request_server import RequestServer
 from haptera.runtime.network.tls_server import listen as listen_for_tls
 from haptera.runtime.network.udp import Udp
 from haptera.runtime.notify import keep_telling
+from haptera.runtime.performer import Performer, never
 from haptera.runtime.processes.controllers import Controllers
 from haptera.runtime.processes.forking import LoopZygote, ZygoteClient, exec_zygote, fork_zygote
 from haptera.runtime.processes.own_modules import describe
@@ -204,7 +188,7 @@ class _Parent:
         )
         engine = Engine(side, self._catalog, stored, self._codec.schema, clock.now_ns())
         self._succeed_another(engine)
-        self._driver = Driver(engine, self._perform, self._meters.turned)
+        self._driver = Driver(engine, self._meters.turned)
         self._recorder = Recorder(self._home / HISTORY_FOLDER)
         self._record = EventRecorder(engine.table, self._recorder)
         self._deliver = self._driver.deliver
@@ -267,7 +251,8 @@ class _Parent:
         write_client(Path(settings.client), self._doors, settings.constants, self._store)
         async with asyncio.TaskGroup() as tasks:
             running = [
-                *(tasks.create_task(one.run()) for one in (self._driver, self._jobs)),
+                tasks.create_task(self._driver.run(self._performer().perform)),
+                tasks.create_task(self._jobs.run()),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
@@ -342,34 +327,26 @@ class _Parent:
         self._store.close()
         self._recorder.close()
 
-    def _perform(self, effects: list[Effect]) -> None:  # noqa: C901  one branch an effect
-        for effect in effects:
-            match effect:
-                case Call():
-                    self._starter.call(effect, self._boot_of(effect))
-                case Cancel():
-                    self._processes.cancel(effect)
-                case Write():
-                    self._store.submit(effect)
-                case Tell(peer, message):
-                    self._udp.tell(peer, message)
-                case Start():
-                    self._starter.start(effect)
-                case Stop():
-                    self._starter.stop(effect)
-                case SearchPlan():
-                    self._searcher.search(effect)
-                case Reply() | PlanReply():
-                    self._backend.answered(effect)
-                case Publish(entities, types):
-                    self._backend.bus.publish(entities, types)
-                    self._record.changed(entities)
-                    self._sessions.heed(entities)
-                    self._tree.changed(entities)
-                case FetchList() | FetchSchema() | Recall() | RequestRetry():
-                    self._channel.exchange.send(effect)
-                case SaveDesired():
-                    raise AssertionError(effect)
+    def _performer(self) -> Performer:
+        return Performer(
+            call=lambda call: self._starter.call(call, self._boot_of(call)),
+            cancel=self._processes.cancel,
+            start=self._starter.start,
+            stop=self._starter.stop,
+            write=self._store.submit,
+            keep=never,
+            tell=self._udp.tell,
+            ask=self._channel.exchange.send,
+            search=self._searcher.search,
+            answer=self._backend.answered,
+            publish=self._publish,
+        )
+
+    def _publish(self, effect: Publish) -> None:
+        self._backend.bus.publish(effect.entities, effect.types)
+        self._record.changed(effect.entities)
+        self._sessions.heed(effect.entities)
+        self._tree.changed(effect.entities)
 
     def _boot_of(self, call: Call) -> Boot | None:
         """What a step that boots a node hands on: the token that was minted with its intent."""

@@ -169,6 +169,8 @@ class RequestRetry(msgspec.Struct, frozen=True, gc=False):
     entity: EntityId
 
 
+# What a neighbour is asked, beside what it is told.
+Errand = FetchList | FetchSchema | Recall | RequestRetry
 Effect = (
     Call
     | Cancel

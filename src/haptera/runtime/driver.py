@@ -25,11 +25,9 @@ class Driver:
     def __init__(
         self,
         engine: Engine,
-        perform: Callable[[list[Effect]], None],
         turned: Callable[[int, int], None] | None = None,
     ) -> None:
         self._engine = engine
-        self._perform = perform
         self._turned = turned
         self._inbox: deque[Event] = deque()
         self._arrived = asyncio.Event()
@@ -44,24 +42,24 @@ class Driver:
         """How many events the engine has not heard of yet."""
         return len(self._inbox)
 
-    async def run(self) -> None:
-        """Take turns until cancelled.
+    async def run(self, perform: Callable[[list[Effect]], None]) -> None:
+        """Take turns until cancelled, with what the engine wants done handed to `perform`.
 
-        `perform` never waits, so that effects keep their order; what comes of them is delivered.
+        That never waits, so that effects keep their order; what comes of them is delivered.
         """
-        self._turn()
+        perform(self._turn())
         while True:
             await self._wait()
-            self._turn()
+            perform(self._turn())
 
-    def _turn(self) -> None:
+    def _turn(self) -> list[Effect]:
         self._look_at_clock()
         batch = take(self._inbox)
         began_at = now_ns()
         effects = self._engine.handle(batch or [Ticked()], began_at)
         if self._turned is not None:
             self._turned(len(batch), began_at)
-        self._perform(effects)
+        return effects
 
     def _look_at_clock(self) -> None:
         offset_ns = wall_offset_ns()

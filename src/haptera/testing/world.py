@@ -12,16 +12,16 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Change
 from haptera.model.effects import (
     Call,
-    Effect,
+    Errand,
     FetchList,
+    FetchSchema,
+    PlanReply,
     Publish,
     Recall,
     Reply,
     RequestRetry,
-    SaveDesired,
     SearchPlan,
     Start,
-    Tell,
     Write,
 )
 from haptera.model.entity import EntityId
@@ -36,15 +36,14 @@ from haptera.model.events import (
     Ready,
     Recalled,
     Ticked,
-    Unwritten,
     WallClockSet,
-    Written,
 )
 from haptera.model.messages import Message
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
 from haptera.model.views import Condition
 from haptera.planner.search.search_budget import WORK_MAX
+from haptera.runtime.performer import Performer, nobody
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
@@ -87,6 +86,19 @@ class WorldProcess:
         self._life = 0
         self._boots: dict[str, int] = {}
         self._modules: dict[str, int] = {}
+        self._performer = Performer(
+            call=self._call,
+            cancel=nobody,  # its answer is dropped by the engine itself
+            start=self._start,
+            stop=nobody,
+            write=self._write,
+            keep=disk.keep,
+            tell=self._tell,
+            ask=self._ask,
+            search=self._search,
+            answer=self._reply,
+            publish=self._publish,
+        )
 
     def start(self) -> None:
         """Begin anew; only what is durable is there."""
@@ -142,8 +154,7 @@ class WorldProcess:
             for one in (*batch, *effects)
             if not isinstance(one, UNTAPED)
         )
-        for effect in effects:
-            self._perform(effect)
+        self._performer.perform(effects)
         deadline = self.engine.deadline()
         if deadline is not None:
             self.world.clock.after(deadline - now, self._tick, self._life, deadline)
@@ -184,43 +195,50 @@ class WorldProcess:
         if self.engine is not None and life == self._life and self.engine.deadline() == deadline:
             self.feed(life, [Ticked()])
 
-    def _perform(self, effect: Effect) -> None:  # noqa: C901  one branch an effect
-        life, world = self._life, self.world
-        match effect:
-            case Call():
-                node = effect.entity.node
-                assert node is not None
-                machine = world.machines[node]
-                module = effect.module
-                machine.handle(
-                    effect,
-                    lambda answer: self.feed(life, [answer]),
-                    lambda: self.feed(life, [self._killed(module)]),
-                )
-            case Write():
-                self.disk.submit(effect, lambda done: self._stored(life, done))
-            case Tell(peer, message):
-                assert self.radio is not None
-                self.radio.tell(peer, message if self.says is None else self.says(message))
-            case Start(module, process):
-                self._modules[module] = process
-                world.clock.after(5 * MS, self.feed, life, [Ready(module, process)])
-            case SearchPlan():
-                world.clock.after(SEARCH_NS, self._answer, life, effect)
-            case Reply(ticket):
-                self.replies[ticket] = effect
-            case SaveDesired():
-                self.disk.keep(effect)
+    def _call(self, call: Call) -> None:
+        life, node, module = self._life, call.entity.node, call.module
+        assert node is not None
+        self.world.machines[node].handle(
+            call,
+            lambda answer: self.feed(life, [answer]),
+            lambda: self.feed(life, [self._killed(module)]),
+        )
+
+    def _write(self, write: Write) -> None:
+        life = self._life
+        self.disk.submit(write, lambda done: self.feed(life, [done]))
+
+    def _tell(self, peer: str, message: Message) -> None:
+        assert self.radio is not None
+        self.radio.tell(peer, message if self.says is None else self.says(message))
+
+    def _start(self, start: Start) -> None:
+        self._modules[start.module] = start.process
+        ready = Ready(start.module, start.process)
+        self.world.clock.after(5 * MS, self.feed, self._life, [ready])
+
+    def _search(self, search: SearchPlan) -> None:
+        self.world.clock.after(SEARCH_NS, self._answer, self._life, search)
+
+    def _reply(self, answer: Reply | PlanReply) -> None:
+        if isinstance(answer, Reply):
+            self.replies[answer.ticket] = answer
+
+    def _publish(self, news: Publish) -> None:
+        self.bus.publish(news.entities, news.types)
+
+    def _ask(self, errand: Errand) -> None:
+        """What TLS does in life, but for schemas: who has another one waits."""
+        after = self.world.clock.after
+        match errand:
             case FetchList(peer):
-                world.clock.after(ASK_NS, self._fetch_list, life, peer)
+                after(ASK_NS, self._fetch_list, self._life, peer)
             case Recall(peer, entities):
-                world.clock.after(ASK_NS, self._recall, peer, entities)
+                after(ASK_NS, self._recall, peer, entities)
             case RequestRetry(peer, entity):
-                world.clock.after(ASK_NS, self._urge, peer, entity)
-            case Publish(entities, types):
-                self.bus.publish(entities, types)
-            case _:
-                pass  # a cancelled call's answer is dropped by the engine itself
+                after(ASK_NS, self._urge, peer, entity)
+            case FetchSchema():
+                pass
 
     def _answer(self, life: int, search: SearchPlan) -> None:
         """What a worker does in life, unless it is killed."""
@@ -248,9 +266,6 @@ class WorldProcess:
         other = self.world.process(peer)
         if other is not None:
             other.deliver([Asked(entity)])
-
-    def _stored(self, life: int, done: Written | Unwritten) -> None:
-        self.feed(life, [done])
 
 
 class World:

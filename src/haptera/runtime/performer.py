@@ -1,0 +1,84 @@
+"""Carries out what an engine wants done: the one table of who does which effect."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from haptera.model.effects import (
+    Call,
+    Cancel,
+    Effect,
+    Errand,
+    FetchList,
+    FetchSchema,
+    PlanReply,
+    Publish,
+    Recall,
+    Reply,
+    RequestRetry,
+    SaveDesired,
+    SearchPlan,
+    Start,
+    Stop,
+    Tell,
+    Write,
+)
+from haptera.model.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performer:
+    """Parents, agents and simulated processes differ only in whom they name here.
+
+    None of these waits, so that effects keep their order; what comes of them is delivered later.
+    """
+
+    call: Callable[[Call], None]
+    cancel: Callable[[Cancel], None]
+    start: Callable[[Start], None]
+    stop: Callable[[Stop], None]
+    write: Callable[[Write], None]
+    keep: Callable[[SaveDesired], None]
+    tell: Callable[[str, Message], None]
+    ask: Callable[[Errand], None]
+    search: Callable[[SearchPlan], None]
+    answer: Callable[[Reply | PlanReply], None]
+    publish: Callable[[Publish], None]
+
+    def perform(self, effects: Iterable[Effect]) -> None:  # noqa: C901, PLR0912  one branch an effect
+        """Carry these out, in their order."""
+        for effect in effects:
+            match effect:
+                case Call():
+                    self.call(effect)
+                case Cancel():
+                    self.cancel(effect)
+                case Start():
+                    self.start(effect)
+                case Stop():
+                    self.stop(effect)
+                case Write():
+                    self.write(effect)
+                case SaveDesired():
+                    self.keep(effect)
+                case Tell(peer, message):
+                    self.tell(peer, message)
+                case FetchList() | FetchSchema() | Recall() | RequestRetry():
+                    self.ask(effect)
+                case SearchPlan():
+                    self.search(effect)
+                case Reply() | PlanReply():
+                    self.answer(effect)
+                case Publish():
+                    self.publish(effect)
+                case _:
+                    assert_never(effect)
+
+
+def nobody(_: object) -> None:
+    """For what nobody is there to hear."""
+
+
+def never(effect: object) -> None:
+    """For what the engine of such a process cannot want."""
+    raise AssertionError(effect)
