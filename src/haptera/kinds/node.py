@@ -50,7 +50,7 @@ bmc = Attribute("node", "bmc", size_bytes_max=128, wide=True)
 # The network card that it boots by, `52:54:00:12:34:56`.
 mac = Attribute("node", "mac", size_bytes_max=17, wide=True)
 # `network`: it is started only once its parent offers it what to boot.
-boot_from = Attribute("node", "boot_from", size_bytes_max=8, wide=True)
+boot_from = Attribute("node", "boot_from", size_bytes_max=16, wide=True)
 NETWORK: Final = "network"
 # The parents that it may have, the first one first: `m1, m2`. Without a list, the root.
 parents = Attribute("node", "parents", size_bytes_max=48, wide=True)
@@ -59,13 +59,13 @@ groups = Attribute("node", "groups", size_bytes_max=256, wide=True)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
 fault_group = Attribute("node", "fault_group", wide=True)
 # `recover`: once its agent is down for good, the node may be disturbed without its permit.
-if_lost = Attribute("node", "if_lost", size_bytes_max=8, wide=True)
+if_lost = Attribute("node", "if_lost", size_bytes_max=16, wide=True)
 
 # `none` says that nothing on this node is ever busy, so that it needs no gate.
-jobs = Attribute("node", "jobs", size_bytes_max=8, wide=True)
+jobs = Attribute("node", "jobs", size_bytes_max=16, wide=True)
 JOBS_NONE: Final = "none"
 # `never`: no agent is ever asked whether the node may be disturbed, only gates at the parent.
-has_agent = Attribute("node", "has_agent", size_bytes_max=8, wide=True)
+has_agent = Attribute("node", "has_agent", size_bytes_max=16, wide=True)
 HAS_AGENT_NEVER: Final = "never"
 
 # What of it jobs of the queue may have, whole CPUs and MB; without both it takes none.
@@ -91,4 +91,6 @@ kind = Kind(
         cpus,
         memory_mb,
     ),
+    # No node has all of these at their longest.
+    extended=True,
 )

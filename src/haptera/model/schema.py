@@ -231,7 +231,7 @@ def extend(kind: Kind, extensions: Iterable[Extension]) -> Kind:
         kind,
         variables=(*kind.variables, *(one for each in added for one in each.variables)),
         attributes=(*kind.attributes, *(one for each in added for one in each.attributes)),
-        extended=bool(added),
+        extended=kind.extended or bool(added),
     )
 
 
