@@ -3,6 +3,7 @@
 from haptera.api.app import make_app
 from haptera.model.changes import Declare, Desired, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import Code
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -86,16 +87,17 @@ def test_a_freeze_that_cannot_be_is_refused_and_nothing_is_written():
     backend, app = cluster()
     before = backend.revision()
     wrong = [
-        ({"selector": "n[1", "reason": "x"}, "a bracket that is not closed"),
-        ({"selector": "n1", "reason": ""}, "freeze.reason: there is no reason"),
-        ({"selector": "n1", "reason": "x", "for_s": 0}, "0 s is no time"),
+        ({"selector": "n[1", "reason": "x"}, Code.SYNTAX),
+        ({"selector": "n1", "reason": ""}, Code.MISSING),
+        ({"selector": "n1", "reason": "x", "for_s": 0}, Code.INVALID),
+        ({"selector": "n9", "reason": "x"}, Code.SELECTS_NOTHING),
         ({"selector": "n1", "reason": "x", "for_s": 10**13}, None),
-        ({"selector": "n1"}, "Object missing required field `reason`"),
+        ({"selector": "n1"}, Code.SYNTAX),
     ]
-    for body, what in wrong:
+    for body, code in wrong:
         answer = post(app, **body)
         assert answer.status == 400, body
-        assert what in (None, answer.json["what"])
+        assert code in (None, answer.json["code"])
     assert backend.revision() == before
 
 

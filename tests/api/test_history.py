@@ -9,6 +9,7 @@ from haptera.api.app import make_app
 from haptera.api.history import CLOCKS_APART_S_MAX
 from haptera.model.changes import Author, Declare, Desired, SetDesired, UnsetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import Code
 from haptera.model.past import Happened, PastView, Sort
 from haptera.runtime.store.history_sql import read_changes, read_deeds, reading
 from haptera.site import Sites
@@ -60,7 +61,7 @@ def test_a_file_that_cannot_be_read_is_no_fault_of_who_asks():
     app = make_app(Unreadable(), Sites("quick"), cluster="quick")
     for path in ("/v1/history", "/v1/audit", "/v1/happenings"):
         told = ask(app, "GET", path, token="admin-token")
-        assert (told.status, told.json["do"]) == (503, "see to the disk")
+        assert (told.status, told.json["code"]) == (503, Code.STORAGE_UNREADABLE)
 
 
 def test_the_past_is_selected_by_names():
@@ -200,7 +201,7 @@ def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
     future = read(app, f"/v1/past?at={now + CLOCKS_APART_S_MAX + 60}")
     assert (future.status, future.json["do"]) == (400, "name a time that has been")
     missing = read(app, "/v1/past")
-    assert (missing.status, missing.json["what"]) == (400, "the query lacks at")
+    assert (missing.status, missing.json["code"]) == (400, Code.MISSING)
 
     began = Happened(1.0, "", Sort.BEGUN)
     backend.happenings = [Happened(2.0, "node:n2", Sort.GONE), began]
@@ -212,4 +213,4 @@ def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
 def test_a_reason_is_no_novel():
     _, app = cluster()
     answer = ask(app, "POST", f"/v1/revert/4?why={'x' * 501}", token="write-token")
-    assert (answer.status, answer.json["what"]) == (400, "the reason has 501 characters")
+    assert (answer.status, answer.json["code"]) == (400, Code.LIMIT)

@@ -8,6 +8,7 @@ from haptera.api.app import endpoints, make_app
 from haptera.api.stream import StreamRoute
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
+from haptera.model.errors import Code
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import ANSWER_BYTES_MAX
 from haptera.site import Sites
@@ -43,7 +44,7 @@ def same(one: Answer, other: Answer):
 
 
 def told(answer):
-    return answer.status, answer.json.get("what")
+    return answer.status, answer.json.get("code")
 
 
 def test_what_was_done_with_a_key_is_not_done_again():
@@ -65,7 +66,7 @@ def test_another_request_with_the_same_key_is_refused():
         keyed(app, "k", path=f"{DESIRED}?take=1"),
         keyed(app, "k", **{"if-match": "*"}),
     ]
-    assert [told(one) for one in others] == [(422, "this key was sent with another request")] * 4
+    assert [told(one) for one in others] == [(422, Code.KEY_REUSED)] * 4
     assert backend.revision() == 3
 
 
@@ -99,9 +100,8 @@ def test_what_failed_is_not_known_to_be_undone():
     backend, app = cluster()
     backend.refusals = ["state.db: disk is full"]
     assert keyed(app, "k").status == 507
-    unknown = "this request was begun before, and it is not known what came of it"
-    assert told(keyed(app, "k")) == (409, unknown)
-    assert told(keyed(app, "k", OFF)) == (422, "this key was sent with another request")
+    assert told(keyed(app, "k")) == (409, Code.KEY_UNSETTLED)
+    assert told(keyed(app, "k", OFF)) == (422, Code.KEY_REUSED)
     assert keyed(app, "k2").status == 200
 
 
@@ -130,7 +130,7 @@ def test_while_a_request_is_under_way_its_key_is_a_conflict():
 
     first = asyncio.run(twice())
     assert first.status == 200
-    assert told(again[0].result()) == (409, "the request with this key is under way")
+    assert told(again[0].result()) == (409, Code.KEY_UNSETTLED)
     assert same(first, keyed(app, "k", b'{"power":"on"}'))
 
 
@@ -162,8 +162,7 @@ def test_an_answer_too_long_to_be_kept_is_said_to_have_been_given():
     app = make_app(backend, Sites("quick"), cluster="quick")
     first = keyed(app, "k")
     assert (first.status, len(first.body) > ANSWER_BYTES_MAX) == (200, True)
-    what = "this request was done; its answer was too long to be kept"
-    assert told(keyed(app, "k")) == (409, what)
+    assert told(keyed(app, "k")) == (409, Code.KEY_UNSETTLED)
 
 
 def test_all_that_writes_heeds_a_key_or_refuses_it():
@@ -182,7 +181,7 @@ def test_all_that_writes_heeds_a_key_or_refuses_it():
     ]
     body = {"name": "eve", "scope": "read", "for_s": 60}
     refused = keyed(app, "k", body, method="POST", path="/v1/tokens", token="admin-token")
-    assert (told(refused), backend.minted) == ((400, "this is not done once only"), {})
+    assert (told(refused), backend.minted) == ((400, Code.INVALID), {})
 
 
 def test_a_narrower_token_of_the_same_name_is_not_told_the_answer_to_a_wider_one():

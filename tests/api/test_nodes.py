@@ -3,6 +3,7 @@
 from haptera.api.app import make_app
 from haptera.model.changes import Declare
 from haptera.model.entity import node_id
+from haptera.model.errors import Code
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -16,7 +17,7 @@ def test_a_node_is_put_out_once_and_it_is_noted_who_wanted_that():
     ]
     assert [one.status for one in told] == [200, 404]
     assert told[0].json == {"node": "n1", "incarnation": 3}
-    assert told[1].json["what"] == "n1 has no session"
+    assert told[1].json["code"] == Code.NOT_FOUND
     assert [one.what for one in backend.noted] == ["evict n1", "evict n1"]
 
 
@@ -29,7 +30,7 @@ def test_an_admin_alone_overrides_a_permit_and_says_why():
         return ask(app, "POST", f"/v1/nodes/{node}/override{query}", token=token)
 
     assert asked("?why=hung", token="write-token").status == 403
-    assert asked("").json["what"] == "whose work may be lost by it is not said"
+    assert asked("").json["code"] == Code.MISSING
     assert asked("?why=hung", node="n9").status == 404
     assert (backend.overridden, backend.noted) == ([], [])
     assert asked("?why=hung").json == {"node": "n1", "for_s": 600}

@@ -5,6 +5,7 @@ import pytest
 from haptera.api.app import make_app
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
+from haptera.model.errors import Code
 from haptera.runtime.store.optimistic_write import refused
 from haptera.site import Sites
 from tests.api.asking import ask
@@ -43,6 +44,7 @@ def test_what_disrupts_many_needs_the_digest_of_its_plan(quick, path):
     refused = write(app, path)
     assert (refused.status, backend.revision()) == (428, 40)
     assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.json["code"] == Code.PLAN_REQUIRED
     assert refused.json["what"] == "this disrupts up to 3 of 20 nodes, more than 10 %: n[1-3]"
     assert "--digest HEX, or digest=HEX" in refused.json["do"]
 
@@ -64,7 +66,7 @@ def test_a_digest_of_another_plan_is_refused_and_nothing_is_written(quick, path)
 
     refused = write(app, path, f"?digest={before}")
     assert (refused.status, backend.revision()) == (412, 40)
-    assert f"{before} no longer holds" in refused.json["what"]
+    assert refused.json["code"] == Code.PLAN_CHANGED
     assert f"it is {after} now" in refused.json["what"]
     assert write(app, path, f"?digest={after}").status == 200
 

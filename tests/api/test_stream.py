@@ -14,7 +14,7 @@ from haptera.api.server import Server, listen
 from haptera.api.stream import ENTITIES_PER_EVENT, STREAMS_EACH_MAX, StreamRoute
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.token_scope import Scope
 from haptera.model.views import Condition
 from haptera.runtime.identity.tokens import Bearer
@@ -69,7 +69,7 @@ def test_one_caller_s_streams_leave_some_to_the_others():
             assert stream.next()[1] == "snapshot"
         refused = stack.enter_context(Stream(server))
         told = json.loads(refused.answer.read())
-        assert (refused.status, told["do"]) == (429, "close one, or try again later")
+        assert (refused.status, told["code"]) == (429, Code.TOO_MANY)
         other = stack.enter_context(Stream(server, token="write-token"))
         assert other.next()[1] == "snapshot"
 
@@ -136,7 +136,7 @@ def test_a_place_of_another_process_is_gone():
         last_id, *_ = stream.next()
     with serving(Declare(N1, {}, "site")) as one, Stream(one, last_id) as stream:
         assert stream.status == 410
-        assert json.loads(stream.answer.read())["do"].startswith("begin anew without it")
+        assert json.loads(stream.answer.read())["code"] == Code.EVENTS_GONE
 
 
 @pytest.mark.net
@@ -235,7 +235,7 @@ def test_a_port_in_use_is_told_with_what_to_do():
         port = taken.getsockname()[1]
         with pytest.raises(HapteraError) as raised:
             listen("127.0.0.1", port)
-    assert raised.value.what == "cannot listen: Address already in use"
+    assert raised.value.code == Code.CANNOT_LISTEN
     assert raised.value.where == f"127.0.0.1:{port}/tcp"
     assert raised.value.do
 

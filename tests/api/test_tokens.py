@@ -6,6 +6,7 @@ from haptera.api.app import endpoints, make_app
 from haptera.api.stream import StreamRoute
 from haptera.model.changes import Declare
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import Code
 from haptera.model.past import Happened, PastView, Sort
 from haptera.runtime.identity.pki import make_request, new_key
 from haptera.site import Sites
@@ -63,17 +64,11 @@ def test_a_limited_token_sees_and_changes_what_it_is_limited_to_and_nothing_else
         "service": {"idle": 1},
     }
     guess = tried("GET", "/v1/entities?select=service:web@rack1n1 and node.power=on")
-    assert (guess.status, guess.json["what"]) == (
-        403,
-        "a limited token selects by names, and service:web@rack1n1 and node.power=on goes by state",
-    )
+    assert (guess.status, guess.json["code"]) == (403, Code.OUTSIDE_LIMIT)
     on = {"power": "on"}
     assert tried("PATCH", "/v1/entities/node:rack1n1/desired", on).status == 200
     refused = tried("PATCH", "/v1/entities/node:rack2n1/desired", on)
-    assert (refused.status, refused.json["what"]) == (
-        403,
-        "the token is limited to rack1n*, and node:rack2n1 is not of it",
-    )
+    assert (refused.status, refused.json["code"]) == (403, Code.OUTSIDE_LIMIT)
     assert tried("GET", "/v1/entities/module:web").status == 403
 
 
@@ -111,10 +106,7 @@ def test_what_is_about_the_whole_cluster_is_refused_to_a_limited_token():
         query = "".join(f"&{each.name}=1" for each in one.contract.queries if each.required)
         path = one.path.format(revision=1, token="t1", node="r1n1") + query.replace("&", "?", 1)
         answer = ask(app, one.method, path, token=text)
-        assert (answer.status, answer.json["what"]) == (
-            403,
-            "the token is limited to rack1n*, and this is about the whole cluster",
-        ), path
+        assert (answer.status, answer.json["code"]) == (403, Code.OUTSIDE_LIMIT), path
 
 
 def test_a_certificate_is_listed_and_taken_back_as_a_token_is():

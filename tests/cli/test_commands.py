@@ -16,6 +16,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import Code
 from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.model.views import BrakeView, Condition, LinkView, TriedView
 from tests.api.fake_backend import TOKENS
@@ -115,7 +116,12 @@ def test_nothing_is_well_before_anything_is_desired(words, capsys, monkeypatch, 
     with serving() as one:
         point_at(one.url, "read-token", monkeypatch, tmp_path)
         told = "error: nothing is desired yet\n  apply a site: haptera apply FILE\n"
-        assert typed(capsys, "status", "--check", *words) == (NOTHING_DESIRED, "", told)
+        code, _, errors = typed(capsys, "status", "--check", *words)
+        assert code == NOTHING_DESIRED
+        if "-o" in words:
+            assert json.loads(errors)["errors"][0]["code"] == Code.NOT_CONVERGED
+        else:
+            assert errors == told
         one.do(one.backend.write, Declare(node_id("n1"), {}, "site"))
         assert typed(capsys, "status", "--check", *words)[0] == OK
 

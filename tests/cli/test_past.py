@@ -1,12 +1,14 @@
 """`haptera history` and `haptera revert` as a person types them."""
 
 import io
+import json
 
 import pytest
 
 from haptera.cli.main import OK, REFUSED, USAGE
 from haptera.model.changes import Author, Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
+from haptera.model.errors import Code
 from haptera.model.past import Happened, PastView, Sort
 from tests.api.serving import serving
 from tests.cli.test_commands import columns, point_at, typed
@@ -167,6 +169,9 @@ def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, mo
         "  answer y, or say --yes",
     ]
     assert "port" in cluster.backend.store[WEB].desired
+    code, _, errors = typed(capsys, "revert", "8", "-o", "json")
+    (error,) = json.loads(errors[errors.index("{") :])["errors"]
+    assert (code, error["code"]) == (REFUSED, Code.NOT_CONFIRMED)
 
     code, out, _ = typed(capsys, "revert", "8", "--yes", "--why", "it was free")
     assert (code, out) == (OK, f"{shown}1 change (1 unset) written (revision 9)\n")

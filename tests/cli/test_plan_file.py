@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.cli.input.plan_file import PlanFile, parse_plan, read_plan, save_plan
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import SiteBody, SiteFile
 from tests.core.test_preview import cluster, previewed
 
@@ -71,5 +71,6 @@ def test_what_fits_no_plan_is_refused(part: dict[str, object]) -> None:
 def test_what_cannot_be_read_or_written_is_told_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(HapteraError, match="cannot be read: No such file or directory"):
         read_plan(tmp_path / "none.plan")
-    with pytest.raises(HapteraError, match="cannot be written: Is a directory"):
+    with pytest.raises(HapteraError, match="cannot be written: Is a directory") as refused:
         save_plan(tmp_path, plan_file(Random(2)))
+    assert refused.value.code == Code.FILE_UNWRITABLE

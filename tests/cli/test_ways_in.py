@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from haptera.model.errors import Code
 from tests.cli.rig import SITE, client_of, served, told, typed
 from tests.lab.rig import WAIT_S_MAX
 from tests.network import NETWORK, ipv6_loopback
@@ -89,7 +90,7 @@ def test_a_certificate_is_who_one_is_and_what_one_may(home):
 
 def test_without_a_certificate_or_a_token_nobody_is_let_in(home):
     status, problem = curl(home, f"{URL}/summary")
-    assert (status, problem["what"]) == (401, "no token")
+    assert (status, problem["code"]) == (401, Code.UNAUTHENTICATED)
     assert curl(home, f"{URL}/health")[0] == 200
     token = json.loads(client_of(home).read_text())["token"]
     assert curl(home, "-H", f"Authorization: Bearer {token}", f"{URL}/summary")[0] == 200
@@ -107,7 +108,7 @@ def test_certificates_that_are_none_of_clients_let_nobody_in(home):
     """The parent's own is certified by the same authority, another authority's is not heard."""
     parent = home / ".haptera" / "parent" / "parent.pem"
     status, problem = curl(home, "-E", parent, f"{URL}/summary")
-    assert (status, problem["what"]) == (401, "no token")
+    assert (status, problem["code"]) == (401, Code.UNAUTHENTICATED)
     stranger = home / "stranger.pem"
     crt = home / "stranger.crt"
     request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=eve"

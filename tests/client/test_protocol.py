@@ -20,7 +20,7 @@ from haptera.client.protocol import (
     asking,
     following,
 )
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 ACCESS = Access("http://127.0.0.1:4270", "hp1.a.b")
 HEALTH = b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1:4270\r\nAuthorization: Bearer hp1.a.b\r\n\r\n"
@@ -85,8 +85,9 @@ def test_a_connection_that_is_not_kept_is_said_not_to_be():
 
 
 def test_what_is_no_problem_document_is_told_by_its_status():
-    with pytest.raises(RefusedError, match="answered 502 without a reason"):
+    with pytest.raises(RefusedError, match="answered 502 without a reason") as refused:
         run(asking(calls.health(), ACCESS, kept=False), b"", b"", answer(b"<html>", 502))
+    assert refused.value.code == Code.VERSION_MISMATCH
 
 
 def test_a_token_that_cannot_be_sent_is_told():
@@ -121,6 +122,6 @@ def test_a_stream_names_its_place_after_a_break_and_forgets_one_that_is_gone():
 
 
 def test_a_stream_that_never_knew_a_place_is_refused_where_it_is_gone():
-    problem = {"title": "", "status": 410, "detail": "", "what": "gone"}
+    problem = {"title": "", "status": 410, "code": "", "detail": "", "what": "gone"}
     with pytest.raises(RefusedError, match="gone"):
         run(following(calls.events(), ACCESS), b"", b"", answer(json.dumps(problem).encode(), 410))

@@ -8,6 +8,7 @@ import pytest
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.kinds.service import Run
+from haptera.model.errors import Code
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Target
 
@@ -175,8 +176,11 @@ def test_half_a_gate_is_refused() -> None:
     module = Module("some", connect=connect)
     module.hold(nothing)
 
-    with pytest.raises(HapteraError, match=r"half a gate \(declare both hold and release\)"):
+    with pytest.raises(
+        HapteraError, match=r"half a gate \(declare both hold and release\)"
+    ) as refused:
         module.manifest()
+    assert refused.value.code == Code.INVALID_MODULE
 
 
 def test_a_gate_that_is_declared_twice_is_refused() -> None:

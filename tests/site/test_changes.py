@@ -17,7 +17,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import ConflictError, InputError
+from haptera.model.errors import Code, ConflictError, InputError
 from haptera.rest.schemas import SiteFile
 from haptera.site import Site, SiteEntity, Sites, changes
 from haptera.site.apply.difference import difference
@@ -113,8 +113,9 @@ def test_what_belongs_to_others_is_neither_taken_nor_dropped_and_they_are_named(
 
 
 def test_a_site_file_of_another_cluster_changes_nothing():
-    with pytest.raises(ConflictError, match="of cluster other; here is cluster quick"):
+    with pytest.raises(InputError, match="of cluster other; here is cluster quick") as refused:
         quick("cluster: other")
+    assert refused.value.code == Code.WRONG_CLUSTER
     assert quick("cluster: quick\nnodes: {n1: }") == (Declare(N1, {}, "site"),)
 
 

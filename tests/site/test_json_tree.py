@@ -120,6 +120,6 @@ def test_any_text_is_read_as_the_standard_library_does_or_refused(text):
 def test_errors_come_in_the_order_of_their_places():
     errors = Errors()
     for column in (2, 1):
-        errors.add("wrong", Place("a", 1, column))
+        errors.add(HapteraError("wrong"), Place("a", 1, column))
 
     assert [place.column for place, _ in errors] == [1, 2]

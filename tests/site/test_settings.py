@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from haptera.model.errors import InputError
+from haptera.model.errors import Code, InputError
 from haptera.model.parts import Context, Manifest, Setting, SettingType
 from haptera.model.secrets import SECRET_DO
 from haptera.rest.schemas import SiteFile
@@ -63,5 +63,6 @@ def test_a_site_that_names_its_secrets_is_in_order() -> None:
 
 def test_nothing_is_made_of_a_site_with_a_secret_in_it() -> None:
     sites = Sites("c", manifests=lambda: MANIFESTS)
-    with pytest.raises(InputError, match="is a secret"):
+    with pytest.raises(InputError, match="is a secret") as refused:
         asyncio.run(sites.read(FILES, {}))
+    assert refused.value.code == Code.OPEN_SECRET

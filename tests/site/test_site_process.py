@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from haptera.core.desired.ownership import Claim
-from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.errors import Code, HapteraError, InputError
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.process import PRELOAD
@@ -75,8 +75,9 @@ def test_what_is_wrong_comes_back_with_its_places(tmp_path):
             ("unknown key nodez", "site.yaml:2:1"),
             ("a node has no attribute 'rak'", "site.yaml:3:19"),
         ]
-        with pytest.raises(ConflictError, match="a site of cluster other"):
+        with pytest.raises(InputError) as foreign:
             await sites.read(of("cluster: other\n"), {})
+        assert foreign.value.code == Code.WRONG_CLUSTER
 
     reading(story, tmp_path)
 

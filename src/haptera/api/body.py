@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from haptera.api.problems import ProblemError
+from haptera.model.errors import Code, HapteraError, ParseError
 
 BODY_BYTES_MAX: Final = 1_048_576
 BODY_WITHIN_S: Final = 10.0
@@ -22,16 +22,14 @@ async def read_body(
     """The request's body in this shape.
 
     Raises:
-        ProblemError: it is too long, too slow, no JSON, or of another shape.
+        HapteraError: it is too long, too slow, no JSON, or of another shape.
     """
     body = await read_bytes(request, size_bytes_max)
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = str(error) or "no JSON"
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, what, where="the body", do="send JSON of the documented shape"
-        ) from None
+        raise ParseError(what, where="the body", do="send JSON of the documented shape") from None
 
 
 def as_json(
@@ -49,7 +47,7 @@ async def read_bytes(request: Request, size_bytes_max: int) -> bytes:
     """The request's body.
 
     Raises:
-        ProblemError: it is too long, or too slow.
+        HapteraError: it is too long, or too slow.
     """
     body = bytearray()
     try:
@@ -57,17 +55,17 @@ async def read_bytes(request: Request, size_bytes_max: int) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > size_bytes_max:
-                    raise ProblemError(
-                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    raise HapteraError(
                         f"more than {size_bytes_max} bytes",
                         where="the body",
                         do="send less at once",
+                        code=Code.BODY_TOO_LARGE,
                     )
     except (TimeoutError, ClientDisconnect):
-        raise ProblemError(
-            HTTPStatus.REQUEST_TIMEOUT,
+        raise HapteraError(
             f"it did not come within {BODY_WITHIN_S:.0f} s",
             where="the body",
             do="send it at once",
+            code=Code.BODY_TOO_SLOW,
         ) from None
     return bytes(body)

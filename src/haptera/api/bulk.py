@@ -14,10 +14,10 @@ from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
 from haptera.api.patching import Patcher
 from haptera.api.planning import UNPLANNED, Make, Planning, digest_in
-from haptera.api.problems import ProblemError, problem, problem_view, status_of
+from haptera.api.problems import problem, problem_view, status_of
 from haptera.api.query import DIGEST, DRY_RUN, TAKE, WHY
 from haptera.model.changes import Author, Cause, Change
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import DuplicateError, HapteraError, InputError
 from haptera.model.plan import Plan
 from haptera.rest.schemas import Bulk, BulkBody, EntityPatch, Patched
 from haptera.runtime.identity.tokens import Scope
@@ -91,7 +91,7 @@ class _Batch:
         for number, patch in enumerate(self.patches):
             if first.setdefault(patch.entity, number) != number:
                 what = f"{patch.entity} is patched twice"
-                self.problems[number] = HapteraError(what, do="put both patches into one")
+                self.problems[number] = DuplicateError(what, do="put both patches into one")
         await self._settle(sorted(first.values()), author, whole=whole)
         if whole and self.problems:
             raise InputError(list(self._told()))
@@ -107,7 +107,7 @@ class _Batch:
 
         try:
             await self._write(make, author)
-        except (WriteError, ProblemError) as error:
+        except HapteraError as error:
             if whole:
                 raise
             left = [number for number in numbers if number not in found]
@@ -158,7 +158,7 @@ class _Batch:
 
     def _told(self) -> Iterator[HapteraError]:
         for number, error in sorted(self.problems.items())[:ERRORS_MAX]:
-            yield HapteraError(error.what, where=f"patches[{number}]", do=error.do)
+            yield HapteraError(error.what, where=f"patches[{number}]", do=error.do, code=error.code)
 
 
 def _shared_status(errors: Iterable[HapteraError]) -> HTTPStatus:

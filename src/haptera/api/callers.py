@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
 
-from haptera.api.problems import ProblemError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.tokens import Bearer
 from haptera.runtime.network.peers import Peer, UnixPeer
 
@@ -46,7 +45,7 @@ class Callers:
         """Who asks; a token counts before the connection, also where it allows less.
 
         Raises:
-            ProblemError: nobody whom something lets in.
+            HapteraError: nobody whom something lets in.
         """
         header = request.headers.get("authorization")
         peer = request.scope.get("state", {}).get(PEER)
@@ -55,12 +54,11 @@ class Callers:
         scheme, _, text = (header or "").partition(" ")
         known = self.check_token(text.strip()) if scheme.lower() == "bearer" else None
         if known is None:
-            raise ProblemError(
-                HTTPStatus.UNAUTHORIZED,
+            raise HapteraError(
                 "no valid token" if scheme else "no token",
                 where="the header Authorization",
                 do="send `Authorization: Bearer TOKEN`",
-                headers={"WWW-Authenticate": "Bearer"},
+                code=Code.UNAUTHENTICATED,
             )
         return known
 
@@ -68,23 +66,23 @@ class Callers:
         """Whether who asked may go on being answered as they were let in."""
         try:
             return self.of(request) == known
-        except ProblemError:
+        except HapteraError:
             return False
 
     def _peer(self, request: Request, peer: Peer) -> Bearer:
         # A page elsewhere can have a browser ask here, which shows who it is without being told to.
         if "origin" in request.headers:
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
+            raise HapteraError(
                 "a page asks, and sends no token",
                 where="the header Origin",
                 do="send `Authorization: Bearer TOKEN`",
+                code=Code.FORBIDDEN,
             )
         known = self.check_peer(peer)
         if known is None:
             unnamed = isinstance(peer, UnixPeer)
             rule = f"; or have the parent serve with --let-in {peer}=read" if unnamed else ""
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN, f"{peer} lets nobody in", do=f"send a token{rule}"
+            raise HapteraError(
+                f"{peer} lets nobody in", do=f"send a token{rule}", code=Code.FORBIDDEN
             )
         return known

@@ -14,11 +14,11 @@ from starlette.types import Scope as Connection
 
 from haptera.api.callers import Callers
 from haptera.api.meters import Meters
-from haptera.api.problems import ProblemError
 from haptera.api.query import WHY_CHARS_MAX, Query
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Author
 from haptera.model.entity import parse_entity
+from haptera.model.errors import Code, DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.tokens import Scope
 from haptera.selectors.selector import Selector, parse_selector
@@ -156,9 +156,7 @@ def flag(request: Request, name: str) -> bool:
     """Whether the query has NAME=1."""
     value = request.query_params.get(name, "0")
     if value not in ("0", "1"):
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"{name}={value!r}", where="the query", do="write 1 or 0"
-        )
+        raise HapteraError(f"{name}={value!r}", where="the query", do="write 1 or 0")
     return value == "1"
 
 
@@ -171,8 +169,7 @@ def number(
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
         bounds = f"from {least} to {most}" if most < 1 << 62 else f"from {least}"
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST,
+        raise HapteraError(
             f"{name}={text!r}",
             where="the query",
             do=f"write a whole number {bounds}",
@@ -184,8 +181,7 @@ def author(request: Request, caller: Caller) -> Author:
     """Who asks for a change, and why, where the query says so."""
     why = request.query_params.get("why")
     if why is not None and len(why) > WHY_CHARS_MAX:
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST,
+        raise LimitError(
             f"the reason has {len(why)} characters",
             where="why in the query",
             do=f"say it in {WHY_CHARS_MAX}",
@@ -197,10 +193,10 @@ def check_by_name(selectors: Iterable[Selector]) -> None:
     """Refuse what goes by state: that of a node could be found out by asking of what is on it."""
     for one in selectors:
         if not one.by_name:
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
+            raise HapteraError(
                 f"a limited token selects by names, and {one} goes by state",
                 do="name what you mean, and look at its state",
+                code=Code.OUTSIDE_LIMIT,
             )
 
 
@@ -219,14 +215,14 @@ def _check_query(request: Request, queries: tuple[Query, ...]) -> None:
         if name not in known:
             allowed = f"it may have {', '.join(sorted(known))}" if known else "send none"
             what = f"the query has {name!r}, which means nothing here"
-            raise ProblemError(HTTPStatus.BAD_REQUEST, what, do=allowed)
+            raise UnknownNameError(what, do=allowed)
         if len(request.query_params.getlist(name)) > 1:
-            raise ProblemError(HTTPStatus.BAD_REQUEST, f"{name} is given twice", do="give it once")
+            raise DuplicateError(f"{name} is given twice", do="give it once")
     if missing := [
         one.name for one in queries if one.required and one.name not in request.query_params
     ]:
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"the query lacks {missing[0]}", do=f"send {missing[0]}=…"
+        raise HapteraError(
+            f"the query lacks {missing[0]}", do=f"send {missing[0]}=…", code=Code.MISSING
         )
 
 
@@ -238,10 +234,10 @@ def _admit(request: Request, endpoint: Endpoint, callers: Callers) -> Caller:
         return Caller(None)
     known = callers.of(request)
     if _RANK[known.scope] < _RANK[scope]:
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN,
+        raise HapteraError(
             f"this needs a token of scope {scope}, {known.name}'s allows {known.scope}",
             do=f"use a token that allows {scope}",
+            code=Code.FORBIDDEN,
         )
     within = None if known.within is None else parse_selector(known.within)
     if within is not None and not endpoint.narrows:
@@ -254,8 +250,8 @@ def _check_within(request: Request, within: Selector) -> None:
     named = request.path_params.get("entity")
     if named is None or not within.could_mean(parse_entity(named)):
         asked = "this is about the whole cluster" if named is None else f"{named} is not of it"
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN,
+        raise HapteraError(
             f"the token is limited to {within}, and {asked}",
             do="use a token that is not limited so",
+            code=Code.OUTSIDE_LIMIT,
         )

@@ -24,14 +24,13 @@ from haptera.api.endpoint import (
 )
 from haptera.api.lines import Lines, document, wants_lines
 from haptera.api.patching import Patcher, missing, tag_of
-from haptera.api.problems import ProblemError
 from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
 from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.graph import DrawingView
 from haptera.model.token_scope import Scope
 from haptera.model.views import EntityDetail, EntityView
@@ -134,8 +133,8 @@ class EntityRoutes:
         try:
             text = (await self.backend.log(entity)).decode(errors="replace")
         except HapteraError as error:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND, error.what, where=str(entity), do="see docs/reference/why.md"
+            raise HapteraError(
+                error.what, where=str(entity), do="see docs/reference/why.md", code=Code.NOT_FOUND
             ) from None
         return as_json(LogView(str(entity), text.splitlines()))
 
@@ -184,7 +183,9 @@ def _chosen(request: Request, caller: Caller) -> list[Selector]:
     """What the query selects, and the caller may see: what all of these mean."""
     kind = request.query_params.get("kind")
     if kind is not None and kind not in KINDS:
-        raise HapteraError(f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS))
+        raise UnknownNameError(
+            f"there is no kind {kind!r}", where="the query", do=nearest(kind, KINDS)
+        )
     texts = [request.query_params.get(name) for name in ("nodes", "select")]
     if kind is not None:
         texts.append(f"{kind}:*")

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
@@ -12,7 +11,6 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
-from haptera.api.problems import ProblemError
 from haptera.api.query import THAWED, WHY
 from haptera.core.desired.thaw import Thaw, thaw
 from haptera.core.state.selecting import Declared
@@ -30,7 +28,7 @@ from haptera.model.changes import (
 )
 from haptera.model.desired_check import check_plain
 from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import FreezeBody, FreezeView, Frozen, Thawed, ThawView
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.optimistic_write import write
@@ -85,8 +83,8 @@ class FreezeRoutes:
         views = [one for one in self._views() if one.owner == owner]
         view = next((one for one in views if one.selector == body.selector), None)
         if view is None:
-            raise ProblemError(
-                HTTPStatus.CONFLICT, f"{body.selector} was thawed meanwhile", do="freeze it again"
+            raise HapteraError(
+                f"{body.selector} was thawed meanwhile", do="freeze it again", code=Code.CONFLICT
             )
         return as_json(view)
 
@@ -117,13 +115,16 @@ class FreezeRoutes:
         nodes = {one.id.name for one in entities if one.id.kind == NODE}
         if missing := sorted(_named(selector) - nodes):
             do = "see which there are: haptera get node"
-            raise HapteraError(f"no such node: {fold(missing)}", where=_WHERE, do=do)
+            raise HapteraError(
+                f"no such node: {fold(missing)}", where=_WHERE, do=do, code=Code.SELECTS_NOTHING
+            )
         if not body.even_if_none and not any(map(selector.means, entities)):
             raise HapteraError(
                 f"{selector} selects nothing that is declared",
                 where=_WHERE,
                 do="name what is there; or, for what will be declared, a pattern and --even-if-none"
                 " (even_if_none)",
+                code=Code.SELECTS_NOTHING,
             )
 
     def _wanted(self, body: FreezeBody) -> dict[str, str | int]:
@@ -149,8 +150,8 @@ class FreezeRoutes:
         found = [(one, thaw(parse_selector(_of(one)), by, entities)) for one in self._freezes()]
         thawed = [(one, left) for one, left in found if left is not None]
         if not thawed:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND, f"nothing of {by} is frozen", do=_told(self._views())
+            raise HapteraError(
+                f"nothing of {by} is frozen", do=_told(self._views()), code=Code.NOT_FOUND
             )
         return thawed
 

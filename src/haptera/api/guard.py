@@ -9,7 +9,8 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from haptera.api.problems import ProblemError, problem
+from haptera.api.problems import problem
+from haptera.model.errors import Code, HapteraError
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
@@ -70,7 +71,10 @@ def _is_address(name: str) -> bool:
 
 def _misdirected(host: str) -> ASGIApp:
     status = HTTPStatus.MISDIRECTED_REQUEST
-    error = ProblemError(
-        status, f"{host!r} is not served here", where="the header Host", do="use the address"
+    error = HapteraError(
+        f"{host!r} is not served here",
+        where="the header Host",
+        do="use the address",
+        code=Code.MISDIRECTED,
     )
     return problem(error, status, None)

@@ -23,7 +23,6 @@ from haptera.api.endpoint import (
 )
 from haptera.api.lines import listing
 from haptera.api.planning import UNPLANNED, Planning
-from haptera.api.problems import ProblemError
 from haptera.api.query import (
     AT,
     BEFORE,
@@ -39,7 +38,7 @@ from haptera.core.desired.revert import revert
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Change
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.walltime import WALL_S_MAX, utc_text_s
 from haptera.rest.schemas import AppliedView, Audit, Happenings, Past
@@ -107,7 +106,7 @@ class HistoryRoutes:
         if at_s > self.wall_s() + CLOCKS_APART_S_MAX:
             what = f"{utc_text_s(at_s)} is yet to come"
             do = "name a time that has been"
-            raise ProblemError(HTTPStatus.BAD_REQUEST, what, where="at in the query", do=do)
+            raise HapteraError(what, where="at in the query", do=do)
         chosen = _chosen(request, caller)
         found = await self.backend.at(chosen, at_s)
         return listing(request, Past(at_s, found), found)
@@ -123,10 +122,10 @@ class HistoryRoutes:
         text = request.path_params["revision"]
         changed = await asyncio.to_thread(self.backend.written, int(text)) if _is(text) else []
         if not changed:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND,
+            raise HapteraError(
                 f"no change of revision {text} is known",
                 do="see which there are: haptera history, or GET /v1/history",
+                code=Code.NOT_FOUND,
             )
 
         async def make() -> tuple[Change, ...]:

@@ -20,9 +20,9 @@ from starlette.types import Message
 from haptera.api.backend import Backend
 from haptera.api.body import read_bytes
 from haptera.api.endpoint import KEY_HEADER, Caller, Endpoint, dry_run
-from haptera.api.problems import ProblemError, status_of
+from haptera.api.problems import status_of
 from haptera.api.sites import SITE_BODY_BYTES_MAX
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.tokens import Scope
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 
@@ -124,14 +124,14 @@ def _again(held: Held, digest: bytes) -> Response:
     """The answer that was given before.
 
     Raises:
-        ProblemError: it was to another request, or is not known any more.
+        HapteraError: it was to another request, or is not known any more.
     """
     if held.sha256 != digest:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
+        raise HapteraError(
             "this key was sent with another request",
             where=f"the header {KEY_HEADER}",
             do="make a new key for each request",
+            code=Code.KEY_REUSED,
         )
     if held.answer is None:
         raise _conflict(
@@ -145,12 +145,12 @@ def _again(held: Held, digest: bytes) -> Response:
     )
 
 
-def _no_key(what: str, do: str) -> ProblemError:
-    return ProblemError(HTTPStatus.BAD_REQUEST, what, where=f"the header {KEY_HEADER}", do=do)
+def _no_key(what: str, do: str) -> HapteraError:
+    return HapteraError(what, where=f"the header {KEY_HEADER}", do=do)
 
 
-def _conflict(what: str, do: str) -> ProblemError:
-    return ProblemError(HTTPStatus.CONFLICT, what, where=f"the header {KEY_HEADER}", do=do)
+def _conflict(what: str, do: str) -> HapteraError:
+    return HapteraError(what, where=f"the header {KEY_HEADER}", do=do, code=Code.KEY_UNSETTLED)
 
 
 def _kept(response: Response) -> KeptAnswer:

@@ -1,16 +1,14 @@
 """What a token that is limited to some entities may not do to these: what reaches beyond them."""
 
 from collections.abc import Iterator
-from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
-from haptera.api.problems import ProblemError
 from haptera.core.desired.ownership import Claim
 from haptera.kinds import KINDS, module
 from haptera.model.changes import StoredEntity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.secrets import Reference, references
 from haptera.rest.schemas import EntityPatch
 from haptera.selectors.selector import Selector
@@ -22,14 +20,14 @@ def check_reach(within: Selector, held: StoredEntity, patch: EntityPatch, claim:
     """Refuse a patch of an entity within the limit that reaches beyond it.
 
     Raises:
-        ProblemError: it does; what of it is told.
+        HapteraError: it does; what of it is told.
     """
     for what in _beyond(held, patch, claim):
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN,
+        raise HapteraError(
             f"the token is limited to {within}, and {what}",
             where=patch.entity,
             do="use a token that is not limited so",
+            code=Code.OUTSIDE_LIMIT,
         )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,10 +10,10 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json
 from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
 from haptera.api.patching import missing
-from haptera.api.problems import ProblemError
 from haptera.api.query import WHY
 from haptera.core.state.limits import OVERRIDE_NS, S
 from haptera.model.entity import node_id
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import Evicted, Overridden
 from haptera.runtime.identity.tokens import Scope
 
@@ -36,11 +35,11 @@ class NodeRoutes:
         node = request.path_params["node"]
         by = author(request, caller)
         if by.why is None:
-            raise ProblemError(
-                HTTPStatus.BAD_REQUEST,
+            raise HapteraError(
                 "whose work may be lost by it is not said",
                 where="why in the query",
                 do="say why nothing is: why=…, or -m",
+                code=Code.MISSING,
             )
         if self.backend.entity(node_id(node)) is None:
             raise missing(node_id(node))
@@ -54,9 +53,9 @@ class NodeRoutes:
         self.backend.note(author(request, caller).who, f"evict {node}")
         incarnation = await self.backend.evict(node)
         if incarnation is None:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND,
+            raise HapteraError(
                 f"{node} has no session",
                 do="see which nodes there are: haptera get node",
+                code=Code.NOT_FOUND,
             )
         return as_json(Evicted(node, incarnation))

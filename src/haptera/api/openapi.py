@@ -13,7 +13,7 @@ from starlette.responses import Response
 import haptera
 from haptera.api.endpoint import KEY_HEADER, Caller, Contract, Endpoint
 from haptera.api.lines import MEDIA_TYPE
-from haptera.rest.schemas import ProblemView
+from haptera.rest.problems import ProblemView
 
 PATH: Final = "/v1/openapi.json"
 _REF: Final = "#/components/schemas/{name}"

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from haptera.api.backend import Backend
 from haptera.api.limits import check_reach
-from haptera.api.problems import ProblemError
 from haptera.core.desired.ownership import Claim, declare, desire
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import ConflictError
+from haptera.model.errors import Code, ConflictError, HapteraError
 from haptera.rest.schemas import EntityPatch
 from haptera.selectors.selector import Selector
 
@@ -36,18 +34,19 @@ class Patcher:
             check_reach(self.within, held, patch, self.claim)
         tag = tag_of(self.backend, held.revision)
         if not _matches(patch.if_match, tag):
-            raise ProblemError(
-                HTTPStatus.PRECONDITION_FAILED,
+            raise HapteraError(
                 f"{patch.entity} changed: it is {tag} now",
                 where="the header If-Match, or if_match",
                 do="read it again, then decide anew",
+                code=Code.CHANGED,
             )
         try:
             desired = (*self._desired(held, patch),)
             begun = self._begun(held) if desired else ()
             return (*begun, *self._attributes(held, patch), *desired)
         except ConflictError as error:
-            raise ConflictError(error.what, do=f"{error.do}, or take it (--take, take=1)") from None
+            do = f"{error.do}, or take it (--take, take=1)"
+            raise ConflictError(error.what, do=do, code=Code.OWNED) from None
 
     def tag(self, text: str) -> str | None:
         """The ETag of an entity as it is now; None where it is gone."""
@@ -76,10 +75,10 @@ class Patcher:
         """What is stored of an entity; nothing is of one that is there without being declared."""
         entity = parse_entity(text)
         if self.within is not None and not self.within.could_mean(entity):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
+            raise HapteraError(
                 f"the token is limited to {self.within}, and {entity} is not of it",
                 do="use a token that is not limited so",
+                code=Code.OUTSIDE_LIMIT,
             )
         stored = self.backend.declared(entity)
         if stored is not None:
@@ -102,11 +101,11 @@ def tag_of(backend: Backend, revision: int) -> str:
     return f'"{backend.epoch}.{revision}"'
 
 
-def missing(entity: EntityId) -> ProblemError:
-    return ProblemError(
-        HTTPStatus.NOT_FOUND,
+def missing(entity: EntityId) -> HapteraError:
+    return HapteraError(
         f"there is no {entity}",
         do="see which there are: haptera status, or GET /v1/entities",
+        code=Code.NOT_FOUND,
     )
 
 

@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from haptera.api.backend import Backend
 from haptera.api.endpoint import dry_run
-from haptera.api.problems import ProblemError
 from haptera.model.changes import Author, Change
+from haptera.model.errors import Code, HapteraError
 from haptera.model.plan import DIGEST_DIGITS, Plan
 from haptera.rest.schemas import AppliedView, change_view
 from haptera.runtime.store.optimistic_write import write
@@ -35,7 +35,7 @@ class Planning:
         """Write what `make` makes of the present state, or only say what that would start.
 
         Raises:
-            ProblemError: it is not what its digest says, or it needs one.
+            HapteraError: it is not what its digest says, or it needs one.
             HapteraError: it cannot be written.
         """
         plans: list[Plan] = []
@@ -54,7 +54,7 @@ class Planning:
         The same request disrupts so many nodes `besides`.
 
         Raises:
-            ProblemError: then, by what is returned: see `apply`.
+            HapteraError: then, by what is returned: see `apply`.
         """
 
         async def made() -> tuple[Change, ...]:
@@ -72,21 +72,21 @@ class Planning:
     def _check(self, plan: Plan, digest: str | None, besides: int) -> None:
         if digest is None and plan.is_wide(self.backend.radius_percent, besides):
             more = f" besides {besides} that the same request does already" if besides else ""
-            raise ProblemError(
-                HTTPStatus.PRECONDITION_REQUIRED,
+            raise HapteraError(
                 f"this disrupts up to {plan.disrupted_nodes} of {plan.nodes} nodes{more}, more than"
                 f" {self.backend.radius_percent} %: {plan.disrupted}",
                 where="the plan",
                 do="look at its plan (haptera plan, or dry_run=1), then name that by its digest:"
                 " --digest HEX, or digest=HEX",
+                code=Code.PLAN_REQUIRED,
             )
         if digest is not None and digest != plan.digest:
-            raise ProblemError(
-                HTTPStatus.PRECONDITION_FAILED,
+            raise HapteraError(
                 f"the plan {digest} no longer holds: what it stands on has changed,"
                 f" and it is {plan.digest} now",
                 where="digest in the query",
                 do="plan again, look at what differs, and name the new plan's digest",
+                code=Code.PLAN_CHANGED,
             )
 
 
@@ -94,8 +94,7 @@ def digest_in(request: Request) -> str | None:
     """The digest that the query names, if it does."""
     text = request.query_params.get("digest")
     if text is not None and _DIGEST.fullmatch(text) is None:
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST,
+        raise HapteraError(
             f"{text!r} is no digest",
             where="digest in the query",
             do=f"send the {DIGEST_DIGITS} digits that the plan ends with",

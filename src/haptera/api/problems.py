@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, cast
 
 import msgspec
@@ -9,42 +10,28 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from haptera.model.changes import Cause
-from haptera.model.errors import ConflictError, HapteraError, InputError, StorageError
-from haptera.rest.schemas import ProblemView, SiteFault
-from haptera.runtime.store.optimistic_write import WriteError
+from haptera.model.errors import Code, HapteraError, each
+from haptera.rest.error_codes import CODES
+from haptera.rest.problems import ProblemView, fault
 
-_UNWRITTEN: Final = {
-    Cause.INVALID: HTTPStatus.CONFLICT,
-    Cause.OPEN_SECRET: HTTPStatus.UNPROCESSABLE_ENTITY,
-    Cause.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
-    Cause.STALE: HTTPStatus.PRECONDITION_FAILED,
-    Cause.STORAGE: HTTPStatus.INSUFFICIENT_STORAGE,
-}
-
-
-class ProblemError(HapteraError):
-    """A request that is answered with this status."""
-
-    def __init__(
-        self,
-        status: HTTPStatus,
-        what: str,
-        *,
-        where: str | None = None,
-        do: str,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(what, where=where, do=do)
-        self.status = status
-        self.headers = headers
+RETRY_AFTER_S: Final = 5
+_HEADERS: Final[Mapping[HTTPStatus, Mapping[str, str]]] = MappingProxyType(
+    {
+        HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+        HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": str(RETRY_AFTER_S)},
+    }
+)
+# The errors of Starlette itself.
+_ROUTING: Final = MappingProxyType(
+    {HTTPStatus.NOT_FOUND: Code.NO_ROUTE, HTTPStatus.METHOD_NOT_ALLOWED: Code.METHOD}
+)
 
 
 def on_haptera_error(_request: Request, error: Exception) -> Response:
     """The answer to a request that raised a HapteraError."""
     told = cast(HapteraError, error)
-    headers = told.headers if isinstance(told, ProblemError) else None
-    return problem(told, status_of(told), headers)
+    status = status_of(told)
+    return problem(told, status, _HEADERS.get(status))
 
 
 def on_http_error(request: Request, error: Exception) -> Response:
@@ -54,30 +41,24 @@ def on_http_error(request: Request, error: Exception) -> Response:
     told = HapteraError(
         f"{request.method} {request.url.path}: {status.phrase.lower()}",
         do="see the routes in docs/reference/rest.md",
+        code=_ROUTING.get(status, Code.INVALID),
     )
     return problem(told, status, raised.headers)
 
 
 def on_bug(_request: Request, _error: Exception) -> Response:
     """The answer to a request that raised anything else; the server's log has the rest."""
-    told = HapteraError("haptera has a fault", do="report what the server's log says of it")
+    told = HapteraError(
+        "haptera has a fault", do="report what the server's log says of it", code=Code.INTERNAL
+    )
     return problem(told, HTTPStatus.INTERNAL_SERVER_ERROR, None)
 
 
 def status_of(error: HapteraError) -> HTTPStatus:
-    match error:
-        case ProblemError():
-            return error.status
-        case WriteError():
-            return _UNWRITTEN[error.cause]
-        case ConflictError():
-            return HTTPStatus.CONFLICT
-        case StorageError():
-            return HTTPStatus.SERVICE_UNAVAILABLE
-        case InputError(errors=errors) if all(isinstance(one, ConflictError) for one in errors):
-            return HTTPStatus.CONFLICT
-        case _:
-            return HTTPStatus.BAD_REQUEST
+    """The status of all that is wrong, where it is one; else 400."""
+    statuses = {CODES[Code(one.code)].status for one in each(error)}
+    shared = statuses.pop() if len(statuses) == 1 else None
+    return HTTPStatus.BAD_REQUEST if shared is None else shared
 
 
 def problem(error: HapteraError, status: HTTPStatus, headers: Mapping[str, str] | None) -> Response:
@@ -91,13 +72,13 @@ def problem(error: HapteraError, status: HTTPStatus, headers: Mapping[str, str] 
 
 
 def problem_view(error: HapteraError, status: HTTPStatus) -> ProblemView:
-    errors = error.errors if isinstance(error, InputError) else (error,)
     return ProblemView(
         title=status.phrase,
         status=status.value,
+        code=error.code,
         detail=str(error),
         what=error.what,
         where=error.where,
         do=error.do,
-        errors=tuple(SiteFault(one.what, one.where, one.do) for one in errors),
+        errors=tuple(map(fault, each(error))),
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta
@@ -12,8 +11,8 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import Caller, Contract, Endpoint, number
-from haptera.api.problems import ProblemError
 from haptera.api.query import Query
+from haptera.model.errors import HapteraError
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import ReplicaView, ReportBody, ReportTaken
 from haptera.runtime.store.feed import Follower
@@ -42,8 +41,7 @@ class ReplicaRoutes:
         """What was written since a place, within a second; from nowhere, the whole state file."""
         follower = request.query_params["as"]
         if follower not in set(Follower):
-            raise ProblemError(
-                HTTPStatus.BAD_REQUEST,
+            raise HapteraError(
                 f"as={follower!r}",
                 where="the query",
                 do=f"write {' or '.join(Follower)}",

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from haptera.api.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.unix_path import short
 from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
@@ -152,6 +152,7 @@ def listen(address: str, port: int) -> socket.socket:
             f"cannot listen: {error.strerror}",
             where=f"{address}:{port}/tcp",
             do="choose another address with --listen or --api, or end what listens there",
+            code=Code.CANNOT_LISTEN,
         ) from None
     return listener
 
@@ -177,6 +178,7 @@ def listen_unix(path: Path, mode: int) -> socket.socket:
             f"cannot listen: {error.strerror or error}",
             where=str(path),
             do="choose another path with --socket, or end what listens there",
+            code=Code.CANNOT_LISTEN,
         ) from None
     return listener
 

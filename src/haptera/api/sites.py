@@ -13,11 +13,11 @@ from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import UNWRITTEN, Caller, Contract, Endpoint, author, claim_of, dry_run
 from haptera.api.planning import UNPLANNED, Planning
-from haptera.api.problems import ProblemError
 from haptera.api.query import DIGEST, DRY_RUN, OWNER, TAKE, WHY
 from haptera.api.turns import Turns
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import (
     AppliedView,
     Difference,
@@ -124,9 +124,9 @@ class SiteRoutes:
         """Refuse code that the parent does not run, unless an admin brings it."""
         new = self.sites.new_code(site)
         if new and caller.scope is not Scope.ADMIN:
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
+            raise HapteraError(
                 f"the code of {', '.join(new)} is not what this parent runs",
                 where="place or exec in the site",
                 do=f"use a token that allows {Scope.ADMIN}, or leave that as it is in force",
+                code=Code.FORBIDDEN,
             )

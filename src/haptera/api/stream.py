@@ -18,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 
 from haptera.api.backend import Backend
 from haptera.api.endpoint import Caller, Contract, Endpoint, narrowed
-from haptera.api.problems import ProblemError
 from haptera.api.query import KINDS_WANTED, SELECT, TYPES
 from haptera.core.views.bus import Batch, Listener, Shown, told
 from haptera.kinds import KINDS
@@ -26,7 +25,7 @@ from haptera.kinds.meaning import check_selector
 from haptera.model import token_scope as scopes
 from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.rest.schemas import Event
 from haptera.selectors.subscription import Cursor, Subscription, parse_cursor, parse_wanted
 
@@ -68,10 +67,10 @@ class StreamRoute:
         own = sum(1 for one in self.streams if one.whose == caller.name)
         if own >= STREAMS_EACH_MAX or len(self.streams) >= STREAMS_MAX:
             whose = f" of {caller.name}'s" if own >= STREAMS_EACH_MAX else ""
-            raise ProblemError(
-                HTTPStatus.TOO_MANY_REQUESTS,
+            raise HapteraError(
                 f"{own if whose else STREAMS_MAX} streams{whose} are open already",
                 do="close one, or try again later",
+                code=Code.TOO_MANY,
             )
 
     def close(self) -> None:
@@ -93,18 +92,17 @@ class StreamRoute:
             return None
         cursor = parse_cursor(text)
         if cursor is None:
-            raise ProblemError(
-                HTTPStatus.BAD_REQUEST,
+            raise HapteraError(
                 f"{text!r} is no place in a stream",
                 where="the header Last-Event-ID",
                 do="send the id of the last event you got, or nothing",
             )
         if not self.backend.bus.has(cursor):
-            raise ProblemError(
-                HTTPStatus.GONE,
+            raise HapteraError(
                 f"what changed after {cursor} is no longer known",
                 where="the header Last-Event-ID",
                 do="begin anew without it: a snapshot comes first",
+                code=Code.EVENTS_GONE,
             )
         return cursor
 
@@ -176,7 +174,7 @@ def _wanted(request: Request) -> Subscription:
     kinds = _words(request, "kinds")
     if kinds is not None and (unknown := sorted(set(kinds) - KINDS.keys())):
         what = f"there is no kind {unknown[0]!r}"
-        raise HapteraError(what, where="the query", do=nearest(unknown[0], KINDS))
+        raise UnknownNameError(what, where="the query", do=nearest(unknown[0], KINDS))
     wanted = parse_wanted(_words(request, "types"), kinds, request.query_params.get("select"))
     check_selector(wanted.selector)
     return wanted

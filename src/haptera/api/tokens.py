@@ -12,9 +12,8 @@ from starlette.responses import Response
 from haptera.api.backend import Backend
 from haptera.api.body import as_json, read_body
 from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
-from haptera.api.problems import ProblemError
 from haptera.kinds.meaning import check_selector
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.token_scope import Scope
 from haptera.rest.schemas import (
     CallerView,
@@ -78,7 +77,7 @@ class TokenRoutes:
         body = await read_body(request, CertificateBody)
         bearer, asked = _bearer(body), parse_request(body.request.encode())
         if asked is None:
-            raise HapteraError(
+            raise ParseError(
                 "this asks for no certificate",
                 where="request",
                 do="send a PKCS #10 request in PEM, for a key on the curve P-256",
@@ -94,10 +93,10 @@ class TokenRoutes:
         key = request.path_params["token"]
         row = await self.backend.revoke_token(key)
         if row is None:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND,
+            raise HapteraError(
                 f"there is no token {key}",
                 do="see which there are: haptera token list",
+                code=Code.NOT_FOUND,
             )
         self.backend.note(
             author(request, caller).who, f"revoke token {row.id} of {row.bearer.name}"

@@ -4,14 +4,12 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Final
 
-from haptera.api.problems import ProblemError
+from haptera.model.errors import Code, HapteraError
 
 # How many requests of one token wait for their turn, or have it.
 REQUESTS_MAX: Final = 4
-RETRY_AFTER_S: Final = 5
 
 
 class Turns:
@@ -26,14 +24,13 @@ class Turns:
         """The turn of this name, once it comes.
 
         Raises:
-            ProblemError: too many of the same name wait already.
+            HapteraError: too many of the same name wait already.
         """
         if self._asked[name] == REQUESTS_MAX:
-            raise ProblemError(
-                HTTPStatus.TOO_MANY_REQUESTS,
+            raise HapteraError(
                 f"{REQUESTS_MAX} sites of {name} are being read, or wait for that",
                 do="wait for what you have sent before you send more",
-                headers={"Retry-After": str(RETRY_AFTER_S)},
+                code=Code.TOO_MANY,
             )
         self._asked[name] += 1
         try:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 EXTRAS: Final = {
     **dict.fromkeys(("h11", "yaml", "rich"), "cli"),
@@ -20,4 +20,6 @@ def lacking(error: ModuleNotFoundError) -> HapteraError:
     if package not in EXTRAS:
         raise error
     what = f"this needs {package}, which is not installed here"
-    return HapteraError(what, do=f"pip install 'haptera[{EXTRAS[package]}]'")
+    return HapteraError(
+        what, do=f"pip install 'haptera[{EXTRAS[package]}]'", code=Code.NOT_INSTALLED
+    )

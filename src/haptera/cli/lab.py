@@ -6,7 +6,6 @@ import secrets
 import signal
 from collections.abc import Coroutine
 from dataclasses import replace
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluste
 from haptera.lab.settings import lab_bridge, lab_machines, lab_nodes
 from haptera.lab.supervisor import open_lab
 from haptera.minos.build import LIST, build
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnreadableError
 from haptera.rest.schemas import SiteBody
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.secrets import SecretStore
@@ -80,7 +79,7 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     """
     gather([site])  # A name mistyped must leave nothing behind.
     if not directory.is_dir():
-        raise HapteraError("there is no such folder", where=str(directory), do="make it first")
+        raise UnreadableError("there is no such folder", where=str(directory), do="make it first")
     places = Places(directory.resolve())
     cluster = open_cluster(places)
     constants = {LAB_OCTET: str(octet(cluster)), **constants_of(site)}
@@ -239,7 +238,7 @@ def _apply(access: Access, site: Path) -> None:
         try:
             client.ask(calls.apply(body))
         except RefusedError as error:
-            if error.status != HTTPStatus.CONFLICT:
+            if error.code != Code.OWNED:
                 raise
             click.echo(f"as it was left: {site} is not applied, for others own some of it")
             for line in lines(client.ask(calls.diff(body)).differences):

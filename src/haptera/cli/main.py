@@ -15,7 +15,7 @@ from haptera.cli.lazy import Lazy
 from haptera.cli.output.printing import colours, print_error
 from haptera.client import Access, Client, UnreachableError, find
 from haptera.client.protocol import ANSWER_WITHIN_S
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 OK: Final = 0
 REFUSED: Final = 1
@@ -72,8 +72,22 @@ _COMMANDS: Final = {
 }
 
 
+class Verbs(Lazy):
+    """The verbs; what goes wrong in one is written as its answer would be."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except UnreachableError as error:
+            print_error(error)
+            return UNREACHABLE
+        except (HapteraError, ModuleNotFoundError) as error:
+            print_error(error if isinstance(error, HapteraError) else lacking(error))
+            return REFUSED
+
+
 @click.group(
-    cls=Lazy,
+    cls=Verbs,
     places=_COMMANDS,
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 the parent cannot be"
     " reached, 4 not converged, 5 nothing is desired yet (status --check).",
@@ -134,12 +148,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except UnreachableError as error:
-        print_error(error)
-        return UNREACHABLE
-    except (HapteraError, ModuleNotFoundError) as error:
-        print_error(error if isinstance(error, HapteraError) else lacking(error))
-        return REFUSED
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
@@ -150,7 +158,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
         _write_no_more()
         what = f"the answer cannot be written: {error.strerror}"
-        print_error(HapteraError(what, where="standard output", do="make room, then ask again"))
+        print_error(
+            HapteraError(
+                what,
+                where="standard output",
+                do="make room, then ask again",
+                code=Code.FILE_UNWRITABLE,
+            )
+        )
         return REFUSED
     return code if isinstance(code, int) else OK
 

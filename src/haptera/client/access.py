@@ -10,7 +10,7 @@ import msgspec
 
 from haptera.client.address import parse_address
 from haptera.client.errors import UnreachableError
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
 
 CLIENT_FILE: Final = Path(".haptera") / "client.json"
 SOCKET_FILE: Final = Path(".haptera") / "api.sock"
@@ -61,12 +61,15 @@ def find(given: Path | None = None, *, start: Path | None = None) -> Found:
         text, mode = path.read_bytes(), path.stat().st_mode
     except OSError as error:
         raise UnreachableError(
-            f"no client file: {error.strerror}", where=str(path), do="name one with --client"
+            f"no client file: {error.strerror}",
+            where=str(path),
+            do="name one with --client",
+            code=Code.NO_CLIENT_FILE,
         ) from None
     try:
         access = msgspec.json.decode(text, type=Access)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HapteraError(
+        raise ParseError(
             f"is no client file: {error}",
             where=str(path),
             do='write {"url": "http://…", "token": "…"}',
@@ -74,7 +77,7 @@ def find(given: Path | None = None, *, start: Path | None = None) -> Found:
     try:
         parse_address(access.url)
     except HapteraError as error:
-        raise HapteraError(error.what, where=str(path), do=error.do) from None
+        raise HapteraError(error.what, where=str(path), do=error.do, code=error.code) from None
     open_to_others = mode & (stat.S_IRWXG | stat.S_IRWXO)
     warning = f"{path} can be read by others; chmod 600 it" if open_to_others else None
     return Found(access, path, warning)
@@ -94,4 +97,5 @@ def _nearest(start: Path) -> Path:
         f"no {CLIENT_FILE} here or in a folder above",
         where=str(start),
         do=f"start a lab with `haptera lab`, or name a file with --client or ${VARIABLE}",
+        code=Code.NO_CLIENT_FILE,
     )

@@ -6,12 +6,14 @@ from http import HTTPStatus
 
 import msgspec
 
-from haptera.model.errors import HapteraError, InputError
-from haptera.rest.schemas import ProblemView
+from haptera.model.errors import Code, HapteraError, InputError
+from haptera.rest.problems import ProblemView
 
 
 class UnreachableError(HapteraError):
     """There is nobody to ask."""
+
+    code = Code.UNREACHABLE
 
 
 class RefusedError(InputError):
@@ -37,15 +39,19 @@ def refused(answer: bytes, url: str, status: int) -> HapteraError:
         view = msgspec.json.decode(answer, type=ProblemView)
     except (msgspec.DecodeError, UnicodeDecodeError):
         what = f"answered {status} without a reason"
-        return RefusedError(status, [HapteraError(what, where=url, do="see its log")])
+        return RefusedError(
+            status, [HapteraError(what, where=url, do="see its log", code=Code.VERSION_MISMATCH)]
+        )
     if status == HTTPStatus.UNAUTHORIZED:
         advice = (
             "have a new one made (haptera token make), for tokens end and are revoked;"
             " or use the client file that this parent wrote last, .haptera/client.json"
         )
-        return RefusedError(status, [HapteraError(view.what, where=url, do=advice)])
-    errors = [HapteraError(one.what, where=one.where, do=one.do) for one in view.errors]
-    own = HapteraError(view.what, where=view.where, do=view.do)
+        return RefusedError(status, [HapteraError(view.what, where=url, do=advice, code=view.code)])
+    errors = [
+        HapteraError(one.what, where=one.where, do=one.do, code=one.code) for one in view.errors
+    ]
+    own = HapteraError(view.what, where=view.where, do=view.do, code=view.code)
     return RefusedError(status, errors or [own])
 
 

@@ -16,7 +16,7 @@ from haptera.client.address import parse_address
 from haptera.client.call import ApiAnswer, ApiCall
 from haptera.client.errors import refused, unreachable
 from haptera.client.sse import Events
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import Event
 
 if TYPE_CHECKING:
@@ -231,4 +231,5 @@ def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:
             f"an answer of another shape: {error}",
             where=url,
             do="use the same version here as there",
+            code=Code.VERSION_MISMATCH,
         ) from None

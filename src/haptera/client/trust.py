@@ -3,7 +3,7 @@
 import ssl
 
 from haptera.client.access import Access
-from haptera.model.errors import HapteraError
+from haptera.model.errors import UnreadableError
 
 
 def context_of(access: Access) -> ssl.SSLContext:
@@ -15,7 +15,7 @@ def context_of(access: Access) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=access.authority)
     except (ssl.SSLError, ValueError) as error:
-        raise HapteraError(
+        raise UnreadableError(
             "the authority's certificate cannot be read",
             where=access.url,
             do="use the client file that the parent wrote, or its ca.pem",
@@ -24,7 +24,7 @@ def context_of(access: Access) -> ssl.SSLContext:
         try:
             context.load_cert_chain(access.identity)
         except OSError as error:  # an SSLError too
-            raise HapteraError(
+            raise UnreadableError(
                 f"is no certificate with its key: {error.strerror or error}",
                 where=access.identity,
                 do="make one: haptera token certify NAME FILE",

@@ -14,7 +14,7 @@ from haptera.core.views.query import detail
 from haptera.daemon.exchange import Exchange
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import HELLO_PORT
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Event
 from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
@@ -138,7 +138,9 @@ class AgentChannel:
             case Unable(text):
                 raise HapteraError(text)
             case _:
-                raise HapteraError(f"secret {reference}: the parent answers otherwise")
+                raise HapteraError(
+                    f"secret {reference}: the parent answers otherwise", code=Code.VERSION_MISMATCH
+                )
 
     async def renew(self, every_s: float = RENEWAL_EVERY_S) -> None:
         """Have the certificate renewed once half of its life is over, until cancelled."""

@@ -25,7 +25,7 @@ from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Cause, Change, StoredEntity
 from haptera.model.effects import PlanReply, Reply
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Asked, Considered, Event, Proposed, Released
 from haptera.model.explained import Explained
 from haptera.model.graph import DrawingView
@@ -175,7 +175,7 @@ class EngineBackend:
             case Unable(text):
                 raise HapteraError(text)
             case _:
-                raise HapteraError("the agent answers otherwise")
+                raise HapteraError("the agent answers otherwise", code=Code.VERSION_MISMATCH)
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)

@@ -17,7 +17,7 @@ import haptera
 from haptera.daemon.settings import PROMOTED, home_of
 from haptera.daemon.tree.following import keep_beside
 from haptera.daemon.tree.replicas import digest_of, read_beside
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnreadableError
 from haptera.runtime.identity.private import private_directory, sync, write_durable
 from haptera.runtime.store.replica import Replica
 from haptera.runtime.store.store import STATE_FILE
@@ -49,9 +49,11 @@ def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
     """
     home = home_of(directory)
     if not (home / STATE_FILE).exists():
-        raise HapteraError("no parent keeps its state here", where=str(home), do="name --dir")
+        raise UnreadableError("no parent keeps its state here", where=str(home), do="name --dir")
     if file.exists():
-        raise HapteraError("is there already", where=str(file), do="name another file")
+        raise HapteraError(
+            "is there already", where=str(file), do="name another file", code=Code.FILE_UNWRITABLE
+        )
     try:
         with TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}.") as folder:
             content, revision, beside = _copied(home, Path(folder) / STATE_FILE)
@@ -64,7 +66,10 @@ def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
             sync(file.absolute().parent)
     except OSError as error:
         raise HapteraError(
-            f"cannot be written: {error.strerror}", where=str(file), do="make room, or name another"
+            f"cannot be written: {error.strerror}",
+            where=str(file),
+            do="make room, or name another",
+            code=Code.FILE_UNWRITABLE,
         ) from error
     return told
 
@@ -99,7 +104,7 @@ def _checked(copy: sqlite3.Connection, where: Path) -> int:
         findings = [(str(error),)]
     if findings != [("ok",)]:
         do = "keep the backups that there are; see to the disk"
-        raise HapteraError(f"is damaged: {findings[0][0]}", where=str(where), do=do)
+        raise UnreadableError(f"is damaged: {findings[0][0]}", where=str(where), do=do)
     return int(revision)
 
 
@@ -128,6 +133,7 @@ def restore(file: Path, directory: Path) -> Backup:
             "a parent keeps its state here already",
             where=str(home),
             do="move it away, or name --dir",
+            code=Code.FILE_UNWRITABLE,
         )
     private_directory(private_directory(home.parent) / home.name)
     state = files.pop(STATE_FILE)
@@ -144,7 +150,7 @@ def restore(file: Path, directory: Path) -> Backup:
 
 def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
     """What a backup says of itself, and its files, each of which is what it must be."""
-    damaged = HapteraError("is no sound backup", where=str(file), do="take another backup")
+    damaged = UnreadableError("is no sound backup", where=str(file), do="take another backup")
     files: dict[str, bytes] = {}
     try:
         with tarfile.open(file) as archive:
@@ -157,12 +163,12 @@ def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
     except (tarfile.TarError, EOFError, KeyError, msgspec.DecodeError) as error:
         raise damaged from error
     except OSError as error:
-        raise HapteraError(
+        raise UnreadableError(
             f"cannot be read: {error.strerror or error}", where=str(file), do=damaged.do
         ) from error
     if told.format != FORMAT:
         what = f"is of format {told.format}, this haptera knows {FORMAT}"
-        raise HapteraError(what, where=str(file), do=f"restore it by haptera {told.haptera}")
+        raise UnreadableError(what, where=str(file), do=f"restore it by haptera {told.haptera}")
     if told.sha256 != {name: hashlib.sha256(one).hexdigest() for name, one in files.items()}:
         raise damaged
     return told, files

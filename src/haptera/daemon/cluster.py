@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.errors import Code, ConflictError, UnreadableError
 from haptera.runtime.identity.private import write_durable
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.runtime.processes.own_modules import OwnModule
@@ -39,7 +39,7 @@ def read_cluster(home: Path) -> ClusterIdentity | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise HapteraError(
+        raise UnreadableError(
             f"names no cluster: {error}", where=str(place), do="restore it from a backup"
         ) from None
 
@@ -56,6 +56,7 @@ def check_cluster(home: Path, name: str) -> None:
             f"is of cluster {known.name}, not {name}",
             where=str(home),
             do="give each cluster a directory of its own (--dir)",
+            code=Code.WRONG_CLUSTER,
         )
 
 

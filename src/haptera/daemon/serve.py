@@ -7,7 +7,7 @@ from haptera.daemon.cluster import ClusterIdentity, read_cluster
 from haptera.daemon.parent import run
 from haptera.daemon.settings import HELLO_MS, WAYS, ParentSettings, Ways, check_address, home_of
 from haptera.daemon.tree.above import join
-from haptera.model.errors import HapteraError
+from haptera.model.errors import UnreadableError
 from haptera.model.plan import RADIUS_PERCENT
 from haptera.runtime.identity.private import private_directory
 from haptera.site.model.site import load_site
@@ -69,7 +69,7 @@ def _cluster(home: Path, site: Path | None) -> ClusterIdentity:
         return ClusterIdentity(wanted.cluster, wanted.modules, wanted.controllers, wanted.own)
     known = read_cluster(home)
     if known is None:
-        raise HapteraError(
+        raise UnreadableError(
             "no cluster was served here yet",
             where=str(home),
             do="name a site file with --site, or another directory with --dir",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError, HapteraError
 from haptera.model.schema import Kind
 
 KINDS_GROUP: Final = "haptera.kinds"
@@ -47,7 +47,7 @@ def the_one(some: tuple[Brought, ...]) -> Brought:
         HapteraError: several packages bring something of this name.
     """
     if len(some) > 1:
-        raise HapteraError(
+        raise DeclarationError(
             f"{len(some)} packages bring {some[0].name!r}",
             where=f"entry points {some[0].group}: {', '.join(map(str, some))}",
             do="uninstall all but one",
@@ -96,4 +96,6 @@ def imported(one: Brought) -> Any:
 
 def wrong(one: Brought, what: str, do: str) -> HapteraError:
     """What is wrong with an entry point, and what to do."""
-    return HapteraError(f"{one.name!r} of {one}: {what}", where=f"entry points {one.group}", do=do)
+    return DeclarationError(
+        f"{one.name!r} of {one}: {what}", where=f"entry points {one.group}", do=do
+    )

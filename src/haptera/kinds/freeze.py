@@ -3,7 +3,7 @@
 from haptera.kinds import module
 from haptera.kinds.rule import OF_BYTES_MAX, parse_rule
 from haptera.model.desired_check import between
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import WALL_S_MAX, utc_text
 
@@ -12,7 +12,9 @@ REASON_BYTES_MAX = 256
 
 def _check_reason(text: str) -> None:
     if not text.strip():
-        raise HapteraError("there is no reason", do="say why, for whoever finds it frozen")
+        raise HapteraError(
+            "there is no reason", do="say why, for whoever finds it frozen", code=Code.MISSING
+        )
 
 
 of = Plain("freeze", "of", str, OF_BYTES_MAX, parse_rule)

@@ -6,7 +6,7 @@ from typing import Final
 from haptera.kinds import KINDS
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, ParseError
 from haptera.model.schema import Kind
 from haptera.model.views import Condition
 from haptera.selectors.names import GroupName
@@ -141,7 +141,7 @@ class _Meaning:
             raise self._error(what, nearest(group.source, sources), at)
 
     def _error(self, what: str, do: str, at: int) -> HapteraError:
-        return HapteraError(what, where=place("selector", self._text, at), do=do)
+        return ParseError(what, where=place("selector", self._text, at), do=do)
 
 
 def _values(kind: Kind, datum: Datum) -> Sequence[str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from haptera.kinds import node
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, ParseError
 from haptera.model.schema import Applied, Kind, Plain, Variable
 from haptera.model.secrets import SECRET, references
 
@@ -36,7 +36,7 @@ def _object(text: str) -> None:
     try:
         settings = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise HapteraError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
+        raise ParseError(f"no JSON object: {error}", do='write {"port": 80}, say') from None
     if SECRET in settings:
         raise HapteraError("settings as a whole are no secret", do="name it below a setting")
     for _ in references(settings):

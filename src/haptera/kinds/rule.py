@@ -4,7 +4,7 @@ from typing import Final
 
 from haptera.kinds.extensions import TAKEN, node_kind
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.selectors.selector import Selector, parse_selector
 from haptera.selectors.selector_ast import (
     CONDITION,
@@ -32,7 +32,7 @@ def parse_rule(text: str) -> Selector:
     for part in parts_of(selector.choice):
         if isinstance(part, Age) or (isinstance(part, Comparison) and not _lasts(part.datum)):
             what, do = _wrong(part.datum)
-            raise HapteraError(what, where=place("selector", text, part.datum.at), do=do)
+            raise ParseError(what, where=place("selector", text, part.datum.at), do=do)
     return selector
 
 

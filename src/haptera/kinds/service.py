@@ -8,7 +8,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.model.desired_check import between
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, ParseError
 from haptera.model.schema import Applied, Kind, Plain, Variable
 
 PORT_MAX: Final = 65_535
@@ -72,7 +72,7 @@ def _split(command: str) -> None:
     try:
         shlex.split(command)
     except ValueError as error:
-        raise HapteraError(f"the command cannot be split into words: {error}") from error
+        raise ParseError(f"the command cannot be split into words: {error}") from error
 
 
 _READY: Final = re.compile(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 # A port of a machine; the kernel's names of interfaces are 15 bytes at most.
 PORT: Final = "machine{}"
@@ -51,10 +51,16 @@ def check_here(tools: Mapping[str, str] = _TOOLS) -> None:
         HapteraError: something is missing; it says all of it.
     """
     if os.geteuid() != 0:
-        raise HapteraError("virtual machines on a bridge need root", do="run it as root")
+        raise HapteraError(
+            "virtual machines on a bridge need root", do="run it as root", code=Code.NOT_INSTALLED
+        )
     missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
     if missing:
-        raise HapteraError("virtual machines cannot be run", do=f"apt install {' '.join(missing)}")
+        raise HapteraError(
+            "virtual machines cannot be run",
+            do=f"apt install {' '.join(missing)}",
+            code=Code.NOT_INSTALLED,
+        )
 
 
 def open_network(bridge: Bridge, ports: Sequence[str]) -> None:
@@ -69,7 +75,11 @@ def open_network(bridge: Bridge, ports: Sequence[str]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_NETWORK) != 0:
         text = os.strerror(ctypes.get_errno())
-        raise HapteraError(f"no network namespace can be made: {text}", do="run it as root")
+        raise HapteraError(
+            f"no network namespace can be made: {text}",
+            do="run it as root",
+            code=Code.NOT_INSTALLED,
+        )
     name = bridge.interface
     lines = [
         "link set lo up",

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from haptera.lab.orders import GivenFaults
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, HapteraError, LimitError, ParseError
 from haptera.runtime.identity.private import private_directory, write_private
 
 OCTET_MAX: Final = 254
@@ -69,7 +69,7 @@ class LabMachine:
         check_name(self.name)
         parse_bmc(self.bmc, where=f"node {self.name}, bmc")
         if _MAC.fullmatch(self.mac) is None:
-            raise HapteraError(f"{self.mac!r} is no MAC address", where=f"node {self.name}, mac")
+            raise ParseError(f"{self.mac!r} is no MAC address", where=f"node {self.name}, mac")
         if not MEMORY_MB_MIN <= self.memory_mb <= MEMORY_MB_MAX:
             raise HapteraError(
                 f"{self.memory_mb} MB are not between {MEMORY_MB_MIN} and {MEMORY_MB_MAX}",
@@ -95,17 +95,17 @@ class LabConfig:
 
     def __post_init__(self) -> None:
         if len(self.nodes) > NODES_MAX:
-            raise HapteraError(
+            raise LimitError(
                 f"{len(self.nodes)} nodes are more than a lab's {NODES_MAX}", where="lab"
             )
         for what in ("name", "address", "bmc"):
             values = [getattr(node, what) for node in self.nodes]
             values += [getattr(one, what) for one in self.machines if what != "address"]
             if twice := sorted({value for value in values if values.count(value) > 1}):
-                raise HapteraError(f"two nodes have the {what} {', '.join(twice)}", where="lab")
+                raise DuplicateError(f"two nodes have the {what} {', '.join(twice)}", where="lab")
         for target in self.targets:
             if _TARGET.fullmatch(target) is None:
-                raise HapteraError(f"{target!r} is no target", do="write package.module:function")
+                raise ParseError(f"{target!r} is no target", do="write package.module:function")
 
     @property
     def targets(self) -> tuple[str, str]:
@@ -192,7 +192,7 @@ def loopback(text: str, *, where: str) -> str:
             return text
     except AddressValueError:
         pass
-    raise HapteraError(f"{text!r} is no loopback address", where=where, do="write 127.X.Y.Z")
+    raise ParseError(f"{text!r} is no loopback address", where=where, do="write 127.X.Y.Z")
 
 
 def parse_bmc(text: str, *, where: str) -> tuple[str, int]:
@@ -203,7 +203,7 @@ def parse_bmc(text: str, *, where: str) -> tuple[str, int]:
     """
     address, _, port = text.rpartition(":")
     if not re.fullmatch(r"[1-9][0-9]{0,4}", port) or int(port) > 65535:
-        raise HapteraError(f"{text!r} is no ADDRESS:PORT", where=where)
+        raise ParseError(f"{text!r} is no ADDRESS:PORT", where=where)
     return loopback(address, where=where), int(port)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from haptera.lab.bridge import Bridge
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabMachine, LabNode
 from haptera.lab.orders import GivenFaults
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.selectors.nodeset import members
 
 PLATFORM: Final = "labnode"
@@ -114,7 +114,7 @@ def _each(given: Mapping[str, Given], nodes: Iterable[str], name: str) -> dict[s
     for pattern, what in given.items():
         for member in members(pattern):
             if member.name not in nodes:
-                raise HapteraError(
+                raise ParseError(
                     f"there is no node {member.name} of platform {PLATFORM}",
                     where=f"site file, lab.{name}",
                     do="declare it under `nodes`",
@@ -125,5 +125,7 @@ def _each(given: Mapping[str, Given], nodes: Iterable[str], name: str) -> dict[s
 
 def _attribute(node: str, attributes: Mapping[str, str], name: str) -> str:
     if name not in attributes:
-        raise HapteraError(f"has no {name}", where=f"node {node}", do="this platform needs one")
+        raise HapteraError(
+            f"has no {name}", where=f"node {node}", do="this platform needs one", code=Code.MISSING
+        )
     return attributes[name]

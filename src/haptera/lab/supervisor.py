@@ -20,7 +20,7 @@ from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.machine import MachineConfig
 from haptera.lab.orders import BmcFaults
 from haptera.lab.record import begin_anew
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.modules import BUNDLED
 from haptera.runtime.identity.lock import take
 from haptera.runtime.identity.private import private_directory
@@ -260,6 +260,7 @@ def _listen(node: LabNode) -> socket.socket:
             f"cannot listen: {error.strerror}",
             where=f"BMC of {node.name} at {node.bmc}",
             do="stop what uses it (ss -ltnp), or delete .haptera to begin with other addresses",
+            code=Code.CANNOT_LISTEN,
         ) from error
 
 

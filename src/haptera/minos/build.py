@@ -14,7 +14,7 @@ import msgspec
 from haptera.minos.cpio import Entry, archive, character_device, file, program
 from haptera.minos.distribution import Kernel, busybox, drivers_of, find_kernel
 from haptera.minos.python import VERSION, python_entries
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 KERNEL: Final = "kernel"
 INITRAMFS: Final = "initramfs"
@@ -115,7 +115,7 @@ def _parts(entries: Iterable[Entry]) -> tuple[Part, ...]:
 
 def _compressed(data: bytes) -> bytes:
     if shutil.which("zstd") is None:
-        raise HapteraError("zstd is not here", do="apt install zstd")
+        raise HapteraError("zstd is not here", do="apt install zstd", code=Code.NOT_INSTALLED)
     command = ["zstd", _LEVEL, "--single-thread", "-q", "-c"]
     return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
 

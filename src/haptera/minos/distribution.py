@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.minos.cpio import Entry, file, link, program
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 BOOT: Final = Path("/boot")
 MODULES: Final = Path("/lib/modules")
@@ -37,10 +37,14 @@ def run_tool(words: Sequence[str], what: str) -> str:
             words, check=True, capture_output=True, text=True, timeout=TOOL_WITHIN_S
         )
     except FileNotFoundError:
-        raise HapteraError(f"{words[0]} is not here", do=f"apt install {what}") from None
+        raise HapteraError(
+            f"{words[0]} is not here", do=f"apt install {what}", code=Code.NOT_INSTALLED
+        ) from None
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise HapteraError(f"{words[0]} failed: {last}", do=f"apt install {what}") from None
+        raise HapteraError(
+            f"{words[0]} failed: {last}", do=f"apt install {what}", code=Code.NOT_INSTALLED
+        ) from None
     return done.stdout
 
 
@@ -71,7 +75,9 @@ def find_kernel(version: str | None) -> Kernel:
     ]
     if not fit:
         what = "no kernel is installed here" if version is None else f"there is no kernel {version}"
-        raise HapteraError(what, where=str(BOOT), do="apt install linux-image-amd64")
+        raise HapteraError(
+            what, where=str(BOOT), do="apt install linux-image-amd64", code=Code.NOT_INSTALLED
+        )
     return max(fit, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError, UnknownNameError
 from haptera.model.schema import Applied, Kind, Plain, Variable, attribute_bytes
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
@@ -45,7 +45,7 @@ def find_desirable(kind: Kind, name: str) -> Variable[Any] | Plain:
     named = kind.plain_named(name) or kind.variable(name)
     if named is None:
         names = [*(one.name for one in kind.variables), *(one.name for one in kind.plain)]
-        raise HapteraError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
+        raise UnknownNameError(f"a {kind.name} has no variable {name!r}", do=nearest(name, names))
     return named
 
 
@@ -69,7 +69,8 @@ def check_plain(plain: Plain, value: str | int) -> str | int:
             plain.check(checked)
         except HapteraError as error:
             place = "" if error.where is None else f"{error.where}: "
-            raise HapteraError(f"{path}: {place}{error.what}", do=error.do) from None
+            what = f"{path}: {place}{error.what}"
+            raise HapteraError(what, do=error.do, code=error.code) from None
     return checked
 
 
@@ -92,7 +93,7 @@ def check_attribute(kind: Kind, name: str, value: str) -> str:
     attribute = kind.attribute(name)
     if attribute is None:
         names = [one.name for one in kind.attributes]
-        raise HapteraError(f"a {kind.name} has no attribute {name!r}", do=nearest(name, names))
+        raise UnknownNameError(f"a {kind.name} has no attribute {name!r}", do=nearest(name, names))
     return _text(f"{kind.name}.{name}", value, attribute.size_bytes_max)
 
 
@@ -106,7 +107,7 @@ def check_attributes(kind: Kind, attributes: Mapping[str, str]) -> dict[str, str
     if kind.extended:
         size_bytes = sum(attribute_bytes(name, text) for name, text in checked.items())
         if size_bytes > kind.attributes_bytes_max:
-            raise HapteraError(
+            raise LimitError(
                 f"the attributes take {size_bytes} bytes in all, {kind.attributes_bytes_max}"
                 " at most",
                 do="make some shorter",
@@ -134,7 +135,7 @@ def _integer(path: str, value: str | int) -> int:
             raise HapteraError(f"{path} is a whole number, not {_shown(value)}", do="write digits")
         value = int(value)
     if not INTEGER_MIN <= value <= INTEGER_MAX:
-        raise HapteraError(f"{path} does not fit 64 bits", do="write a smaller number")
+        raise LimitError(f"{path} does not fit 64 bits", do="write a smaller number")
     return value
 
 
@@ -144,7 +145,7 @@ def _text(path: str, value: str, size_bytes_max: int) -> str:
             f"{path} has the character U+{ord(wrong[0]):04X}", do="take it out: it cannot be shown"
         )
     if (size_bytes := len(value.encode())) > size_bytes_max:
-        raise HapteraError(
+        raise LimitError(
             f"{path} takes {size_bytes} bytes, {size_bytes_max} at most", do="make it shorter"
         )
     return value

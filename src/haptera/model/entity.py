@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import LimitError, ParseError
 
 NAME_BYTES_MAX = 64
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -49,13 +49,13 @@ def parse_entity(text: str) -> EntityId:
     """
     kind, colon, rest = text.partition(":")
     if not colon:
-        raise HapteraError(f"{text!r} names no entity", do="write KIND:NAME or KIND:NAME@NODE")
+        raise ParseError(f"{text!r} names no entity", do="write KIND:NAME or KIND:NAME@NODE")
     name, at, node = rest.partition("@")
     for part in (kind, name, node) if at else (kind, name):
         check_name(part)
     if kind == "node":
         if at:
-            raise HapteraError(f"{text!r}: a node is on itself", do=f"write node:{name}")
+            raise ParseError(f"{text!r}: a node is on itself", do=f"write node:{name}")
         return node_id(name)
     return EntityId(kind, name, node if at else None)
 
@@ -67,7 +67,7 @@ def check_name(text: str) -> str:
         HapteraError: it is empty, too long, or has characters that names do not have.
     """
     if not is_name(text):
-        raise HapteraError(
+        raise LimitError(
             f"{text!r} is not a name",
             do=f"use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores,"
             " the first and last a letter or a digit",

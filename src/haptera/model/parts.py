@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError
 from haptera.model.policy import LOOKING, STEPPING, Policy
 
 # `from` of a change: any state but known `to` (semantics.md, Step).
@@ -174,7 +174,7 @@ class Manifest:
     def __post_init__(self) -> None:
         for name in ("at_once", "per_device"):
             if not 1 <= getattr(self, name) <= AT_ONCE_MAX:
-                raise HapteraError(
+                raise DeclarationError(
                     f"`{name}` is {getattr(self, name)}",
                     where=f"module {self.name}",
                     do=f"choose from 1 to {AT_ONCE_MAX}",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Policy:
         if self.attempts < 1:
             raise HapteraError(f"{self.attempts} attempts are none", do="allow one at least")
         if not 0 < self.backoff_ms <= self.backoff_ms_max:
-            raise HapteraError("the back-off must be positive, and at most its own maximum")
+            raise LimitError("the back-off must be positive, and at most its own maximum")
         if self.cool_down_ms < self.backoff_ms:
             raise HapteraError("the cool-down must not be shorter than the back-off")
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError, DuplicateError, LimitError
 
 WORD_BITS = 64
 WORDS_MAX = 4
@@ -37,11 +37,11 @@ class Variable(Generic[Values]):
     def __post_init__(self) -> None:
         numbers = sorted(self.numbers.values())
         if set(self.numbers) != set(self.values) or len(set(numbers)) != len(numbers):
-            raise HapteraError(f"{self.path}: each value needs a number of its own")
+            raise DeclarationError(f"{self.path}: each value needs a number of its own")
         if self.numbers[self.unknown] != 0:
-            raise HapteraError(f"{self.path}: the number of {self.unknown} must be 0")
+            raise DeclarationError(f"{self.path}: the number of {self.unknown} must be 0")
         if any(value.endswith("?") or value == "*" for value in self.values):
-            raise HapteraError(f"{self.path}: no value ends in '?' or is '*'")
+            raise DeclarationError(f"{self.path}: no value ends in '?' or is '*'")
 
     @property
     def path(self) -> str:
@@ -131,11 +131,11 @@ class Kind:
         object.__setattr__(self, "_by_name", by_name)
         names = self.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise HapteraError(f"kind {self.name} declares twice: {', '.join(twice)}")
+            raise DuplicateError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
-            raise HapteraError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
+            raise LimitError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
         if not self.extended and self.size_bytes_max > ENTITY_BYTES_MAX:
-            raise HapteraError(
+            raise DeclarationError(
                 f"kind {self.name} can take {self.size_bytes_max} bytes, more than one datagram's"
                 f" {ENTITY_BYTES_MAX}",
                 do="lower the sizes of its plain data, or keep a digest of what is large",
@@ -212,7 +212,7 @@ class Extension:
         for one in declared:
             own, dot, name = one.name.partition(".")
             if one.kind != self.kind or own != self.name or not dot or "." in name or not name:
-                raise HapteraError(
+                raise DeclarationError(
                     f"declares {one.kind}.{one.name}",
                     where=f"extension {self.name}",
                     do=f"call it {self.name}.NAME, of kind {self.kind}",

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.model.entity import is_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, ParseError
 from haptera.model.parts import Setting
 
 SECRET: Final = "secret"
@@ -60,9 +60,7 @@ def parse_reference(text: str) -> Reference:
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
         return Reference(Keeper.ENVIRONMENT, rest)
     # It is not quoted: it may be the secret itself.
-    raise HapteraError(
-        "this names no secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME"
-    )
+    raise ParseError("this names no secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME")
 
 
 def is_secret_name(text: str) -> bool:
@@ -151,7 +149,7 @@ def references(settings: Any) -> Iterator[Reference]:
         case {"secret": str(text)} if len(settings) == 1:
             yield parse_reference(text)
         case dict() if SECRET in settings:
-            raise HapteraError(
+            raise ParseError(
                 "a secret is named alone, as a text", do="write `NAME: {secret: NAME}`"
             )
         case dict():

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 
 # The last second of the year 9999, after which dates have no form.
 WALL_S_MAX: Final = 253_402_300_799
@@ -72,7 +72,7 @@ def parse_duration_ms(text: str) -> int:
     """
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise HapteraError(f"{text!r} is no duration", do="write 500ms, 30s, 15m, 2h or 1d")
+        raise ParseError(f"{text!r} is no duration", do="write 500ms, 30s, 15m, 2h or 1d")
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
@@ -93,10 +93,10 @@ def parse_when(text: str, now_s: float) -> int:
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
-            raise HapteraError(
+            raise ParseError(
                 f"{text!r} is no time", do="write 10m (ago), 2h, or a date: 2026-11-21 18:00"
             ) from None
         at_s = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
     if at_s < 0:
-        raise HapteraError(f"{text!r} is before 1970", do="name a later time")
+        raise ParseError(f"{text!r} is before 1970", do="name a later time")
     return at_s

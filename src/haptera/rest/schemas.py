@@ -18,6 +18,7 @@ from haptera.model.past import Deed, Happened, PastView
 from haptera.model.plan import Plan
 from haptera.model.token_scope import Scope
 from haptera.model.views import AlikeView, EntityView
+from haptera.rest.problems import ProblemView
 
 # A token holds for two years at most.
 TOKEN_FOR_S_MAX: Final = 2 * 366 * 86_400
@@ -181,14 +182,6 @@ class Event(msgspec.Struct, frozen=True):
     left: list[str] = []
 
 
-class SiteFault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is wrong."""
-
-    what: str
-    where: str | None = None
-    do: str | None = None
-
-
 class Past(msgspec.Struct, frozen=True):
     """How entities were at a time."""
 
@@ -285,18 +278,6 @@ class Retried(msgspec.Struct, frozen=True):
     """The entity that is tried again."""
 
     entity: str
-
-
-class ProblemView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A problem document: `errors` holds all that is wrong, the first again in the members."""
-
-    title: str
-    status: int
-    detail: str
-    what: str
-    where: str | None = None
-    do: str | None = None
-    errors: tuple[SiteFault, ...] = ()
 
 
 class Patched(msgspec.Struct, frozen=True, omit_defaults=True):

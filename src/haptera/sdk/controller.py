@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from haptera.model.entity import EntityId, check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, DeclarationError, HapteraError
 from haptera.model.news import News
 from haptera.model.views import EntityView
 from haptera.selectors.selector import ALL
@@ -61,14 +61,14 @@ class Controller(Generic[Settings]):
     def run(self, function: "Run[Settings]") -> "Run[Settings]":
         """Declare what it does, from its start on; where it returns or fails it is started anew."""
         if self._function is not None:
-            raise HapteraError(f"controller {self.name} has two functions", do="take one out")
+            raise DeclarationError(f"controller {self.name} has two functions", do="take one out")
         self._function = function
         return function
 
     @property
     def function(self) -> "Run[Settings]":
         if self._function is None:
-            raise HapteraError(
+            raise DeclarationError(
                 f"controller {self.name} does nothing", do="write @controller.run above a function"
             )
         return self._function
@@ -83,7 +83,7 @@ class Controller(Generic[Settings]):
             # A site file's values are texts, numbers among them.
             return msgspec.convert(dict(given), self._settings, strict=False)
         except msgspec.ValidationError as error:
-            raise HapteraError(
+            raise DeclarationError(
                 str(error), where=f"settings of controller {self.name}", do="see what it declares"
             ) from None
 
@@ -185,7 +185,10 @@ class Cluster(Generic[Settings]):
         """
         answer = parse_answer(frame)
         if isinstance(answer, Reject):
-            raise HapteraError(f"the daemon said {frame.get('op')!r}, which means nothing")
+            raise HapteraError(
+                f"the daemon said {frame.get('op')!r}, which means nothing",
+                code=Code.VERSION_MISMATCH,
+            )
         asked = self._asked.get(answer.id)
         if asked is not None and not asked.done():
             asked.set_result(answer)
@@ -202,7 +205,10 @@ class Cluster(Generic[Settings]):
         if isinstance(answer, control.WriteRefused):
             raise (Conflict if answer.conflict else HapteraError)(answer.text)
         if not isinstance(answer, shape):
-            raise HapteraError(f"the daemon answered {type(answer).__name__} out of turn")
+            raise HapteraError(
+                f"the daemon answered {type(answer).__name__} out of turn",
+                code=Code.VERSION_MISMATCH,
+            )
         return answer
 
 

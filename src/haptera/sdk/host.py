@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never
 import msgspec
 
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
@@ -156,7 +156,10 @@ class _Host:
             case {"op": "ping"}:
                 self._send({"op": "pong"})
             case _:
-                raise HapteraError(f"the daemon asks for {frame.get('op')!r}, which is unknown")
+                raise HapteraError(
+                    f"the daemon asks for {frame.get('op')!r}, which is unknown",
+                    code=Code.VERSION_MISMATCH,
+                )
 
     def _begin(self, call: _Call, tasks: asyncio.TaskGroup) -> None:
         if len(self._cancelled) >= HANGING_MAX:
@@ -294,7 +297,7 @@ class _Host:
         value, outcomes = str(reading), self._module.outcomes(call.part)
         if outcomes is None:
             if len(value.encode()) > READING_BYTES_MAX:
-                raise HapteraError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
+                raise LimitError(f"{call.part} found a digest of over {READING_BYTES_MAX} bytes")
         elif value not in outcomes:
             raise HapteraError(f"{call.part} found {value!r}, which is not among its outcomes")
         return value
@@ -320,14 +323,18 @@ def _begun(frame: Frame) -> _Begun:
         case {"op": "begin", "run_dir": str(run_dir), "settings": dict(settings)}:
             return _Begun(Path(run_dir), settings, frame.get("describe") is True)
         case _:
-            raise HapteraError(f"the daemon begins with {frame.get('op')!r}")
+            raise HapteraError(
+                f"the daemon begins with {frame.get('op')!r}", code=Code.VERSION_MISMATCH
+            )
 
 
 def _parsed(frame: Frame) -> _Call:
     try:
         return msgspec.convert(frame, _Call)
     except msgspec.ValidationError as error:
-        raise HapteraError(f"the daemon sent a call that is none: {error}") from error
+        raise HapteraError(
+            f"the daemon sent a call that is none: {error}", code=Code.VERSION_MISMATCH
+        ) from error
 
 
 def _words(error: Exception) -> str:

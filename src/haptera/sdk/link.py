@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames
 
@@ -23,7 +23,7 @@ async def frames_of(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
     while data := await _read(reader):
         fed = frames.feed(data)
         if isinstance(fed, Reject):
-            raise HapteraError("the daemon sent what is no frame")
+            raise HapteraError("the daemon sent what is no frame", code=Code.VERSION_MISMATCH)
         for frame in fed:
             yield frame
 

@@ -8,7 +8,7 @@ from inspect import isasyncgenfunction
 from typing import Any, Generic, Literal, Unpack, cast, overload
 
 from haptera.model.effects import Work
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError, DuplicateError
 from haptera.model.parts import API, AT_ONCE, Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import LOOKING, STEPPING
 from haptera.model.schema import Applied, Attribute, Variable
@@ -95,7 +95,7 @@ class Module(Generic[Made]):
         The functions of steps return None: what came of them, a look will tell.
         """
         if not goings or len({going.kind for going in goings}) > 1:
-            raise HapteraError(f"module {self.name}: a step changes variables of one kind")
+            raise DeclarationError(f"module {self.name}: a step changes variables of one kind")
 
         def declare(function: Stepper[Made]) -> Stepper[Made]:
             step = self._step(function.__name__, goings, terms)
@@ -127,7 +127,7 @@ class Module(Generic[Made]):
             HapteraError: it would hold its nodes and never release them, or the reverse.
         """
         if len(self.gates) == 1:
-            raise HapteraError(
+            raise DeclarationError(
                 f"module {self.name} is half a gate", do="declare both hold and release"
             )
         looks = tuple(
@@ -135,7 +135,7 @@ class Module(Generic[Made]):
         )
         steps = tuple(self._steps.values())
         if self.api > API:
-            raise HapteraError(
+            raise DeclarationError(
                 f"module {self.name} is written for version {self.api} of the SDK, this is {API}",
                 do="install a newer haptera",
             )
@@ -221,12 +221,12 @@ class Module(Generic[Made]):
             if (look.kind, look.at) == (variable.kind, variable.name)
         ]
         if not isasyncgenfunction(function):
-            raise HapteraError(
+            raise DeclarationError(
                 f"module {self.name}: what watches {variable.path} is no async generator",
                 do="write it as `async def`, with `yield`",
             )
         if len(looks) != 1 or looks[0].name in self.watchers:
-            raise HapteraError(
+            raise DeclarationError(
                 f"module {self.name}: what watches {variable.path} is not clear",
                 do="declare one look at it, above its one watch",
             )
@@ -238,7 +238,7 @@ class Module(Generic[Made]):
 
     def _gate(self, work: Work, function: Stepper[Made]) -> Stepper[Made]:
         if work in self.gates:
-            raise HapteraError(f"module {self.name} declares {work} twice")
+            raise DuplicateError(f"module {self.name} declares {work} twice")
         self.gates[work] = function
         return function
 
@@ -266,7 +266,7 @@ class Module(Generic[Made]):
 
     def _claim(self, name: str, path: str) -> None:
         if name in self._looks or name in self._steps:
-            raise HapteraError(f"{path} is declared twice", do="rename one of the functions")
+            raise DuplicateError(f"{path} is declared twice", do="rename one of the functions")
 
 
 class Served(Generic[Values, Reading, Made]):
@@ -339,7 +339,7 @@ def _checked(variable: Variable[Any], values: tuple[str, ...]) -> list[str]:
     known = [value.value for value in variable.values]
     for value in values:
         if str(value) not in known:
-            raise HapteraError(
+            raise DeclarationError(
                 f"{variable.path} is never {str(value)!r}", do=f"use one of {', '.join(known)}"
             )
     return [str(value) for value in values]

@@ -8,7 +8,7 @@ from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hi
 import msgspec
 
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError
 from haptera.model.parts import Setting, SettingType
 
 # A setting that nobody may see: a site file gives it by reference, `{secret: NAME}`.
@@ -40,7 +40,7 @@ def declared(shape: type) -> tuple[Setting, ...]:
         HapteraError: it is no dataclass.
     """
     if not dataclasses.is_dataclass(shape):
-        raise HapteraError(f"{shape!r} declares no settings", do="name a dataclass")
+        raise DeclarationError(f"{shape!r} declares no settings", do="name a dataclass")
     return tuple(_settings(shape))
 
 
@@ -62,7 +62,7 @@ def _below(hint: Any, depth: int) -> Iterator[str]:
     """The paths of the secrets within a value of this type; `*` is each of its items."""
     if depth == 0:
         do = "declare them flatter, or without recursion"
-        raise HapteraError(f"settings over {DEPTH_MAX} levels deep", do=do)
+        raise DeclarationError(f"settings over {DEPTH_MAX} levels deep", do=do)
     if hint is Secret:
         yield ""
         return
@@ -96,10 +96,10 @@ def made(shape: type, given: Mapping[str, Any], module: str) -> Any:
     where = f"settings of module {module}"
     for name in given:
         if name not in names:
-            raise HapteraError(
+            raise DeclarationError(
                 f"there is no setting {name!r}", where=where, do=nearest(name, names)
             )
     try:
         return msgspec.convert(dict(given), shape)
     except msgspec.ValidationError as error:
-        raise HapteraError(str(error), where=where, do="see what it declares") from None
+        raise DeclarationError(str(error), where=where, do="see what it declares") from None

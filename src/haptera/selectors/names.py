@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.selectors.numbers import Numbers
 
 # The name of the group of all nodes, and of all that a source has.
@@ -42,7 +42,7 @@ def no_groups(group: GroupName) -> Collection[str]:
         HapteraError: always.
     """
     what = "a pattern" if group == ALL_NODES else f"the group {group}"
-    raise HapteraError(
+    raise ParseError(
         f"{what} cannot be used here",
         where="the node-set",
         do="name the nodes: rack[1-4]n[01-40]",

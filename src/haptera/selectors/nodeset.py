@@ -14,7 +14,7 @@ from math import prod
 from typing import Final
 
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError
 from haptera.selectors.names import (
     EVERY,
     Either,
@@ -169,7 +169,7 @@ def parse_nodeset(text: str) -> NodeSet:
         HapteraError: the text is none, is too long, or names more than NODES_MAX nodes.
     """
     if len(text.encode(errors="replace")) > NODESET_BYTES_MAX:
-        raise HapteraError(
+        raise LimitError(
             "the node-set is too long", do=f"use at most {NODESET_BYTES_MAX} bytes, in brackets"
         )
     reader = Reader(text, "node-set")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import LimitError
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.names import EVERY, Globs
 from haptera.selectors.nodeset import NodeSet, fold, read_nodeset
@@ -115,7 +115,7 @@ def parse_selector(text: str) -> Selector:
         HapteraError: the text is none.
     """
     if len(text.encode(errors="replace")) > SELECTOR_BYTES_MAX:
-        raise HapteraError(
+        raise LimitError(
             f"a selector of over {SELECTOR_BYTES_MAX} bytes", do="use a shorter node-set"
         )
     reader = Reader(text, "selector")

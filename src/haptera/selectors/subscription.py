@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from haptera.model.desired_check import nearest
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError, UnknownNameError
 from haptera.model.news import EVERY_TYPE, News, Types
 from haptera.selectors.selector import ALL, Selector, parse_selector
 
@@ -42,7 +42,7 @@ def parse_wanted(
     selector = parse_selector(ALL if select is None else select)
     if selector.by_age:
         what = f"{selector}: an age grows without news"
-        raise HapteraError(what, do="leave it out here; haptera status takes it")
+        raise ParseError(what, do="leave it out here; haptera status takes it")
     return Subscription(chosen, None if kinds is None else frozenset(kinds), selector)
 
 
@@ -50,7 +50,7 @@ def _type(text: str) -> News:
     try:
         return News(text)
     except ValueError:
-        raise HapteraError(f"there is no news {text!r}", do=nearest(text, News)) from None
+        raise UnknownNameError(f"there is no news {text!r}", do=nearest(text, News)) from None
 
 
 @dataclass(frozen=True, slots=True)

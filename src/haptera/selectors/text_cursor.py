@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, ParseError
 
 SHOWN_MAX: Final = 80
 _SPACES: Final = re.compile(r"\s*")
@@ -55,7 +55,7 @@ class Reader:
 
     def error(self, what: str, do: str, at: int | None = None) -> HapteraError:
         """What is wrong at this character, or else where the reader stands."""
-        return HapteraError(
+        return ParseError(
             what, where=place(self._what, self.text, self.at if at is None else at), do=do
         )
 

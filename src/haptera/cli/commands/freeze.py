@@ -12,7 +12,7 @@ from haptera.cli.output.tables import print_table
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
 from haptera.kinds import freeze as haptera_freeze
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.rest.schemas import FreezeView
 
@@ -63,7 +63,9 @@ def freeze(
     if watch:
         raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
     if reason is None:
-        raise HapteraError("there is no reason", do="say why it is frozen: --reason TEXT")
+        raise HapteraError(
+            "there is no reason", do="say why it is frozen: --reason TEXT", code=Code.MISSING
+        )
     for_s = None if duration == EVER else _seconds(duration)
     view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))
     if Format(output).for_people:

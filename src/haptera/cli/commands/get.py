@@ -15,7 +15,7 @@ from haptera.cli.output.words import printable, standing, values
 from haptera.client import Client, calls
 from haptera.kinds import KINDS
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.past import PastView
 from haptera.model.views import EntityView
 from haptera.model.walltime import utc_text_s
@@ -93,7 +93,7 @@ def _show(client: Client, what: str, output: str) -> None:
     elif _WORD.fullmatch(what) is not None:
         found = client.ask(calls.entities(what)).entities
         if not found:
-            raise HapteraError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))
+            raise UnknownNameError(f"there is no kind or node {what!r}", do=nearest(what, KINDS))
         _print_views(found, found, output)
     else:
         found = selected(client, what).entities
@@ -108,7 +108,11 @@ def _print_past(answer: Past, what: str, output: str) -> None:
         return
     at = utc_text_s(int(answer.at_s))
     if not views:
-        raise HapteraError(f"there was no {what} at {at}", do="see what changed: haptera history")
+        raise HapteraError(
+            f"there was no {what} at {at}",
+            do="see what changed: haptera history",
+            code=Code.SELECTS_NOTHING,
+        )
     click.echo(f"as it was at {at}")
     print_alike(_THEN, map(_told, views), output)
 

@@ -23,7 +23,7 @@ from haptera.daemon.parts import catalog_of
 from haptera.kinds import KINDS
 from haptera.model.desired_check import nearest
 from haptera.model.entity import parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, HapteraError, UnknownNameError
 from haptera.model.graph import DrawingView
 from haptera.model.parts import Part
 from haptera.modules import BUNDLED
@@ -129,7 +129,7 @@ def _of_problem(file: str) -> DrawingView:
 
 def _of_kind(kind: str, classes: Iterable[str]) -> DrawingView:
     if kind not in KINDS:
-        raise HapteraError(f"there is no kind {kind!r}", do=nearest(kind, KINDS))
+        raise UnknownNameError(f"there is no kind {kind!r}", do=nearest(kind, KINDS))
     # A kind that a package brings is served by what packages bring.
     others = [] if kind in KINDS.bundled else brought_manifests()
     parts = catalog_of(BUNDLED, others).parts()
@@ -156,9 +156,9 @@ def _given(kind: str, classes: Iterable[str]) -> dict[str, str]:
             raise HapteraError(f"{item!r} gives no value", where=PLACE, do=advice)
         if name not in names:
             what = f"a {kind} has no attribute {name!r}"
-            raise HapteraError(what, where=PLACE, do=nearest(name, names))
+            raise UnknownNameError(what, where=PLACE, do=nearest(name, names))
         if given.setdefault(name, value) != value:
-            raise HapteraError(f"gives {name} twice", where=PLACE, do="draw one class at a time")
+            raise DuplicateError(f"gives {name} twice", where=PLACE, do="draw one class at a time")
     return given
 
 

@@ -21,7 +21,7 @@ from haptera.client import Client, calls
 from haptera.kinds import image as kind
 from haptera.kinds.image import State
 from haptera.model.entity import EntityId, check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.views import Condition, EntityView
 from haptera.model.walltime import parse_duration_ms
 
@@ -144,7 +144,11 @@ def _awaited(client: Client, entity: str, state: State, within: str) -> int:
         click.echo(f"{entity} is {state}" + (f": {noted}" if noted else ""))
         return OK
     do = f"haptera logs {entity}" if state is State.BUILT else f"haptera why {entity}"
-    print_error(HapteraError(view.why or f"it is {view.condition}", where=entity, do=do))
+    print_error(
+        HapteraError(
+            view.why or f"it is {view.condition}", where=entity, do=do, code=Code.NOT_CONVERGED
+        )
+    )
     return NOT_CONVERGED if left else REFUSED
 
 

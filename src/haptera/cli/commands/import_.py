@@ -13,7 +13,7 @@ from haptera.cli.output.words import printable
 from haptera.kinds import node
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, DuplicateError, HapteraError, ParseError, UnknownNameError
 from haptera.selectors.nodeset import fold
 from haptera.site.imports.ansible import read_ansible
 from haptera.site.imports.clustershell import read_clustershell
@@ -184,12 +184,14 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
         name, equals, source = text.partition("=")
         where = f"--attribute {text}"
         if not equals or not source:
-            raise HapteraError("it says not where from", where=where, do="write NAME=WHERE")
+            raise HapteraError(
+                "it says not where from", where=where, do="write NAME=WHERE", code=Code.MISSING
+            )
         if name not in names:
             what = f"no attribute {name!r} can be taken"
-            raise HapteraError(what, where=where, do=nearest(name, names))
+            raise UnknownNameError(what, where=where, do=nearest(name, names))
         if name in found:
-            raise HapteraError(f"{name} is there twice", where=where, do="say it once")
+            raise DuplicateError(f"{name} is there twice", where=where, do="say it once")
         if is_secret(source):
             what = "attributes are seen by all, and this looks like a secret"
             raise HapteraError(what, where=where, do="keep it with `haptera secret set`")
@@ -207,7 +209,7 @@ def _tell(found: FoundSite, *, cluster: str, manage: bool, strict: bool, output:
     if not found.nodes:
         for one in found.remarks:
             _print_remark(one)
-        raise HapteraError("no node was found in it", do="see that it is the file you mean")
+        raise ParseError("no node was found in it", do="see that it is the file you mean")
     if manage:
         found.desire_agents()
     text = site_text(found, cluster)

@@ -11,7 +11,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.plans import counted, show_planned
 from haptera.cli.output.printing import Format, entities_option, print_entities
 from haptera.client import calls
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import AppliedView
 
 _PATH: Final = click.Path(dir_okay=False, path_type=Path)
@@ -66,8 +66,14 @@ def _agree(planned: AppliedView, *, unasked: bool) -> None:
     """Have a person agree to it, unless it may go `unasked`."""
     if planned.wide and unasked:
         do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"
-        raise HapteraError("it may disrupt too many nodes to be done unseen", do=do)
+        raise HapteraError(
+            "it may disrupt too many nodes to be done unseen", do=do, code=Code.NOT_CONFIRMED
+        )
     if planned.wide:
         type_digest(planned.plan)
     elif not unasked and not agreed("revert it?"):
-        raise HapteraError("nobody agreed: nothing was written", do="answer y, or say --yes")
+        raise HapteraError(
+            "nobody agreed: nothing was written",
+            do="answer y, or say --yes",
+            code=Code.NOT_CONFIRMED,
+        )

@@ -12,7 +12,7 @@ from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
 from haptera.kinds import module
 from haptera.model.entity import parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, UnknownNameError, UnreadableError
 from haptera.model.secrets import Keeper, Reference, references
 from haptera.model.views import EntityView
 from haptera.runtime.identity.private import private_directory
@@ -62,7 +62,7 @@ def put(name: str, directory: Path) -> None:
     else:
         value = sys.stdin.buffer.read(SECRET_BYTES_MAX + 2)
     if not directory.is_dir():
-        raise HapteraError("there is no such folder", where=str(directory), do="make it first")
+        raise UnreadableError("there is no such folder", where=str(directory), do="make it first")
     root = private_directory(directory.resolve() / ".haptera")
     SecretStore(private_directory(root / "parent")).put(name, value)
     _wake(directory, name)
@@ -131,7 +131,7 @@ def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
     """
     kept = _kept(directory)
     if name not in kept.names():
-        raise HapteraError(f"there is no secret {name!r}", do="haptera secret list")
+        raise UnknownNameError(f"there is no secret {name!r}", do="haptera secret list")
     kept.allow(name, modules)
     _wake(directory, name)
 
@@ -153,7 +153,7 @@ def remove(name: str, directory: Path) -> None:
 def _kept(directory: Path) -> SecretStore:
     home = directory.resolve() / ".haptera" / "parent"
     if not home.is_dir():
-        raise HapteraError(
+        raise UnreadableError(
             "no parent was started here yet", where=str(home), do="name its directory with --dir"
         )
     return SecretStore(home)

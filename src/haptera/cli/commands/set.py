@@ -15,7 +15,7 @@ from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import details, sentence
 from haptera.client import Client, calls
 from haptera.model.entity import parse_entity
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError, ParseError
 from haptera.model.views import EntityView
 from haptera.rest.schemas import PATCHES_MAX, Bulk, EntityPatch
 from haptera.selectors.selector import fold_entities
@@ -127,7 +127,7 @@ def check_writable(selector: str, names: Sequence[str]) -> None:
         raise HapteraError(what, do="name those of one kind, as node:rack1n1 or service:web@rack1*")
     if len(names) > PATCHES_MAX:
         what = f"{selector!r} means {len(names)} entities, over {PATCHES_MAX}"
-        raise HapteraError(what, do="name fewer at once, or say it in a site file")
+        raise LimitError(what, do="name fewer at once, or say it in a site file")
 
 
 def _tell_one(view: EntityView, output: str) -> None:
@@ -153,5 +153,5 @@ def _folded(names: list[str]) -> str:
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise HapteraError(f"{text!r} is no value", do="write NAME=VALUE")
+        raise ParseError(f"{text!r} is no value", do="write NAME=VALUE")
     return name, value

@@ -18,10 +18,10 @@ from haptera.cli.output.printing import (
 )
 from haptera.cli.output.words import printable
 from haptera.lab.settings import lab_nodes
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import HapteraError, each
 from haptera.model.parts import Manifest
 from haptera.modules import load
-from haptera.rest.schemas import SiteFault
+from haptera.rest.problems import SiteFault, fault
 from haptera.runtime.processes.described import described
 from haptera.site.model.settings import check_secrets, settings_of
 from haptera.site.model.site import Site, parse_site
@@ -126,7 +126,4 @@ def _print_wrong(error: HapteraError, output: str) -> None:
     if Format(output).for_people or Format(output) is Format.NAME:
         print_error(error)
         return
-    errors = error.errors if isinstance(error, InputError) else (error,)
-    print_data(
-        SiteChecked(None, {}, [SiteFault(one.what, one.where, one.do) for one in errors]), output
-    )
+    print_data(SiteChecked(None, {}, [*map(fault, each(error))]), output)

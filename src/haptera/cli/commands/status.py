@@ -9,7 +9,7 @@ from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.standing import print_standing
 from haptera.cli.output.words import in_front
 from haptera.client import Client, calls
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.views import SETTLED
 
 
@@ -44,7 +44,13 @@ def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, o
         )
         return
     if check and client.ask(calls.summary()).revision == 0:
-        print_error(HapteraError("nothing is desired yet", do="apply a site: haptera apply FILE"))
+        print_error(
+            HapteraError(
+                "nothing is desired yet",
+                do="apply a site: haptera apply FILE",
+                code=Code.NOT_CONVERGED,
+            )
+        )
         ctx.exit(NOTHING_DESIRED)
     if Format(output).for_people:
         settled = _show(client, selector, output)

@@ -9,7 +9,7 @@ from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, names_option, print_data, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.token_scope import Scope
 from haptera.model.walltime import parse_duration_ms, utc_text
 from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, TokenView
@@ -122,6 +122,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
             f"cannot be written: {error.strerror}",
             where=str(place),
             do=f"give another file, and revoke what was made: haptera token revoke {made.token.id}",
+            code=Code.FILE_UNWRITABLE,
         ) from None
     if client_file:
         identity = str(place.absolute())
@@ -185,7 +186,7 @@ def _seconds(duration: str) -> int:
     for_s = parse_duration_ms(duration) // _MS_PER_S
     if not 1 <= for_s <= TOKEN_FOR_S_MAX:
         do = f"give it from 1s to {TOKEN_FOR_S_MAX // _S_PER_DAY}d"
-        raise HapteraError(f"no token holds for {duration}", do=do)
+        raise ParseError(f"no token holds for {duration}", do=do)
     return for_s
 
 

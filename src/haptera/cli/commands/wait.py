@@ -12,7 +12,7 @@ from haptera.cli.main import NOT_CONVERGED, the_client
 from haptera.cli.output.printing import Format, print_error
 from haptera.cli.output.standing import print_standing
 from haptera.client import Client
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.views import SETTLED, Condition
 from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.selector import parse_selector
@@ -82,7 +82,11 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
         return 0
     count = sum(one.count for one in left)
     what = f"{count} of {selector} {'is' if count == 1 else 'are'} not {standing} within {within}"
-    print_error(HapteraError(what, do=f"ask why: haptera why {shlex.quote(others)}"))
+    print_error(
+        HapteraError(
+            what, do=f"ask why: haptera why {shlex.quote(others)}", code=Code.NOT_CONVERGED
+        )
+    )
     print_standing(left, Format.TABLE)
     return NOT_CONVERGED
 

@@ -13,7 +13,7 @@ import click
 
 from haptera.cli.output.lint_forms import Location
 from haptera.kinds.brought import MODULES_GROUP, brought, imported, the_one
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
 from haptera.sdk import Module
@@ -74,7 +74,7 @@ def _imported(name: str) -> Module[Any]:
         raise click.BadParameter(f"{name!r} cannot be imported: {error}; {_DO}") from error
     except SyntaxError as error:
         where = f"{error.filename}:{error.lineno}"
-        raise HapteraError(f"no Python: {error.msg}", where=where, do="mend it") from None
+        raise ParseError(f"no Python: {error.msg}", where=where, do="mend it") from None
     attribute = attribute or ATTRIBUTE
     return _module(getattr(found, attribute, None), place, attribute)
 

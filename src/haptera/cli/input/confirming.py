@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from http import HTTPStatus
 
 import click
 
 from haptera.cli.output.plans import print_plan
 from haptera.client import ApiCall, Client, RefusedError
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.plan import Plan
 from haptera.rest.schemas import AppliedView
 
@@ -25,7 +24,7 @@ def confirmed(client: Client, dry: ApiCall[AppliedView], write: Write) -> Applie
     try:
         return client.ask(write(None))
     except RefusedError as error:
-        if error.status != HTTPStatus.PRECONDITION_REQUIRED or not sys.stdin.isatty():
+        if error.code != Code.PLAN_REQUIRED or not sys.stdin.isatty():
             raise
     planned = client.ask(dry)
     print_plan(planned)
@@ -57,4 +56,8 @@ def type_digest(plan: Plan) -> None:
     text = str(click.prompt("\nthe plan's digest, to go on", err=True)).strip()
     if text != plan.digest:
         what = f"{text!r} is not the digest of this plan: nothing was written"
-        raise HapteraError(what, do="look at the plan, then type the digest that it ends with")
+        raise HapteraError(
+            what,
+            do="look at the plan, then type the digest that it ends with",
+            code=Code.NOT_CONFIRMED,
+        )

@@ -1,7 +1,6 @@
 """Plans in files: what was asked for and what would come of it, saved, read, and applied later."""
 
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Literal
 
@@ -9,7 +8,14 @@ import msgspec
 
 from haptera.client import ApiCall, Client, RefusedError, calls
 from haptera.core.preview.outdated import outdated
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import (
+    Code,
+    HapteraError,
+    InputError,
+    LimitError,
+    ParseError,
+    UnreadableError,
+)
 from haptera.model.plan import Plan, digest_of
 from haptera.rest.schemas import AppliedView, SiteBody
 
@@ -52,7 +58,9 @@ def save_plan(path: Path, file: PlanFile) -> None:
         path.write_bytes(text)
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
-        raise HapteraError(what, where=str(path), do="name another file") from None
+        raise HapteraError(
+            what, where=str(path), do="name another file", code=Code.FILE_UNWRITABLE
+        ) from None
 
 
 def read_plan(path: Path) -> PlanFile:
@@ -66,12 +74,12 @@ def read_plan(path: Path) -> PlanFile:
             text = file.read(PLAN_BYTES_MAX + 1)
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
-        raise HapteraError(what, where=str(path), do="name a file of `plan --save`") from None
+        raise UnreadableError(what, where=str(path), do="name a file of `plan --save`") from None
     try:
         return parse_plan(text)
     except HapteraError as error:
         do = "save it anew: haptera plan … --save FILE"
-        raise HapteraError(error.what, where=str(path), do=do) from None
+        raise HapteraError(error.what, where=str(path), do=do, code=error.code) from None
 
 
 def parse_plan(text: bytes) -> PlanFile:
@@ -81,13 +89,13 @@ def parse_plan(text: bytes) -> PlanFile:
         HapteraError: it is too long, no plan, or was altered.
     """
     if len(text) > PLAN_BYTES_MAX:
-        raise HapteraError(f"is no plan: it has more than {PLAN_BYTES_MAX:,} bytes")
+        raise LimitError(f"is no plan: it has more than {PLAN_BYTES_MAX:,} bytes")
     try:
         file = msgspec.json.decode(text, type=PlanFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HapteraError(f"is no plan: {str(error) or 'no JSON'}") from None
+        raise ParseError(f"is no plan: {str(error) or 'no JSON'}") from None
     if (file.site is None) == (file.revert is None):
-        raise HapteraError("is no plan: it is of neither a site nor a revert, or of both")
+        raise ParseError("is no plan: it is of neither a site nor a revert, or of both")
     if digest_of(file.plan) != file.plan.digest:
         raise HapteraError("was altered: its digest is not that of its plan")
     return file
@@ -102,7 +110,7 @@ def apply_plan(client: Client, file: PlanFile, why: str | None) -> AppliedView:
     try:
         return client.ask(file.call(digest=file.plan.digest, why=why))
     except RefusedError as error:
-        if error.status != HTTPStatus.PRECONDITION_FAILED:
+        if error.code != Code.PLAN_CHANGED:
             raise
     now = client.ask(file.call(dry_run=True)).plan
     raise InputError([*_changed(file.plan, now)])
@@ -113,6 +121,8 @@ def _changed(then: Plan, now: Plan) -> Iterator[HapteraError]:
     do = "plan again, and look at it: nothing was applied"
     told = [*outdated(then, now)] or ["what it stands on was otherwise for a moment"]
     for what in told[:CHANGED_SHOWN_MAX]:
-        yield HapteraError(what, do=do)
+        yield HapteraError(what, do=do, code=Code.PLAN_CHANGED)
     if len(told) > CHANGED_SHOWN_MAX:
-        yield HapteraError(f"and {len(told) - CHANGED_SHOWN_MAX} more", do=do)
+        yield HapteraError(
+            f"and {len(told) - CHANGED_SHOWN_MAX} more", do=do, code=Code.PLAN_CHANGED
+        )

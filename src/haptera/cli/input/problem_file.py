@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX, read
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, UnreadableError
 
 # How the first line of a problem ends that goes on in the next.
 _OPEN: Final = (b"{", b"[", b",", b":")
@@ -54,7 +54,7 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
         return Path(file).open("rb")
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
-        raise HapteraError(what, where=file, do="name a file of problems") from error
+        raise UnreadableError(what, where=file, do="name a file of problems") from error
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Final, NoReturn
 
 from haptera.model.chain import Chain, NoChain
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, HapteraError, LimitError, ParseError
 from haptera.model.graph import DrawingView
 from haptera.planner.domain.domain import compile_class
 from haptera.planner.explain.drawing import Course, drawing
@@ -100,22 +100,22 @@ def read(line: bytes) -> object:
         HapteraError: it is no JSON, or too long, with the place.
     """
     if len(line) > PROBLEM_BYTES_MAX:
-        raise HapteraError(f"is longer than {PROBLEM_BYTES_MAX} bytes", where=MODULE)
+        raise LimitError(f"is longer than {PROBLEM_BYTES_MAX} bytes", where=MODULE)
     try:
         return json.loads(
             line.decode("utf-8-sig").rstrip(), object_pairs_hook=_object, parse_constant=_constant
         )
     except UnicodeDecodeError as error:
-        raise HapteraError("is not UTF-8", where=f"byte {error.start + 1}") from error
+        raise ParseError("is not UTF-8", where=f"byte {error.start + 1}") from error
     except json.JSONDecodeError as error:
         # One on a single line does not know which line of its file that is.
         row = f"line {error.lineno}, " if "\n" in error.doc else ""
         place = f"{row}column {error.colno}"
-        raise HapteraError(f"is not JSON: {error.msg}", where=place) from error
+        raise ParseError(f"is not JSON: {error.msg}", where=place) from error
     except RecursionError as error:
-        raise HapteraError("is nested too deeply", where=MODULE) from error
+        raise LimitError("is nested too deeply", where=MODULE) from error
     except ValueError as error:  # Python reads no number of thousands of digits.
-        raise HapteraError("holds a number that is too long", where=MODULE) from error
+        raise LimitError("holds a number that is too long", where=MODULE) from error
 
 
 def _planned(question: ProblemQuestion) -> tuple[PlanQuestion, Chain | NoChain]:
@@ -131,10 +131,10 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise HapteraError(f"the key {key!r} stands twice in one object", where=MODULE)
+            raise DuplicateError(f"the key {key!r} stands twice in one object", where=MODULE)
         found[key] = value
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise HapteraError(f"is not JSON: {name} is no number", where=MODULE)
+    raise ParseError(f"is not JSON: {name} is no number", where=MODULE)

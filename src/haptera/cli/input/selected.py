@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from haptera.client import Client, calls
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.walltime import parse_when
 from haptera.rest.schemas import Entities, Past
 from haptera.runtime import clock
@@ -36,10 +36,12 @@ def check_there(selector: str, on: Collection[str | None]) -> None:
     members = nodes.members() if nodes is not None and nodes.plain else ()
     if missing := [one.name for one in members if one.name not in on]:
         what = f"no such node: {fold(missing)}"
-        raise HapteraError(what, do="see which there are: haptera status")
+        raise HapteraError(
+            what, do="see which there are: haptera status", code=Code.SELECTS_NOTHING
+        )
     if not on:
         what = f"there is no {selector}" if isinstance(named, Pattern) else f"nothing is {selector}"
-        raise HapteraError(what, do="see how things are: haptera status")
+        raise HapteraError(what, do="see how things are: haptera status", code=Code.SELECTS_NOTHING)
 
 
 def past(client: Client, selector: str | None, at: str) -> Past:

@@ -9,6 +9,7 @@ import msgspec
 
 from haptera.cli.output.lint_forms import Located, lint_form
 from haptera.cli.output.lint_words import shown
+from haptera.cli.output.printing import remember
 from haptera.cli.output.sarif import sarif
 from haptera.cli.output.words import printable
 from haptera.model.finding import Level
@@ -69,6 +70,7 @@ def lint_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--output",
             type=click.Choice([one.value for one in LintFormat]),
             default=LintFormat.TEXT.value,
+            callback=remember,
             help="How to write what is found.",
         ),
     ):

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import HapteraError, each
+from haptera.rest.problems import Faults, fault
 
 _ENTITY: Final = re.compile(r"\b[a-z][a-z0-9_-]*:[A-Za-z0-9][\w.-]*(?:@[\w.-]*\w)?\b", re.ASCII)
 
@@ -31,12 +32,23 @@ class Format(StrEnum):
         return self in (Format.TABLE, Format.WIDE)
 
 
+# Where the context of a call keeps how its answer, and so its errors, are written.
+_FORMAT: Final = "haptera.output"
+
+
+def remember(ctx: click.Context, _option: click.Parameter, output: str) -> str:
+    """Have errors of this call written as its answer is."""
+    ctx.meta[_FORMAT] = output
+    return output
+
+
 def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Command]:
     return click.option(
         "-o",
         "--output",
         type=click.Choice([one.value for one in forms]),
         default=Format.TABLE.value,
+        callback=remember,
         help=f"How to write the answer{names}.",
     )
 
@@ -48,14 +60,14 @@ entities_option = _option(Format, "; wide: all columns, no line wrapped; name: o
 names_option = _option(Format, "; wide: no line wrapped; name: the names alone, one a line")
 
 
-def print_data(data: object, output: str) -> None:
+def print_data(data: object, output: str, *, err: bool = False) -> None:
     """Write an answer for programs, whole and in one piece."""
     if Format(output) is Format.YAML:
         import yaml  # only here: it takes as long as the rest of a command
 
-        click.echo(yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False), nl=False)
+        click.echo(yaml.safe_dump(msgspec.to_builtins(data), sort_keys=False), nl=False, err=err)
     else:
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2), err=err)
 
 
 def print_entities(names: Sequence[str], data: object, output: str) -> None:
@@ -78,8 +90,13 @@ def print_names(names: Iterable[str], data: object, output: str) -> None:
 
 
 def print_error(error: HapteraError) -> None:
-    """Write what is wrong, where, and what to do: all of it, to standard error."""
-    for one in folded(error.errors) if isinstance(error, InputError) else (error,):
+    """Write what is wrong, where, and what to do to standard error, in the form of the answer."""
+    context = click.get_current_context(silent=True)
+    output = None if context is None else context.meta.get(_FORMAT)
+    if output in (Format.JSON, Format.YAML):
+        print_data(Faults([*map(fault, each(error))]), output, err=True)
+        return
+    for one in folded(each(error)):
         click.secho(f"error: {one.what}", err=True, fg="red", color=colours())
         for line in (one.where, one.do):
             if line is not None:
@@ -122,7 +139,8 @@ def _one_for(text: str, some: Sequence[tuple[HapteraError, EntityId | None]]) ->
     from haptera.selectors.selector import fold_entities  # only here: it parses
 
     names = fold_entities(one for _, one in some if one is not None)
-    return HapteraError(text.replace("\0", names), where=first.where, do=first.do)
+    what = text.replace("\0", names)
+    return HapteraError(what, where=first.where, do=first.do, code=first.code)
 
 
 def colours() -> bool | None:

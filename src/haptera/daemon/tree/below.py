@@ -8,7 +8,7 @@ import msgspec
 
 from haptera.core.engine import Engine
 from haptera.core.sync.peers import LOST_AFTER
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, LimitError
 from haptera.model.events import Event, Reported, Silenced
 from haptera.model.messages import ObservedUpdate
 from haptera.rest.schemas import ReportTaken
@@ -59,10 +59,12 @@ class Below:
             report = msgspec.msgpack.decode(body, type=SubtreeReport)
         except msgspec.DecodeError as error:
             raise HapteraError(
-                f"this is no report: {error}", do="run the same version of haptera on both"
+                f"this is no report: {error}",
+                do="run the same version of haptera on both",
+                code=Code.VERSION_MISMATCH,
             ) from None
         if report.parent not in self._heard_at and len(self._heard_at) >= PARENTS_MAX:
-            raise HapteraError(f"{PARENTS_MAX} parents report already", do="use fewer")
+            raise LimitError(f"{PARENTS_MAX} parents report already", do="use fewer")
         charge = self._engine.neighbours.arrivals.charge
         mine = [one for one in report.sessions if report.parent in charge.listed(one.peer)]
         if mine:

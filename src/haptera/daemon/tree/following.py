@@ -6,7 +6,7 @@ from pathlib import Path
 
 from haptera.client import Access, Client, calls
 from haptera.daemon.tree.replicas import digest_of, read_beside, term_of
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.private import private_directory, write_durable
 from haptera.runtime.store.feed import Follower
@@ -42,6 +42,7 @@ class Following:
                 f"what the parent wrote cannot be kept: {error}",
                 where=str(self._home),
                 do="see to the disk; all is copied anew",
+                code=Code.FILE_UNWRITABLE,
             ) from error
         self.at = told.at
         return bool(told.batches) or told.whole is not None

@@ -6,11 +6,18 @@ from typing import Final, Protocol
 
 from haptera.model.changes import Author, Cause, Change
 from haptera.model.effects import Reply
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 # Each that fails means that another's write did not.
 ATTEMPTS_MAX: Final = 64
 WRITTEN_WITHIN_S: Final = 30.0
+_CODES: Final = {
+    Cause.INVALID: Code.CONFLICT,
+    Cause.OPEN_SECRET: Code.OPEN_SECRET,
+    Cause.BUSY: Code.BUSY,
+    Cause.STALE: Code.CHANGED,
+    Cause.STORAGE: Code.STORAGE_FAILED,
+}
 
 
 class Proposing(Protocol):
@@ -27,7 +34,7 @@ class WriteError(HapteraError):
     """Sound changes were not written; nothing of them holds, unless the disk is only late."""
 
     def __init__(self, cause: Cause, what: str, *, do: str) -> None:
-        super().__init__(what, do=do)
+        super().__init__(what, do=do, code=_CODES[cause])
         self.cause = cause
 
 

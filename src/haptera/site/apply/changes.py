@@ -16,7 +16,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.entity import EntityId
-from haptera.model.errors import ConflictError, InputError
+from haptera.model.errors import Code, ConflictError, InputError
 from haptera.selectors.selector import fold_entities
 from haptera.site.model.site import Site, SiteEntity
 
@@ -111,7 +111,7 @@ def _folded(conflicts: Iterable[_Conflict]) -> Iterator[ConflictError]:
         alike.setdefault(key, []).append(one.entity)
     for (before, _, after, owner), entities in alike.items():
         do = f"let {owner} give it up, leave it out of the site file, or take it: --take"
-        yield ConflictError(f"{before}{fold_entities(entities)}{after}", do=do)
+        yield ConflictError(f"{before}{fold_entities(entities)}{after}", do=do, code=Code.OWNED)
 
 
 def _in_the_way(wanted: SiteEntity, stored: StoredEntity | None) -> Iterator[_Conflict]:

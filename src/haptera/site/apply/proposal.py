@@ -7,8 +7,9 @@ import msgspec
 from haptera.core.desired.ownership import Claim
 from haptera.model.changes import Change, StoredEntity
 from haptera.model.entity import EntityId
-from haptera.model.errors import ConflictError, HapteraError, InputError
+from haptera.model.errors import Code, ConflictError, HapteraError, InputError, LimitError, each
 from haptera.model.parts import Setting
+from haptera.rest.problems import SiteFault, fault
 from haptera.rest.schemas import DifferenceView, SiteFile
 from haptera.site.apply.changes import changes
 from haptera.site.apply.difference import difference
@@ -17,7 +18,7 @@ from haptera.site.model.site import Site, SiteEntity, parse_site
 from haptera.site.syntax.sources import SITE_BYTES_MAX
 
 # What makes code run, by the name it has in a site: its place, or the words of its command.
-Code = Mapping[str, str]
+RunCode = Mapping[str, str]
 
 
 class SiteQuestion(msgspec.Struct, frozen=True):
@@ -44,19 +45,10 @@ class SiteRead(msgspec.Struct, frozen=True, tag="read"):
     code: dict[str, str]
 
 
-class Wrong(msgspec.Struct, frozen=True, array_like=True):
-    """One thing that is wrong."""
-
-    what: str
-    where: str | None
-    do: str | None
-
-
 class SiteRefused(msgspec.Struct, frozen=True, tag="refused"):
-    """Why nothing is made of it; `conflicts` where it is sound, but for another cluster."""
+    """Why nothing is made of it."""
 
-    wrong: list[Wrong]
-    conflicts: bool
+    wrong: list[SiteFault]
 
 
 _questions = msgspec.msgpack.Decoder(SiteQuestion)
@@ -69,7 +61,7 @@ class Proposal:
     def __init__(self, cluster: str, read: SiteRead) -> None:
         entities = tuple(SiteEntity(*msgspec.structs.astuple(one)) for one in read.entities)
         self._site = Site(cluster, entities, (), {})
-        self.code: Code = read.code
+        self.code: RunCode = read.code
 
     def changes(self, current: Sequence[StoredEntity], claim: Claim) -> tuple[Change, ...]:
         """What it changes of what is stored.
@@ -91,7 +83,7 @@ def ask(question: SiteQuestion) -> bytes:
         HapteraError: the files are larger than a site may be.
     """
     if sum(len(one.text.encode(errors="replace")) for one in question.files) > SITE_BYTES_MAX:
-        raise HapteraError(
+        raise LimitError(
             f"a site takes {SITE_BYTES_MAX} bytes at most",
             where=question.files[0].name,
             do="use node-sets",
@@ -105,9 +97,7 @@ def answer(question: bytes) -> bytes:
     try:
         site = _read(asked)
     except HapteraError as error:
-        errors = error.errors if isinstance(error, InputError) else (error,)
-        wrong = [Wrong(one.what, one.where, one.do) for one in errors]
-        return msgspec.msgpack.encode(SiteRefused(wrong, isinstance(error, ConflictError)))
+        return msgspec.msgpack.encode(SiteRefused([*map(fault, each(error))]))
     entities = [
         Entity(one.entity, dict(one.attributes), dict(one.desired)) for one in site.entities
     ]
@@ -123,9 +113,9 @@ def understood(question: SiteQuestion, said: bytes) -> Proposal:
     found = _answers.decode(said)
     if isinstance(found, SiteRead):
         return Proposal(question.cluster, found)
-    errors = [HapteraError(one.what, where=one.where, do=one.do) for one in found.wrong]
-    if found.conflicts:
-        raise ConflictError(errors[0].what, where=errors[0].where, do=errors[0].do)
+    errors = [
+        HapteraError(one.what, where=one.where, do=one.do, code=one.code) for one in found.wrong
+    ]
     raise InputError(errors)
 
 
@@ -144,6 +134,7 @@ def _read(asked: SiteQuestion) -> Site:
             f"this is a site of cluster {site.cluster}; here is cluster {asked.cluster}",
             where=asked.files[0].name,
             do="apply it to its own cluster, or correct its name",
+            code=Code.WRONG_CLUSTER,
         )
     check_secrets(site, asked.settings)
     return site

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import text_of
@@ -30,7 +30,7 @@ def read_ansible(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     errors = Errors()
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
-        raise HapteraError("it is no inventory", where=str(tree.place), do=_DO)
+        raise ParseError("it is no inventory", where=str(tree.place), do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     inventory = _Inventory(found, {**_VARIABLES, **attributes})

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError
 from haptera.rest.schemas import SiteFile
 from haptera.selectors.names import EVERY, GroupName, Groups
 from haptera.selectors.nodeset import expand
@@ -112,7 +112,7 @@ class _Sources:
             text = self.texts[str(group.source)][group.name]
             if self._expanded > MEMBERS_MAX:
                 what = f"groups name more than {MEMBERS_MAX} nodes, all together"
-                raise HapteraError(what, do="import a part of them")
+                raise LimitError(what, do="import a part of them")
             if group in self._under_way or len(self._under_way) == NESTED_MAX:
                 what = f"it has itself in it, or more than {NESTED_MAX} groups in each other"
                 raise HapteraError(what, do="write its nodes")

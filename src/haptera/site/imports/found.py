@@ -9,7 +9,7 @@ from haptera.kinds import node
 from haptera.kinds.node import Agent
 from haptera.model.desired_check import check_attribute
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError
 from haptera.site.imports.remarks import Remarks, RemarkSort
 from haptera.site.model.values import PROFILES_MAX
 from haptera.site.syntax.tree import Place
@@ -60,7 +60,7 @@ class FoundSite:
                 return None
             if len(self.nodes) == NODES_MAX:
                 what = f"an import takes {NODES_MAX} nodes at most"
-                raise HapteraError(what, where=str(place), do="import a part of them")
+                raise LimitError(what, where=str(place), do="import a part of them")
             self.nodes[name] = FoundNode(name, place)
         return self.nodes[name]
 
@@ -90,7 +90,7 @@ class FoundSite:
         self._members += len(inside)
         if self._tried > GROUPS_MAX or self._members > MEMBERS_MAX:
             what = f"an import takes {GROUPS_MAX} groups, and {MEMBERS_MAX} nodes in them, at most"
-            raise HapteraError(what, where=str(place), do="import a part of them")
+            raise LimitError(what, where=str(place), do="import a part of them")
         size_bytes = len(name.encode()) + len(", ")
         try:
             self._check_group(name, inside, size_bytes)
@@ -142,7 +142,7 @@ class FoundSite:
         if not inside:
             raise HapteraError("it has no nodes")
         if any(self._group_bytes.get(one, 0) + size_bytes > GROUPS_BYTES_MAX for one in inside):
-            raise HapteraError(
+            raise LimitError(
                 f"the names of a node's groups take {GROUPS_BYTES_MAX} bytes at most",
                 do="take out groups, or give them shorter names",
             )

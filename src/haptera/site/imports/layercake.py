@@ -11,7 +11,7 @@ from typing import Final
 
 from haptera.kinds import node
 from haptera.kinds.node import Agent, Power
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import Remarks, RemarkSort, is_secret, text_of
@@ -64,7 +64,7 @@ def read_layercake(source: SiteFile, *, manage: bool) -> FoundSite:
     errors = Errors()
     tree = read_json(source.text, source.name, errors, _DO)
     if not isinstance(tree, Branch):
-        raise HapteraError("it is no state file", where=str(tree.place), do=_DO)
+        raise ParseError("it is no state file", where=str(tree.place), do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     said = list[_Said]()

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.errors import HapteraError
+from haptera.model.errors import LimitError
 from haptera.selectors.nodeset import NODESET_BYTES_MAX, fold, natural
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.patterns import templates
@@ -44,7 +44,7 @@ def site_text(found: FoundSite, cluster: str) -> str:
         ]
     )
     if len(text.encode()) > SITE_BYTES_MAX:
-        raise HapteraError(f"the site would take more than {SITE_BYTES_MAX} bytes", do=_A_PART)
+        raise LimitError(f"the site would take more than {SITE_BYTES_MAX} bytes", do=_A_PART)
     return text
 
 
@@ -52,7 +52,7 @@ def _check_size(sets: Iterable[Sequence[str]]) -> None:
     """That node-sets name no more nodes than those of a site may, each as often as it stands."""
     if sum(map(len, sets)) > EXPANDED_MAX:
         what = f"the node-sets of the site would name more than {EXPANDED_MAX} nodes"
-        raise HapteraError(what, do=_A_PART)
+        raise LimitError(what, do=_A_PART)
 
 
 def _facts(found: FoundSite, beside: Collection[str]) -> dict[str, list[_Fact]]:

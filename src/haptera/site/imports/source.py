@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import LimitError, UnreadableError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.clustershell import CONF_SUFFIX, YAML_SUFFIXES
 from haptera.site.syntax.sources import FILES_MAX, STANDARD_INPUT
@@ -32,7 +32,9 @@ def read_source(name: str) -> SiteFile:
             data = file.read(IMPORT_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) else "no path"
-        raise HapteraError(f"cannot be read: {what}", where=name, do="name a file, or -") from None
+        raise UnreadableError(
+            f"cannot be read: {what}", where=name, do="name a file, or -"
+        ) from None
     return _decoded(data, name)
 
 
@@ -47,7 +49,7 @@ def read_group_files(names: Sequence[str]) -> list[SiteFile]:
     """
     paths = list(dict.fromkeys(path for name in names for path in _paths(name)))
     if len(paths) > FILES_MAX:
-        raise HapteraError(f"an import takes {FILES_MAX} files at most", do="name fewer")
+        raise LimitError(f"an import takes {FILES_MAX} files at most", do="name fewer")
     return [read_source(path) for path in paths]
 
 
@@ -63,7 +65,9 @@ def _paths(name: str) -> Iterator[str]:
         found = [*_in(path, (*YAML_SUFFIXES, _FLAT_SUFFIX, CONF_SUFFIX))]
         if not found:
             what = "no file of ClusterShell's is in this folder"
-            raise HapteraError(what, where=name, do="name a groups.conf, or a folder like groups.d")
+            raise UnreadableError(
+                what, where=name, do="name a groups.conf, or a folder like groups.d"
+            )
         yield from found
 
 
@@ -86,16 +90,16 @@ def _in(folder: Path, suffixes: Sequence[str]) -> Iterator[str]:
         return
     except OSError as error:
         what = f"cannot be read: {error.strerror}"
-        raise HapteraError(what, where=str(folder), do="name a file") from None
+        raise UnreadableError(what, where=str(folder), do="name a file") from None
     yield from (str(one) for suffix in suffixes for one in files if one.suffix == suffix)
 
 
 def _decoded(data: bytes, name: str) -> SiteFile:
     if len(data) > IMPORT_BYTES_MAX:
         what = f"an import takes {IMPORT_BYTES_MAX} bytes at most"
-        raise HapteraError(what, where=name, do="import a part")
+        raise UnreadableError(what, where=name, do="import a part")
     try:
         return SiteFile(name, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         what = f"byte {error.start + 1} is not UTF-8"
-        raise HapteraError(what, where=name, do="write it as UTF-8 text") from None
+        raise UnreadableError(what, where=name, do="write it as UTF-8 text") from None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.kinds import node
-from haptera.model.errors import HapteraError
+from haptera.model.errors import ParseError
 from haptera.rest.schemas import SiteFile
 from haptera.site.imports.found import FoundNode, FoundSite
 from haptera.site.imports.remarks import RemarkSort
@@ -45,7 +45,7 @@ def read_warewulf(source: SiteFile, attributes: Mapping[str, str]) -> FoundSite:
     errors = Errors()
     tree = read_tree(source, errors) if source.text.strip() else None
     if not isinstance(tree, Branch):
-        raise HapteraError("it is no registry of nodes", where=source.name, do=_DO)
+        raise ParseError("it is no registry of nodes", where=source.name, do=_DO)
     found = FoundSite()
     found.remarks.take(errors)
     top = {key.text: (key, inner) for key, inner in tree.entries}

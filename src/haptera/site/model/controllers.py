@@ -7,7 +7,7 @@ import msgspec
 
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, LimitError, ParseError, UnknownNameError
 from haptera.modules import BUNDLED
 from haptera.runtime.processes.controllers import ControllerPlace
 from haptera.site.model.modules import check_place
@@ -33,22 +33,26 @@ def read_controllers(
 
 def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> ControllerPlace:
     if not isinstance(tree, Branch):
-        raise HapteraError("a mapping is due here", do="write `place: MODULE:ATTRIBUTE` below")
+        raise ParseError("a mapping is due here", do="write `place: MODULE:ATTRIBUTE` below")
     given = {key.text: value for key, value in tree.entries}
     for key, _ in tree.entries:
         if key.text not in _KEYS:
-            errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
+            errors.add(
+                UnknownNameError(f"unknown key {key.text}", do=nearest(key.text, _KEYS)), key.place
+            )
     if "place" not in given:
-        raise HapteraError("its place is not given", do="write `place: MODULE:ATTRIBUTE`")
+        raise HapteraError(
+            "its place is not given", do="write `place: MODULE:ATTRIBUTE`", code=Code.MISSING
+        )
     place = ""
     with errors.at(given["place"].place):
         place = check_place(given["place"])
     settings = given.get("settings", Branch((), tree.place))
     if not isinstance(settings, Branch):
-        raise HapteraError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
+        raise ParseError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
     values = {key.text: plain_data(value) for key, value in settings.entries}
     if len(msgspec.json.encode(values)) > SETTINGS_BYTES_MAX:
-        raise HapteraError(
+        raise LimitError(
             f"settings take {SETTINGS_BYTES_MAX} bytes at most", do="name a file in them"
         )
     return ControllerPlace(name, place, folder, values)

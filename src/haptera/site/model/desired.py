@@ -8,7 +8,7 @@ from haptera.kinds import KINDS, module, node, service
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, UnknownNameError
 from haptera.model.schema import Kind
 from haptera.site.model.layers import ITSELF
 from haptera.site.model.modules import Modules
@@ -37,7 +37,7 @@ def read_services(tree: Tree, errors: Errors) -> Services:
             plain = service.kind.plain_named(name.text)
             if plain is None:
                 what = f"a service has no datum {name.text!r}"
-                errors.add(what, name.place, nearest(name.text, names))
+                errors.add(UnknownNameError(what, do=nearest(name.text, names)), name.place)
                 continue
             with errors.at(value.place):
                 text = datum(name.text, value)
@@ -86,7 +86,7 @@ class DesiredReader:
             return
         kind, name = _kind(found["kind"] or service.kind.name), check_name(found["name"])
         if kind.name == node.kind.name:
-            raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
+            raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
         if kind.of_cluster:
             what = f"{name} is the whole cluster's, and on no node"
             raise HapteraError(what, do=f"write {kind.name}:{name}")
@@ -102,7 +102,7 @@ class DesiredReader:
         if kind is module.kind:
             if rest not in self._modules.at_parent():
                 do = nearest(rest, self._modules.at_parent())
-                raise HapteraError(f"the parent runs no module {rest!r}", do=do)
+                raise UnknownNameError(f"the parent runs no module {rest!r}", do=do)
             entity = EntityId(kind.name, rest, None)
             self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
         elif kind.of_cluster:
@@ -113,12 +113,12 @@ class DesiredReader:
             for one in self._nodes.named(key, rest if kind.name == prefix else key.text):
                 self._give(EntityId(kind.name, one.name, one.name), entries, Rank.NODE)
         else:
-            raise HapteraError(f"{key.text!r} selects nothing", do=_DO)
+            raise HapteraError(f"{key.text!r} selects nothing", do=_DO, code=Code.SELECTS_NOTHING)
 
     def _check_there(self, kind: Kind, name: str) -> None:
         known = self._services if kind is service.kind else self._modules.on_nodes()
         if kind in (service.kind, module.kind) and name not in known:
-            raise HapteraError(f"there is no {kind.name} {name!r}", do=nearest(name, known))
+            raise UnknownNameError(f"there is no {kind.name} {name!r}", do=nearest(name, known))
 
     def _lay(self) -> None:
         """What layers say, and under all of it what services and modules are everywhere."""
@@ -159,5 +159,5 @@ _DO: Final = "write NODESET, SERVICE@NODESET, module:NAME@NODESET or image:NAME"
 def _kind(name: str) -> Kind:
     kind = KINDS.get(name)
     if kind is None:
-        raise HapteraError(f"there is no kind {name!r}", do=nearest(name, KINDS))
+        raise UnknownNameError(f"there is no kind {name!r}", do=nearest(name, KINDS))
     return kind

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, UnknownNameError
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import expand
 from haptera.site.syntax.tree import Errors, Leaf, Tree, entries_of, leaf
@@ -30,7 +30,7 @@ class Groups:
         if group.source is not None or group == ALL_NODES:
             return self._others(group)
         if group.name not in self._texts:
-            raise HapteraError(
+            raise UnknownNameError(
                 f"there is no group {group.name!r}", do=nearest(group.name, self._texts)
             )
         return self._of(group.name)

@@ -8,7 +8,7 @@ import msgspec
 
 from haptera.lab.settings import LabSettings
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, UnknownNameError
 from haptera.selectors.nodeset import fold
 from haptera.site.model.nodes import Nodes
 from haptera.site.syntax.tree import Errors, Tree, entries_of, plain_data
@@ -24,7 +24,7 @@ def read_lab(tree: Tree, nodes: Nodes, errors: Errors) -> Mapping[str, object]:
     for key, inner in entries_of(tree, errors):
         if key.text not in LabSettings.__struct_fields__:
             do = nearest(key.text, LabSettings.__struct_fields__)
-            errors.add(f"a lab has no {key.text!r}", key.place, do)
+            errors.add(UnknownNameError(f"a lab has no {key.text!r}", do=do), key.place)
         elif key.text not in _BY_NODES:
             with errors.at(inner.place):
                 found[key.text] = _checked(key.text, plain_data(inner))

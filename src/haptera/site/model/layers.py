@@ -8,6 +8,7 @@ from haptera.kinds import module, node, service
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
+from haptera.model.errors import UnknownNameError
 from haptera.site.model.modules import Modules, read_terms
 from haptera.site.model.values import Entries, read_attributes, read_desired
 from haptera.site.syntax.tree import Errors, Tree, entries_of
@@ -63,7 +64,10 @@ def read_layer(tree: Tree, known: LayerNames, errors: Errors) -> Layer:
             case "modules":
                 desired |= dict(_modules(inner, known.modules, errors))
             case _:
-                errors.add(f"unknown key {key.text}", key.place, nearest(key.text, _KEYS))
+                errors.add(
+                    UnknownNameError(f"unknown key {key.text}", do=nearest(key.text, _KEYS)),
+                    key.place,
+                )
     return Layer(attributes, desired)
 
 
@@ -75,7 +79,7 @@ def _services(
             yield (service.kind.name, key.text), read_desired(service.kind, inner, errors)
         else:
             what = f"there is no service {key.text!r}"
-            errors.add(what, key.place, nearest(key.text, services))
+            errors.add(UnknownNameError(what, do=nearest(key.text, services)), key.place)
 
 
 def _modules(tree: Tree, modules: Modules, errors: Errors) -> Iterator[tuple[Subject, Entries]]:
@@ -85,4 +89,4 @@ def _modules(tree: Tree, modules: Modules, errors: Errors) -> Iterator[tuple[Sub
             yield (module.kind.name, key.text), read_terms(inner, errors)
         else:
             what = f"no module {key.text!r} runs on nodes"
-            errors.add(what, key.place, nearest(key.text, on_nodes))
+            errors.add(UnknownNameError(what, do=nearest(key.text, on_nodes)), key.place)

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import (
+    DuplicateError,
+    HapteraError,
+    InputError,
+    ParseError,
+    UnknownNameError,
+)
 from haptera.rest.schemas import SiteFile
 from haptera.site.syntax.sources import INCLUDE, included, read_tree
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
@@ -32,7 +38,7 @@ def read_whole(
                     said.setdefault(key.text, []).append((key, tree))
                 elif key.text != INCLUDE:
                     do = nearest(key.text, [*keys, INCLUDE])
-                    errors.add(f"unknown key {key.text}", key.place, do)
+                    errors.add(UnknownNameError(f"unknown key {key.text}", do=do), key.place)
         except InputError:
             raise  # There are too many errors to go on.
         except HapteraError as error:
@@ -45,7 +51,7 @@ def read_whole(
 def _entries(source: SiteFile, errors: Errors) -> Iterable[_Said]:
     tree = read_tree(source, errors)
     if not isinstance(tree, Branch):
-        raise HapteraError(
+        raise ParseError(
             "a site file is a mapping", where=str(tree.place), do="begin with `cluster: NAME`"
         )
     for one in included(tree):
@@ -65,7 +71,9 @@ def _joined(key: str, said: Sequence[_Said], errors: Errors) -> Tree:
     for name, tree in others:
         if isinstance(tree, Leaf) or type(tree) is not type(first):
             what = f"{key} is given twice, here and at {first_name.place}"
-            errors.add(what, name.place, "write it once, or as lists or mappings alike")
+            errors.add(
+                DuplicateError(what, do="write it once, or as lists or mappings alike"), name.place
+            )
     match first:
         case Branch(place=place):
             branches = [tree.entries for _, tree in full if isinstance(tree, Branch)]
@@ -83,7 +91,7 @@ def _once(entries: Iterable[_Said], errors: Errors) -> Iterator[_Said]:
     for key, value in entries:
         if key.text in seen:
             what = f"the key {key.text} is there already, at {seen[key.text]}"
-            errors.add(what, key.place, "write it once")
+            errors.add(DuplicateError(what, do="write it once"), key.place)
         else:
             seen[key.text] = key.place
             yield key, value

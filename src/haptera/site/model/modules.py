@@ -12,7 +12,13 @@ from haptera.kinds.brought import MODULES_GROUP, brought, the_one
 from haptera.kinds.module import ModuleRun
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import (
+    DuplicateError,
+    HapteraError,
+    LimitError,
+    ParseError,
+    UnknownNameError,
+)
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED, load
 from haptera.runtime.processes.places import ModulePlace
@@ -88,7 +94,7 @@ def read_modules(tree: Tree | None, folder: str, errors: Errors) -> Modules:
     for name, terms in _entries(tree, errors):
         with errors.at(name.place):
             if check_name(name.text) in found:
-                raise HapteraError(f"{name.text} is named twice", do="write it once")
+                raise DuplicateError(f"{name.text} is named twice", do="write it once")
             found[name.text] = _module(name, terms, folder, errors)
     return Modules(tuple(found.values()))
 
@@ -115,14 +121,14 @@ def _place(name: Leaf, where: Mapping[str, Tree], folder: str, errors: Errors) -
     context = Context.SELF
     if "context" not in where:
         do = "write `context: parent`, or `context: self`: on each node"
-        errors.add(f"where {name.text} runs is not said", name.place, do)
+        errors.add(HapteraError(f"where {name.text} runs is not said", do=do), name.place)
     else:
         with errors.at(where["context"].place):
             context = _context(leaf(where["context"]).text)
     if told is not None:
         return ModulePlace(name.text, context, folder, place=told)
     if ("place" in where) == ("exec" in where):
-        raise HapteraError(
+        raise ParseError(
             f"where {name.text} is is said in no way, or in two",
             do="write `place: MODULE:ATTRIBUTE`, or `exec: [WORD, …]`",
         )
@@ -140,7 +146,7 @@ def _brought(name: str) -> str:
     there = brought(MODULES_GROUP)
     if name not in there:
         do = f"{nearest(name, {*BUNDLED, *there})}; one of your own has a `place`, or an `exec`"
-        raise HapteraError(f"there is no module {name!r}", do=do)
+        raise UnknownNameError(f"there is no module {name!r}", do=do)
     return the_one(there[name]).place
 
 
@@ -153,7 +159,7 @@ def _context(text: str) -> Context:
 def _words(tree: Tree) -> tuple[str, ...]:
     words = tuple(leaf(one).text for one in (tree.items if isinstance(tree, Series) else (tree,)))
     if not 0 < len(words) <= WORDS_MAX:
-        raise HapteraError(f"a command has 1 to {WORDS_MAX} words", do="write a script")
+        raise LimitError(f"a command has 1 to {WORDS_MAX} words", do="write a script")
     return words
 
 
@@ -197,9 +203,15 @@ def _entries(tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Tree | None]]:
                 if isinstance(item, Leaf):
                     yield item, None
                 else:
-                    errors.add("a module's name is due here", item.place, "write `- service`")
+                    errors.add(
+                        ParseError("a module's name is due here", do="write `- service`"),
+                        item.place,
+                    )
         case _:
-            errors.add("modules are a list or a mapping", tree.place, "write `modules: [service]`")
+            errors.add(
+                ParseError("modules are a list or a mapping", do="write `modules: [service]`"),
+                tree.place,
+            )
 
 
 def _datum(name: str, value: object) -> tuple[str, str | int]:
@@ -214,6 +226,6 @@ def _datum(name: str, value: object) -> tuple[str, str | int]:
             text = msgspec.json.encode(value, order="deterministic").decode()
             return name, check_plain(module.settings, text)
         case "settings", _:
-            raise HapteraError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
+            raise ParseError("settings are a mapping", do="write `settings: {NAME: VALUE}`")
         case _:
-            raise HapteraError(f"unknown key {name}", do=nearest(name, _KEYS))
+            raise UnknownNameError(f"unknown key {name}", do=nearest(name, _KEYS))

@@ -10,7 +10,7 @@ from haptera.kinds import node
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_attribute, check_attributes, nearest
 from haptera.model.entity import check_name, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, HapteraError, LimitError, UnknownNameError
 from haptera.model.parts import Manifest
 from haptera.model.uniqueness import Unique
 from haptera.selectors.names import ALL_NODES, GroupName
@@ -148,7 +148,9 @@ class Nodes:
                     one.layers.append((Rank.PROFILE + at, profiles[name.text]))
                 else:
                     what = f"there is no profile {name.text!r}"
-                    self._errors.add(what, name.place, nearest(name.text, profiles))
+                    self._errors.add(
+                        UnknownNameError(what, do=nearest(name.text, profiles)), name.place
+                    )
             for rank, layer in one.layers:
                 one.attributes.give(layer.attributes, rank, self._errors)
             one.fill(self._errors)
@@ -175,7 +177,9 @@ class Nodes:
                 what = f"{name} {value!r} of node:{one.name} is node:{first.name}'s already, at"
                 place = first.attributes.given[name].place
                 do = "give each node its own, or they are taken for one machine"
-                self._errors.add(f"{what} {place}", one.attributes.given[name].place, do)
+                self._errors.add(
+                    HapteraError(f"{what} {place}", do=do), one.attributes.given[name].place
+                )
 
     def group_names(self) -> set[str]:
         """All groups that a node is in."""
@@ -187,7 +191,7 @@ class Nodes:
         names = self._expand(key, text)
         if missing := [one for one in names if one not in self.by_name]:
             what = f"no such node: {fold(missing)}"
-            self._errors.add(what, key.place, "declare it under `nodes`")
+            self._errors.add(UnknownNameError(what, do="declare it under `nodes`"), key.place)
         return [self.by_name[one] for one in names if one in self.by_name]
 
     def _join_groups(self) -> None:
@@ -205,7 +209,7 @@ class Nodes:
             found = expand(text, self._groups)
             self._expanded += len(found)
             if self._expanded > EXPANDED_MAX:
-                raise HapteraError(
+                raise LimitError(
                     f"the node-sets of this site name more than {EXPANDED_MAX} nodes",
                     do="write fewer of them",
                 )
@@ -232,7 +236,7 @@ class Nodes:
         else:
             what = f"profiles of node:{one.name} are given twice, here and at"
             first = one.profiles[0].place if one.profiles else "an empty list"
-            self._errors.add(f"{what} {first}", place, "put them into one list")
+            self._errors.add(DuplicateError(f"{what} {first}", do="put them into one list"), place)
 
 
 def _of_attributes(by_name: Mapping[str, Node], group: GroupName) -> Collection[str]:
@@ -242,13 +246,13 @@ def _of_attributes(by_name: Mapping[str, Node], group: GroupName) -> Collection[
     source = group.source or ""
     if node_kind().attribute(source) is None:
         do = nearest(source, [one.name for one in node_kind().attributes])
-        raise HapteraError(f"no attribute of nodes is called {source!r}", do=do)
+        raise UnknownNameError(f"no attribute of nodes is called {source!r}", do=do)
     return [one.name for one in by_name.values() if one.texts.get(source) == group.name]
 
 
 def _check_profiles(names: Collection[Leaf]) -> None:
     texts = [one.text for one in names]
     if twice := next((one for one in texts if texts.count(one) > 1), None):
-        raise HapteraError(f"the profile {twice} is there twice", do="write it once")
+        raise DuplicateError(f"the profile {twice} is there twice", do="write it once")
     if len(texts) > PROFILES_MAX:
-        raise HapteraError(f"a node has {PROFILES_MAX} profiles at most", do="join some")
+        raise LimitError(f"a node has {PROFILES_MAX} profiles at most", do="join some")

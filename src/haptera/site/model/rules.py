@@ -10,7 +10,7 @@ from haptera.kinds import budget, policy
 from haptera.kinds.meaning import check_selector
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError, UnknownNameError
 from haptera.model.schema import Kind, Plain
 from haptera.model.walltime import parse_duration_ms
 from haptera.modules import BUNDLED
@@ -101,7 +101,9 @@ def _named(tree: Tree | None, errors: Errors) -> Iterator[tuple[str, Place, Tree
             for number, rule in enumerate(items, start=1):
                 yield f"site-{number}", rule.place, rule
         case Leaf() if not tree.empty:
-            errors.add("a list is due here", tree.place, "write `- for: SELECTOR` below")
+            errors.add(
+                ParseError("a list is due here", do="write `- for: SELECTOR` below"), tree.place
+            )
         case _:
             pass  # nothing is written
 
@@ -110,21 +112,21 @@ def _values(
     rule: Tree, form: RuleForm, there: There, errors: Errors
 ) -> Iterator[tuple[str, str | int]]:
     if not isinstance(rule, Branch):
-        raise HapteraError(f"a {form.kind.name} is a mapping", do="write `for: SELECTOR` below")
+        raise ParseError(f"a {form.kind.name} is a mapping", do="write `for: SELECTOR` below")
     keys = [key.text for key, _ in rule.entries]
     for needed in form.needed:
         if needed not in keys:
             what = f"this {form.kind.name} does not say {needed!r}"
-            errors.add(what, rule.place, f"write `{needed}: …`")
+            errors.add(HapteraError(what, do=f"write `{needed}: …`"), rule.place)
     says = [key for key in form.keys if key not in SCOPE]
     if not set(keys) & set(says):
         what = f"this {form.kind.name} says nothing of what it is for"
-        errors.add(what, rule.place, f"write one of {', '.join(says)}")
+        errors.add(HapteraError(what, do=f"write one of {', '.join(says)}"), rule.place)
     for key, tree in rule.entries:
         with errors.at(key.place):
             if key.text not in form.keys:
                 what = f"a {form.kind.name} has no {key.text!r}"
-                raise HapteraError(what, do=nearest(key.text, form.keys))
+                raise UnknownNameError(what, do=nearest(key.text, form.keys))
             with errors.at(tree.place):
                 plain, read = form.keys[key.text]
                 value = check_plain(plain, read(leaf(tree).text))
@@ -139,7 +141,7 @@ def _check_module(parts: str, modules: Collection[str]) -> None:
     """Of a part's name, the module; its parts are known where the modules are."""
     known = {*BUNDLED, presence.MODULE, BY, *modules}
     if (module := parts.partition(".")[0]) not in known:
-        raise HapteraError(f"there is no module {module!r}", do=nearest(module, known))
+        raise UnknownNameError(f"there is no module {module!r}", do=nearest(module, known))
 
 
 def _check_named(selector: Selector, there: There) -> None:
@@ -151,7 +153,11 @@ def _check_named(selector: Selector, there: There) -> None:
         for group in named.groups:
             if group.source is None and group.name not in {EVERY, *there.groups}:
                 do = nearest(group.name, there.groups)
-                raise HapteraError(f"there is no group {group.name!r}", do=do)
+                raise UnknownNameError(f"there is no group {group.name!r}", do=do)
         members = named.members() if named.plain else ()
         if missing := [one.name for one in members if one.name not in there.nodes]:
-            raise HapteraError(f"no such node: {fold(missing)}", do="declare it under `nodes`")
+            raise HapteraError(
+                f"no such node: {fold(missing)}",
+                do="declare it under `nodes`",
+                code=Code.SELECTS_NOTHING,
+            )

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from haptera.kinds import module
+from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Setting
 from haptera.model.secrets import SECRET_DO, open_secrets
 from haptera.site.model.site import Site, SiteEntity
@@ -34,5 +35,6 @@ def check_secrets(site: Site, declared: Mapping[str, Iterable[Setting]]) -> None
     for entity, given in settings_of(site):
         for name in open_secrets(declared.get(entity.entity.name, ()), given):
             what = f"the setting {name!r} of {entity.entity.name} is a secret, and stands here"
-            errors.add(what, site.place_of(entity, name.partition(".")[0]), SECRET_DO)
+            error = HapteraError(what, do=SECRET_DO, code=Code.OPEN_SECRET)
+            errors.add(error, site.place_of(entity, name.partition(".")[0]))
     errors.check()

@@ -10,6 +10,7 @@ from typing import Final
 
 from haptera.kinds import module
 from haptera.model.entity import EntityId, check_name, node_id
+from haptera.model.errors import HapteraError
 from haptera.modules import load
 from haptera.rest.schemas import SiteFile
 from haptera.runtime.processes.controllers import ControllerPlace
@@ -124,7 +125,7 @@ def parse_site(sources: Sequence[SiteFile], constants: Mapping[str, str]) -> Sit
 
 def _cluster(tree: Tree | None, place: Place, errors: Errors) -> str:
     if tree is None:
-        errors.add("the cluster has no name", place, "write `cluster: NAME`")
+        errors.add(HapteraError("the cluster has no name", do="write `cluster: NAME`"), place)
         return ""
     with errors.at(tree.place):
         return check_name(leaf(tree).text)

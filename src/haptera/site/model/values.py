@@ -9,6 +9,7 @@ from haptera.kinds import service
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_attribute, check_desired, find_desirable
 from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind
 from haptera.site.syntax.template import Known, fill
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Tree, entries_of, leaf
@@ -51,9 +52,11 @@ class Values:
                 self.given[key.text] = Given(value, key.place, rank)
             elif held.rank == rank:
                 errors.add(
-                    f"{key.text} of {self.whose} is given twice, here and at {held.place}",
+                    HapteraError(
+                        f"{key.text} of {self.whose} is given twice, here and at {held.place}",
+                        do="take one of the two out, or make their node-sets differ",
+                    ),
                     key.place,
-                    "take one of the two out, or make their node-sets differ",
                 )
 
     def desired(self, kind: Kind, known: Known, errors: Errors) -> dict[str, str | int]:

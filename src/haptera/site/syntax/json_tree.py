@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, HapteraError, ParseError
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Place, Series, Tree
 
 # Facts that a tool gathered may lie deeper than a site file ever does.
@@ -79,7 +79,7 @@ class _Reader:
             value = self._value()
             if key.text in seen:
                 what = f"the key {key.text} is there already, at {seen[key.text]}"
-                self._errors.add(what, key.place, "write it once")
+                self._errors.add(DuplicateError(what, do="write it once"), key.place)
             else:
                 seen[key.text] = key.place
                 yield key, value
@@ -107,7 +107,7 @@ class _Reader:
         taken = self._take(_STRING, "a text in quotes is due here")
         text = str(json.loads(taken)) if "\\" in taken else taken[1:-1]
         if _HALF.search(text) is not None:
-            raise HapteraError("half a character, which is none", where=str(place), do=self._do)
+            raise ParseError("half a character, which is none", where=str(place), do=self._do)
         return Leaf(text, quoted=True, place=place)
 
     def _take(self, pattern: re.Pattern[str], otherwise: str) -> str:
@@ -128,4 +128,4 @@ class _Reader:
         return Place(self._file, line, self._at - self._lines[line - 1] + 1)
 
     def _wrong(self, what: str) -> HapteraError:
-        return HapteraError(what, where=str(self._place()), do=self._do)
+        return ParseError(what, where=str(self._place()), do=self._do)

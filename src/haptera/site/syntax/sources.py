@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import HapteraError, InputError, LimitError, ParseError, UnreadableError
 from haptera.rest.schemas import SiteFile
 from haptera.site.syntax.tree import Branch, Errors, Leaf, Series, Tree, leaf
 from haptera.site.syntax.yaml_tree import read_yaml
@@ -82,13 +82,13 @@ def read_tree(source: SiteFile, errors: Errors) -> Tree:
     if (unfit := _UNFIT.search(source.text)) is not None:
         line = source.text.count("\n", 0, unfit.start()) + 1
         column = unfit.start() - source.text.rfind("\n", 0, unfit.start())
-        raise HapteraError(
+        raise ParseError(
             f"the character U+{ord(unfit[0]):04X} cannot be in such a file",
             where=f"{source.name}:{line}:{column}",
             do="take it out",
         )
     if source.name.endswith(".toml"):
-        raise HapteraError("TOML is not read", where=source.name, do="write it as YAML")
+        raise ParseError("TOML is not read", where=source.name, do="write it as YAML")
     return read_yaml(source.text, source.name, errors)
 
 
@@ -111,7 +111,7 @@ def _of_folder(folder: Path, where: str) -> list[Path]:
         raise _unreadable(folder, where, error) from None
     found = [one for one in files if one.is_file() and not one.name.startswith(".")]
     if not found:
-        raise HapteraError(
+        raise ParseError(
             f"no site file is in {folder}",
             where=where,
             do=f"write one whose name ends in {', '.join(SUFFIXES)}",
@@ -121,7 +121,7 @@ def _of_folder(folder: Path, where: str) -> list[Path]:
 
 def _check_number(read: int, where: str) -> None:
     if read == FILES_MAX:
-        raise HapteraError(f"a site has {FILES_MAX} files at most", where=where, do="write fewer")
+        raise LimitError(f"a site has {FILES_MAX} files at most", where=where, do="write fewer")
 
 
 def _read(path: Path, where: str, size_bytes_max: int) -> str:
@@ -136,19 +136,19 @@ def _read(path: Path, where: str, size_bytes_max: int) -> str:
 def _unreadable(path: Path, where: str, error: OSError) -> HapteraError:
     named = "" if where == str(path) else f"{path} "
     what = f"{named}cannot be read: {error.strerror}"
-    return HapteraError(what, where=where, do="name a site file")
+    return UnreadableError(what, where=where, do="name a site file")
 
 
 def _decoded(data: bytes, name: str, size_bytes_max: int) -> str:
     if len(data) > size_bytes_max:
-        raise HapteraError(
+        raise LimitError(
             f"a site takes {SITE_BYTES_MAX} bytes at most", where=name, do="use node-sets"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = f"byte {error.start + 1} is not UTF-8"
-        raise HapteraError(what, where=name, do="write it as UTF-8 text") from None
+        raise UnreadableError(what, where=name, do="write it as UTF-8 text") from None
 
 
 def _includes(source: SiteFile) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from haptera.model.desired_check import nearest
-from haptera.model.errors import HapteraError
+from haptera.model.errors import HapteraError, LimitError, ParseError, UnknownNameError
 
 # What stands for a name; it raises a HapteraError where nothing does.
 Known = Callable[[str], str]
@@ -43,30 +43,30 @@ def _filled(hole: re.Match[str], known: Known) -> str:
     if hole["brace"] is not None:
         return hole["brace"][0]
     if hole["alone"] is not None:
-        raise HapteraError(
+        raise ParseError(
             f"the brace at character {hole.start() + 1} stands alone", do="double it: {{ or }}"
         )
     inside, colon, form = hole["inside"].partition(":")
     if _NAME.fullmatch(inside) and not colon:
         return known(inside)
     if len(inside) > HOLE_CHARS_MAX or _FORM.fullmatch(form) is None:
-        raise HapteraError(f"{hole[0][:80]} cannot be read", do=_DO)
+        raise ParseError(f"{hole[0][:80]} cannot be read", do=_DO)
     number = _number(inside, known) if _NAME.fullmatch(inside) else _Sum(inside, known).value()
     if number < 0:
-        raise HapteraError(f"{hole[0]} is {number} here", do="let it be 0 or more")
+        raise ParseError(f"{hole[0]} is {number} here", do="let it be 0 or more")
     return format(number, form or "d")
 
 
 def _number(name: str, known: Known) -> int:
     text = known(name)
     if not (text.isascii() and text.isdigit()):
-        raise HapteraError(f"{{{name}}} is {text[:40]!r} here, no number", do="leave it as it is")
+        raise ParseError(f"{{{name}}} is {text[:40]!r} here, no number", do="leave it as it is")
     return _bounded(int(text[:100]))
 
 
 def _bounded(number: int) -> int:
     if abs(number) > NUMBER_MAX:
-        raise HapteraError("a number in a hole does not fit 64 bits", do="let it be smaller")
+        raise LimitError("a number in a hole does not fit 64 bits", do="let it be smaller")
     return number
 
 
@@ -100,7 +100,7 @@ class _Sum:
             if sign == "*":
                 found = _bounded(found * one)
             elif one == 0:
-                raise HapteraError(f"{{{self._text}}} divides by zero", do="let it not")
+                raise ParseError(f"{{{self._text}}} divides by zero", do="let it not")
             else:
                 found = found // one if sign == "//" else found % one
         return found
@@ -124,7 +124,7 @@ class _Sum:
         return self._tokens[-1] if self._tokens else None
 
     def _unread(self) -> HapteraError:
-        return HapteraError(f"{{{self._text}}} cannot be read", do=_DO)
+        return ParseError(f"{{{self._text}}} cannot be read", do=_DO)
 
 
 def _tokens(text: str) -> list[str]:
@@ -132,7 +132,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise HapteraError(f"{{{text}}} cannot be read", do=_DO)
+            raise ParseError(f"{{{text}}} cannot be read", do=_DO)
         found.append(token[0].strip())
         at = token.end()
     return found
@@ -141,4 +141,4 @@ def _tokens(text: str) -> list[str]:
 def unknown(name: str, names: list[str]) -> HapteraError:
     """The error of a hole whose name nothing stands for."""
     do = _IN_LABS if name == LAB_OCTET else nearest(name, sorted(set(names)))
-    return HapteraError(f"nothing is known as {{{name}}}", do=do)
+    return UnknownNameError(f"nothing is known as {{{name}}}", do=do)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.model.errors import HapteraError, InputError
+from haptera.model.errors import Code, HapteraError, InputError, ParseError
 
 DEPTH_MAX: Final = 16
 ERRORS_MAX: Final = 100
@@ -64,13 +64,14 @@ class Errors:
     def __init__(self) -> None:
         self._found: dict[Place, HapteraError] = {}
 
-    def add(self, what: str, place: Place, do: str | None = None) -> None:
-        """Remember an error.
+    def add(self, error: HapteraError, place: Place) -> None:
+        """Remember an error at this place.
 
         Raises:
             InputError: there are too many to go on.
         """
-        self._found.setdefault(place, HapteraError(what, where=str(place), do=do))
+        placed = HapteraError(error.what, where=str(place), do=error.do, code=error.code)
+        self._found.setdefault(place, placed)
         if len(self._found) == ERRORS_MAX:
             self.check()
 
@@ -83,7 +84,7 @@ class Errors:
             raise
         except HapteraError as error:
             what = error.what if error.where is None else f"{error.where}: {error.what}"
-            self.add(what, place, error.do)
+            self.add(HapteraError(what, do=error.do, code=error.code), place)
 
     def check(self) -> None:
         """Raise all errors, as one, in the order of their places.
@@ -103,7 +104,7 @@ def entries_of(tree: Tree, errors: Errors) -> tuple[tuple[Leaf, Tree], ...]:
     if isinstance(tree, Branch):
         return tree.entries
     if not (isinstance(tree, Leaf) and tree.empty):
-        errors.add("a mapping is due here", tree.place, "write `NAME: VALUE` below")
+        errors.add(ParseError("a mapping is due here", do="write `NAME: VALUE` below"), tree.place)
     return ()
 
 
@@ -114,9 +115,11 @@ def leaf(tree: Tree) -> Leaf:
         HapteraError: there is none, or more.
     """
     if not isinstance(tree, Leaf):
-        raise HapteraError("a value is due here, not a list or mapping", do="write one value")
+        raise ParseError("a value is due here, not a list or mapping", do="write one value")
     if tree.empty:
-        raise HapteraError("there is no value", do='write one, or "" for an empty text')
+        raise HapteraError(
+            "there is no value", do='write one, or "" for an empty text', code=Code.MISSING
+        )
     return tree
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DuplicateError, ParseError
 from haptera.site.syntax.tree import DEPTH_MAX, Branch, Errors, Leaf, Place, Series, Tree
 
 # Libyaml's parser where it is there: it takes a twentieth of the time.
@@ -26,13 +26,13 @@ def read_yaml(text: str, file: str, errors: Errors) -> Tree:
         since = "" if begin is None else f" (line {begin.line + 1})"
         context = "" if error.context is None else f"{error.context}{since}: "
         what = f"{context}{error.problem}"
-        raise HapteraError(what, where=str(place), do="mend the YAML") from None
+        raise ParseError(what, where=str(place), do="mend the YAML") from None
     except (ValueError, OverflowError):  # PyYAML's own parser lets these through.
-        raise HapteraError(
+        raise ParseError(
             "an escape names no character", where=file, do="use \\u with four digits"
         ) from None
     if tree is None:
-        raise HapteraError("the file is empty", where=file, do="begin with `cluster: NAME`")
+        raise ParseError("the file is empty", where=file, do="begin with `cluster: NAME`")
     return tree
 
 
@@ -77,10 +77,12 @@ class _Reader:
         for event in self._until(yaml.MappingEndEvent):
             key, value = self._node(event), self._node(next(self._events))
             if not isinstance(key, Leaf):
-                self._errors.add("a key is not a text", key.place, "put a name before the colon")
+                self._errors.add(
+                    ParseError("a key is not a text", do="put a name before the colon"), key.place
+                )
             elif key.text in seen:
                 what = f"the key {key.text} is there already, at {seen[key.text]}"
-                self._errors.add(what, key.place, "write it once")
+                self._errors.add(DuplicateError(what, do="write it once"), key.place)
             else:
                 seen[key.text] = key.place
                 yield key, value

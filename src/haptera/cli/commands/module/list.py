@@ -10,7 +10,7 @@ from haptera.kinds import KINDS
 from haptera.kinds.brought import KINDS_GROUP, MODULES_GROUP, Brought, brought, check_kind, the_one
 from haptera.kinds.extensions import BUNDLED as EXTENSIONS
 from haptera.kinds.extensions import EXTENSIONS_GROUP, check_extension
-from haptera.model.errors import HapteraError
+from haptera.model.errors import DeclarationError, HapteraError, InputError
 from haptera.modules import BUNDLED
 
 
@@ -41,8 +41,8 @@ def list_modules(output: str) -> int:
     else:
         modules = [one.name for one in found if one.group == MODULES_GROUP]
         print_names(modules, found, output)
-    for one in wrong.values():
-        print_error(one)
+    if wrong:
+        print_error(InputError([*wrong.values()]))
     return REFUSED if wrong else OK
 
 
@@ -56,7 +56,7 @@ def _bundled() -> list[Brought]:
 
 def _usable(one: Brought) -> Brought:
     if one.group == MODULES_GROUP and one.name in BUNDLED:
-        raise HapteraError(
+        raise DeclarationError(
             f"module {one.name} comes with haptera: that of {one} is not used",
             where=f"entry points {one.group}",
             do="give it another name",

@@ -11,7 +11,7 @@ import click
 
 from haptera.cli.main import OK
 from haptera.model.entity import check_name
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.modules import BUNDLED
 
 # Each file that is written, with the template that it is made of.
@@ -80,7 +80,12 @@ def write(folder: Path, name: str, package: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise HapteraError("is not empty", where=str(folder), do="name another folder: --dir")
+            raise HapteraError(
+                "is not empty",
+                where=str(folder),
+                do="name another folder: --dir",
+                code=Code.FILE_UNWRITABLE,
+            )
         for path, template in FILES.items():
             text = (templates / template).read_text(encoding="utf-8")
             file = folder / path.format(package=package)
@@ -88,4 +93,6 @@ def write(folder: Path, name: str, package: str) -> None:
             file.write_text(Template(text).substitute(name=name, package=package), encoding="utf-8")
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
-        raise HapteraError(what, where=str(folder), do="name a folder that can: --dir") from None
+        raise HapteraError(
+            what, where=str(folder), do="name a folder that can: --dir", code=Code.FILE_UNWRITABLE
+        ) from None

@@ -5,7 +5,7 @@ import subprocess
 from typing import Final
 
 from haptera.cli.output.drawing.dot import dot
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.graph import DrawingView
 
 PROGRAM: Final = "dot"
@@ -25,6 +25,7 @@ def svg(drawing: DrawingView) -> str:
             "there is no Graphviz here to make a picture",
             where=f"the command {PROGRAM}",
             do="install it (apt install graphviz), or write the graph as text: -o mermaid, -o dot",
+            code=Code.NOT_INSTALLED,
         )
     try:
         done = subprocess.run(
