@@ -20,7 +20,7 @@ from haptera.client import Access, Client, RefusedError, calls, find
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.bridge import PORT, Bridge, check_here, open_network
 from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluster
-from haptera.lab.settings import lab_bridge, lab_machines, lab_nodes
+from haptera.lab.settings import lab_bridge, lab_cloud, lab_machines, lab_nodes
 from haptera.lab.supervisor import open_lab
 from haptera.minos.build import LIST, build
 from haptera.model.errors import Code, HapteraError, UnreadableError
@@ -98,6 +98,7 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
         parent_arguments={**_parent(wanted, constants), "radius_percent": radius_percent},
         machines=lab_machines(attributes, wanted.lab),
         bmc_user=BMC_USER,
+        cloud=lab_cloud(wanted.lab),
     )
     if bridge is not None:
         config = _on_bridge(config, bridge)

@@ -3,7 +3,18 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from haptera.kinds import budget, freeze, image, module, node, policy, service, system
+from haptera.kinds import (
+    budget,
+    freeze,
+    image,
+    instance,
+    module,
+    node,
+    policy,
+    pool,
+    service,
+    system,
+)
 from haptera.kinds.brought import brought_kinds
 from haptera.kinds.extensions import node_kind
 from haptera.model.schema import Kind
@@ -42,5 +53,5 @@ class Kinds(Mapping[str, Kind]):
         return self._all
 
 
-_BUNDLED: Final = (node, service, module, freeze, policy, budget, image, system)
+_BUNDLED: Final = (node, service, module, freeze, policy, budget, image, system, pool, instance)
 KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

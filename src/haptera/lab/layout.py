@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from haptera.lab.orders import GivenFaults
+from haptera.lab.orders import CloudFaults, GivenFaults
 from haptera.model.entity import check_name
 from haptera.model.errors import DuplicateError, HapteraError, LimitError, ParseError
 from haptera.runtime.identity.private import private_directory, write_private
@@ -82,6 +82,7 @@ class LabConfig:
     """A whole lab. `parent` and `agent` are what its processes run, as fork targets.
 
     `parent_arguments` are handed to the parent as they are, beside those that the lab makes.
+    With `cloud` it has a small cloud besides, which begins with these faults.
     """
 
     directory: Path
@@ -92,6 +93,7 @@ class LabConfig:
     parent_arguments: Mapping[str, Any] = field(default_factory=dict)
     machines: tuple[LabMachine, ...] = ()
     bmc_user: str = ""
+    cloud: CloudFaults | None = None
 
     def __post_init__(self) -> None:
         if len(self.nodes) > NODES_MAX:

@@ -9,6 +9,8 @@ COMMAND_CHARACTERS_MAX: Final = 128
 FAULT_DELAY_MS_MAX: Final = 60_000
 # One message between BMC and chassis; more than any body that the BMC takes.
 MESSAGE_BYTES_MAX: Final = 128 << 10
+# What a lab's cloud has room for.
+CLOUD_INSTANCES_MAX: Final = 200
 
 PowerName = Literal["on", "off"]
 DelayMs = Annotated[int, msgspec.Meta(ge=0, le=FAULT_DELAY_MS_MAX)]
@@ -71,3 +73,18 @@ class GivenFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if value is not msgspec.UNSET
         }
         return msgspec.structs.replace(faults, **given)
+
+
+class CloudFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the cloud misbehaves.
+
+    It has `quota` instances at most; `lacks` sizes altogether; machines of the sizes in `hangs`
+    never come up; with `rate_ms` two creations are so far apart at least; the next
+    `destroy_fails` destructions have no effect.
+    """
+
+    quota: Annotated[int, msgspec.Meta(ge=0, le=CLOUD_INSTANCES_MAX)] = CLOUD_INSTANCES_MAX
+    lacks: tuple[str, ...] = ()
+    hangs: tuple[str, ...] = ()
+    rate_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    destroy_fails: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -7,7 +7,7 @@ import msgspec
 
 from haptera.lab.bridge import Bridge
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabMachine, LabNode
-from haptera.lab.orders import GivenFaults
+from haptera.lab.orders import CloudFaults, GivenFaults
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.selectors.nodeset import members
 
@@ -29,6 +29,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
     With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`.
+    With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
 
@@ -38,6 +39,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bridge: BridgeSettings | None = None
     memory_mb: int = 512
     delay_rack_ms: Annotated[int, msgspec.Meta(ge=0, le=BOOT_MS_MAX)] = 0
+    cloud: CloudFaults | None = None
 
 
 def lab_nodes(
@@ -75,6 +77,15 @@ def lab_bridge(settings: Mapping[str, object]) -> Bridge | None:
     """
     said = _read(settings).bridge
     return None if said is None else Bridge.parse(said.interface, said.address)
+
+
+def lab_cloud(settings: Mapping[str, object]) -> CloudFaults | None:
+    """How the lab's cloud misbehaves, where the site's lab has one.
+
+    Raises:
+        HapteraError: the settings are not what they should be.
+    """
+    return _read(settings).cloud
 
 
 def lab_machines(

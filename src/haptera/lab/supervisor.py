@@ -14,12 +14,14 @@ import msgspec
 from haptera.lab import tree
 from haptera.lab.bridge import PORT
 from haptera.lab.chassis import ChassisConfig
+from haptera.lab.cloud import LabCloud
 from haptera.lab.init import InitConfig
 from haptera.lab.layout import LabConfig, LabMachine, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.machine import MachineConfig
 from haptera.lab.orders import BmcFaults
 from haptera.lab.record import begin_anew
+from haptera.lab.tree import LabProcess
 from haptera.model.errors import Code, HapteraError
 from haptera.modules import BUNDLED
 from haptera.runtime.identity.lock import take
@@ -41,6 +43,15 @@ class KeptProcess:
     target: str
     arguments: dict[str, Any]
     descriptors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MadeNode:
+    """A node that was made while the lab ran: what holds it."""
+
+    what: str
+    listener: socket.socket
+    keeper: asyncio.Task[None]
 
 
 async def run_lab(config: LabConfig) -> None:
@@ -82,6 +93,24 @@ class _Lab:
         self._zygote: ZygoteClient | None = None
         self._zygote_pid = 0
         self._pids: dict[str, int] = {}
+        self._tasks: asyncio.TaskGroup
+        self._made: dict[str, MadeNode] = {}
+
+    def begin(self, node: LabNode) -> None:
+        """Have a node more: its chassis is started, and kept."""
+        listener = _listen(node)
+        one = _chassis_kept(self._config, node, listener)
+        keeper = self._tasks.create_task(self._keep(one, self._fork(one)))
+        self._made[node.name] = MadeNode(one.what, listener, keeper)
+
+    def end(self, node: LabNode) -> None:
+        """Have it no more: all that runs on it ends with its chassis."""
+        made = self._made.pop(node.name)
+        made.keeper.cancel()
+        made.listener.close()
+        pid = self._pids.pop(made.what)
+        tree.end_all(lambda: _tree_of(pid))
+        self._end_strays()
 
     @asynccontextmanager
     async def running(self, kept: Sequence[KeptProcess]) -> AsyncIterator[None]:
@@ -91,12 +120,16 @@ class _Lab:
         try:
             children = [self._fork(one) for one in kept]
             async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
                 keepers = [
                     tasks.create_task(self._keep(one, child))
                     for one, child in zip(kept, children, strict=True)
                 ]
+                if (faults := self._config.cloud) is not None:
+                    net = self._config.parent_address.removesuffix(".0.1")
+                    keepers.append(tasks.create_task(LabCloud(net, faults, self).serve()))
                 yield
-                for keeper in keepers:
+                for keeper in (*keepers, *(one.keeper for one in self._made.values())):
                     keeper.cancel()
         finally:
             loop.remove_signal_handler(signal.SIGCHLD)
@@ -157,15 +190,7 @@ def _preload(config: LabConfig) -> list[str]:
 
 
 def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[KeptProcess]:
-    nodes = [
-        KeptProcess(
-            f"chassis {node.name}",
-            "haptera.lab.chassis:chassis_process",
-            msgspec.to_builtins(_chassis(config, node)),
-            (listeners[node.name].fileno(),),
-        )
-        for node in config.nodes
-    ]
+    nodes = [_chassis_kept(config, node, listeners[node.name]) for node in config.nodes]
     parent = KeptProcess(
         "parent", "haptera.lab.init:init_process", msgspec.to_builtins(_parent_init(config))
     )
@@ -178,6 +203,21 @@ def _kept(config: LabConfig, listeners: Mapping[str, socket.socket]) -> list[Kep
         for number, one in enumerate(config.machines)
     ]
     return [parent, *nodes, *machines]
+
+
+def _chassis_kept(config: LabConfig, node: LabNode, listener: socket.socket) -> KeptProcess:
+    return KeptProcess(
+        f"chassis {node.name}",
+        "haptera.lab.chassis:chassis_process",
+        msgspec.to_builtins(_chassis(config, node)),
+        (listener.fileno(),),
+    )
+
+
+def _tree_of(pid: int) -> list[LabProcess]:
+    """What descends from a process, and the process itself at last: it ends what it holds."""
+    one = tree.read_process(pid)
+    return [] if one is None or one.dead else [*tree.descendants([pid]), one]
 
 
 def _machine(config: LabConfig, one: LabMachine, port: str) -> MachineConfig:

@@ -12,6 +12,7 @@ BUNDLED: Mapping[str, str] = {
     "ipmi": "haptera.modules.ipmi:module",
     "jobs": "haptera.modules.jobs.module:module",
     "labnode": "haptera.modules.labnode:module",
+    "local": "haptera.modules.local:module",
     "netboot": "haptera.modules.netboot:module",
     "redfish": "haptera.modules.redfish:module",
     "service": "haptera.modules.service.module:module",
