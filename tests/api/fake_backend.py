@@ -6,12 +6,14 @@ import secrets
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
+from io import BytesIO
 
 import msgspec
 
 from haptera.core.figures import Figures
 from haptera.core.views.bus import Bus
 from haptera.core.views.standing import alike
+from haptera.daemon.logs import part_of
 from haptera.model.changes import (
     Cause,
     Declare,
@@ -40,6 +42,7 @@ from haptera.model.views import (
 )
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.network.peer_messages import LogAsked
 from haptera.runtime.store import keyed
 from haptera.runtime.store.schema_sql import KEYED
 from haptera.selectors.nodeset import fold
@@ -170,10 +173,10 @@ class FakeBackend:
         nothing = DrawingView(title=str(entity), attributes={}, form="whole", graphs=[])
         return self.graphs.get(entity, nothing)
 
-    async def log(self, entity):
+    async def log(self, entity, after):
         if entity not in self.logs:
             raise HapteraError(f"{entity} has written nothing yet")
-        return self.logs[entity]
+        return part_of(BytesIO(self.logs[entity]), 1, LogAsked(entity, after=after))
 
     def figures(self):
         return Figures(self.summary().counts)

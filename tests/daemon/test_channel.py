@@ -24,6 +24,7 @@ from haptera.runtime.network.peer_messages import (
     ListAsked,
     ListTold,
     LogAsked,
+    LogPlace,
     LogTold,
     RenewAsked,
     Request,
@@ -96,7 +97,12 @@ def test_a_parent_reads_the_end_of_a_log(tmp_path: Path) -> None:
             log.write_bytes(b"x" * LOG_BYTES_MAX + b"\xfflast words\n")
             module = EntityId("module", "service", "n01")
             answer = await one.parent.ask("n01", LogAsked(module, 12))
-            assert answer == LogTold(b"\xfflast words\n"[-12:])
+            assert isinstance(answer, LogTold)
+            assert answer.text == b"\xfflast words\n"[-12:]
+            log.write_bytes(log.read_bytes() + b"more\n")
+            after = LogPlace(answer.begin.file, answer.begin.offset + 12)
+            more = await one.parent.ask("n01", LogAsked(module, after=after))
+            assert more == LogTold(b"more\n", after)
             answer = await one.parent.ask("n01", LogAsked(module))
             assert isinstance(answer, LogTold)
             assert len(answer.text) == LOG_BYTES_MAX
@@ -311,7 +317,7 @@ async def rude(one: Rig, said: bytes) -> "contextlib.AbstractAsyncContextManager
         ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + bytes(100), "hung up without an answer"),
         (pack(Unable("no"))[:-1], "did not answer within 0.3 s"),
         (b"", "did not answer within 0.3 s"),
-        (pack(LogTold(bytes(FRAME_BYTES_MAX - 100))), None),
+        (pack(LogTold(bytes(FRAME_BYTES_MAX - 100), LogPlace(1, 0))), None),
     ],
 )
 def test_a_rude_or_slow_agent_costs_its_asker_an_answer_and_no_more(
@@ -323,7 +329,7 @@ def test_a_rude_or_slow_agent_costs_its_asker_an_answer_and_no_more(
                 within_s = 0.3 if told and "within" in told else WITHIN_S
                 answer = await one.parent.ask("n01", ListAsked(), within_s)
             if told is None:
-                assert answer == LogTold(bytes(FRAME_BYTES_MAX - 100))
+                assert answer == LogTold(bytes(FRAME_BYTES_MAX - 100), LogPlace(1, 0))
             else:
                 assert answer == Unable(f"the agent of n01 {told}")
 
@@ -336,7 +342,7 @@ def test_a_rude_or_slow_agent_costs_its_asker_an_answer_and_no_more(
         b"\xff\xff\xff\xff" + bytes(100),
         b"\x00\x00\x00\x05hello",
         b"\x00\x00\x00\x01\x80",
-        pack(LogTold(b"")),
+        pack(LogTold(b"", LogPlace(1, 0))),
         pack(LogAsked(WEB)).replace(b"\xce\x00\x01\x00\x00", b"\xce\x00\x01\x00\x01"),
     ],
 )

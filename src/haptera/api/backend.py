@@ -17,6 +17,7 @@ from haptera.model.plan import Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
+from haptera.runtime.network.peer_messages import LogPlace, LogTold
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.selectors.selector import Selector
@@ -55,8 +56,8 @@ class Backend(Protocol):
             HapteraError: there is more than can be drawn.
         """
 
-    async def log(self, entity: EntityId) -> bytes:
-        """The end of what a module or a service has written.
+    async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
+        """What a module or a service has written after a place, or the end of it.
 
         Raises:
             HapteraError: there is nothing, or its node's agent cannot be asked.

@@ -23,8 +23,9 @@ from haptera.api.endpoint import (
     flag,
 )
 from haptera.api.lines import Lines, document, wants_lines
+from haptera.api.logs import log_place, log_view
 from haptera.api.patching import Patcher, missing, tag_of
-from haptera.api.query import AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
+from haptera.api.query import AFTER, AGENT, EXPLAIN, KIND, NODES, SELECT, TAKE, WHY
 from haptera.kinds import KINDS
 from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Change
@@ -60,7 +61,7 @@ class EntityRoutes:
         yield Endpoint("GET", "/v1/entities/{entity}", Scope.READ, self.one, contract)
         contract = Contract(gives=DrawingView, problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/graph", Scope.READ, self.graph, contract)
-        contract = Contract(gives=LogView, problems=(NOT_FOUND,))
+        contract = Contract(gives=LogView, queries=(AFTER,), problems=(NOT_FOUND,))
         yield Endpoint("GET", "/v1/entities/{entity}/log", Scope.READ, self.log, contract)
         contract = Contract(
             takes=dict[str, str | int | None],
@@ -126,17 +127,20 @@ class EntityRoutes:
         return as_json(told)
 
     async def log(self, request: Request, _caller: Caller) -> Response:
-        """The last lines that a module or a service has written."""
-        entity = _entity_of(request)
+        """What a module or a service has written: the last lines, or those after a place.
+
+        The answer says after which place the next lines come.
+        """
+        entity, after = _entity_of(request), log_place(request)
         if entity.kind != MODULE:
             self._view(entity)
         try:
-            text = (await self.backend.log(entity)).decode(errors="replace")
+            told = await self.backend.log(entity, after)
         except HapteraError as error:
             raise HapteraError(
                 error.what, where=str(entity), do="see docs/reference/why.md", code=Code.NOT_FOUND
             ) from None
-        return as_json(LogView(str(entity), text.splitlines()))
+        return as_json(log_view(entity, told, after))
 
     async def desire(self, request: Request, caller: Caller) -> Response:
         """A merge patch of desired values: a value sets, null unsets."""

@@ -51,6 +51,7 @@ LIMIT: Final = Query("limit", "So many at most.", Annotated[int, Meta(ge=1, le=L
 BEFORE: Final = Query(
     "before", "Those before an earlier answer's `before`.", Annotated[int, Meta(ge=1)]
 )
+AFTER: Final = Query("after", "What follows an earlier answer's `after`.")
 AT: Final = Query(
     "at",
     "The time, in seconds since 1970.",

@@ -96,9 +96,10 @@ def graph(name: str) -> ApiCall[DrawingView]:
     return ApiCall("GET", path("entities", name, "graph"), DrawingView)
 
 
-def log(name: str) -> ApiCall[LogView]:
-    """The last lines that a module or a service has written."""
-    return ApiCall("GET", path("entities", name, "log"), LogView)
+def log(name: str, *, after: str | None = None) -> ApiCall[LogView]:
+    """The last lines that a module or a service has written, or those after a place."""
+    query = {} if after is None else {"after": after}
+    return ApiCall("GET", path("entities", name, "log"), LogView, query)
 
 
 def desire(

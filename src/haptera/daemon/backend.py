@@ -43,6 +43,7 @@ from haptera.runtime.network.peer_messages import (
     EntityAsked,
     EntityTold,
     LogAsked,
+    LogPlace,
     LogTold,
     Request,
     Unable,
@@ -161,17 +162,17 @@ class EngineBackend:
 
         return await asyncio.to_thread(draw)  # A large class takes a while.
 
-    async def log(self, entity: EntityId) -> bytes:
-        """The end of what a module or a service has written."""
-        asked = LogAsked(entity)
+    async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
+        """What a module or a service has written after a place, or the end of it."""
+        asked = LogAsked(entity, after=after)
         if entity.node is None:
             known = (row.id for row in self._engine.table.of_cluster(entity.kind))
             answer = self._logs.answer(asked, known)
         else:
             answer = await self._ask_agent(entity.node, asked, AGENT_WITHIN_S)
         match answer:
-            case LogTold(text):
-                return text
+            case LogTold():
+                return answer
             case Unable(text):
                 raise HapteraError(text)
             case _:

@@ -1,16 +1,17 @@
-"""What modules and services have written on this side: the end of it, for people."""
+"""What modules and services have written on this side, for people."""
 
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.modules.image.store import store_of
 from haptera.modules.service.home import home_of
 from haptera.modules.system.home import home_of as system_home
-from haptera.runtime.network.peer_messages import Answer, LogAsked, LogTold, Unable
+from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
 from haptera.runtime.processes.process import log_of
 
 
@@ -29,9 +30,10 @@ class Logs:
         return self.directory / "log"
 
     def answer(self, asked: LogAsked, known: Iterable[EntityId]) -> Answer:
-        """The last of what was written, or why there is none; `known` are this side's entities."""
+        """What was written, or why there is nothing; `known` are this side's entities."""
         try:
-            return LogTold(self._last(self._place(asked.entity, known), asked.size_bytes))
+            with self._place(asked.entity, known).open("rb") as file:
+                return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
             return Unable(f"{asked.entity} has written nothing yet")
         except (HapteraError, OSError) as error:
@@ -54,8 +56,12 @@ class Logs:
             case _:
                 raise HapteraError("only modules, services, systems and images have a log")
 
-    def _last(self, place: Path, size_bytes: int) -> bytes:
-        with place.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - size_bytes))
-            return file.read(size_bytes)
+
+def part_of(file: BinaryIO, inode: int, asked: LogAsked) -> LogTold:
+    """What follows the place asked for; where that is not in this file, the end of the file."""
+    size = file.seek(0, os.SEEK_END)
+    after = asked.after
+    known = after is not None and after.file == inode and after.offset <= size
+    begin = after.offset if after is not None and known else max(0, size - asked.size_bytes)
+    file.seek(begin)
+    return LogTold(file.read(asked.size_bytes), LogPlace(inode, begin))

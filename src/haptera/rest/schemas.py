@@ -42,10 +42,16 @@ class Entities(msgspec.Struct, frozen=True):
 
 
 class LogView(msgspec.Struct, frozen=True):
-    """The end of what a module or a service has written, whole lines."""
+    """What a module or a service has written, as lines; `after` is where the next ones begin.
+
+    Asked for what follows such a place, it has lines that are complete. `anew` says that the log
+    has begun anew since: some lines may be missing.
+    """
 
     entity: str
     lines: list[str]
+    after: str
+    anew: bool = False
 
 
 class SummaryView(msgspec.Struct, frozen=True):

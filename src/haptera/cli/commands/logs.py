@@ -1,20 +1,25 @@
 """`haptera logs`: what a module or a service has written."""
 
+import contextlib
+import select
 from typing import Final
 
 import click
+import msgspec
 
 from haptera.cli.input import completing
 from haptera.cli.input.naming import entity_named
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
-from haptera.cli.output.following import follow
-from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.printing import Format, output_option, print_data, print_error
 from haptera.cli.output.words import printable
 from haptera.client import Client, calls
-from haptera.rest.schemas import LogView
+from haptera.client.protocol import BACK_OFF_S
+from haptera.model.errors import Code, HapteraError
 
 _LINES: Final = 50
+_ASK_EVERY_S: Final = 1.0
+_MAY_NOT: Final = {Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.OUTSIDE_LIMIT}
 # Of these kinds are the entities that write.
 _LOGGED: Final = ("module", "service")
 
@@ -53,9 +58,8 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
             raise click.UsageError("--follow is of one log: name a module or a service")
         _print_logs(client, entity, lines, output)
         return
-    call = calls.log(entity)
-    answer = client.ask(call)
-    last = LogView(answer.entity, answer.lines[-lines:])
+    answer = client.ask(calls.log(entity))
+    last = msgspec.structs.replace(answer, lines=answer.lines[-lines:])
     if not Format(output).for_people:
         print_data(last, output)
         return
@@ -64,7 +68,34 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
     if not last.lines:
         click.echo(f"{entity} has written nothing", err=True)
     if watch:
-        follow(client, call, answer)
+        with contextlib.suppress(KeyboardInterrupt):
+            _follow(client, entity, answer.after)
+
+
+def _follow(client: Client, entity: str, after: str) -> None:
+    """Write what is added, until Ctrl-C; who does not answer is asked again, which is told once.
+
+    Raises:
+        RefusedError: one may not ask any more.
+    """
+    failed = 0
+    while True:
+        pause_s = BACK_OFF_S[min(failed, len(BACK_OFF_S)) - 1] if failed else _ASK_EVERY_S
+        select.select((), (), (), pause_s)
+        try:
+            told = client.ask(calls.log(entity, after=after))
+        except HapteraError as error:
+            if error.code in _MAY_NOT:
+                raise
+            if not failed:
+                print_error(error)
+            failed += 1
+            continue
+        if told.anew:
+            click.echo("the log began anew: some lines may be missing", err=True)
+        for line in told.lines:
+            click.echo(printable(line))
+        after, failed = told.after, 0
 
 
 def _print_logs(client: Client, node: str, lines: int, output: str) -> None:
@@ -72,7 +103,7 @@ def _print_logs(client: Client, node: str, lines: int, output: str) -> None:
     found = selected(client, node.removeprefix("node:")).entities
     named = [view.entity for view in found if view.kind in _LOGGED]
     logs = [client.ask(calls.log(one)) for one in named]
-    last = [LogView(one.entity, one.lines[-lines:]) for one in logs]
+    last = [msgspec.structs.replace(one, lines=one.lines[-lines:]) for one in logs]
     if not Format(output).for_people:
         print_data(last, output)
         return

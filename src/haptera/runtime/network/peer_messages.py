@@ -26,11 +26,19 @@ class EntityAsked(msgspec.Struct, frozen=True, tag_field="op", tag="entity"):
     entity: EntityId
 
 
+class LogPlace(msgspec.Struct, frozen=True):
+    """A place in a log: the inode of its file, and an offset in bytes."""
+
+    file: Whole
+    offset: Whole
+
+
 class LogAsked(msgspec.Struct, frozen=True, tag_field="op", tag="log"):
-    """The end of what a module has written, or a service."""
+    """What a module or a service has written: what follows a place, or the end of it."""
 
     entity: EntityId
     size_bytes: Annotated[int, msgspec.Meta(ge=1, le=LOG_BYTES_MAX)] = LOG_BYTES_MAX
+    after: LogPlace | None = None
 
 
 class ListAsked(msgspec.Struct, frozen=True, tag_field="op", tag="list"):
@@ -83,7 +91,10 @@ class EntityTold(msgspec.Struct, frozen=True, tag_field="op", tag="entity told")
 
 
 class LogTold(msgspec.Struct, frozen=True, tag_field="op", tag="log told"):
+    """A part of a log, and where it begins: not at the place asked for if the log began anew."""
+
     text: bytes
+    begin: LogPlace
 
 
 class ListTold(msgspec.Struct, frozen=True, tag_field="op", tag="list told"):
