@@ -354,21 +354,22 @@ def parent(home: Path) -> Iterator[Parent]:
 
 
 @contextmanager
-def enrolled(one: Parent) -> Iterator[Child]:
-    """The node n1, booted by its parent and enrolled, with nobody but the test on it."""
-    order = wait_for(lambda: next(iter(one.bmcs["n1"].orders), None))
+def enrolled(one: Parent, node: str = "n1", host: str = NODE_HOST) -> Iterator[Child]:
+    """The node, booted by its parent and enrolled, with nobody but the test on it."""
+    order = wait_for(lambda: next(iter(one.bmcs[node].orders), None))
     invitation = parse_invitation(json.dumps(order["boot"]).encode())
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as bound:
-        bound.bind((NODE_HOST, HELLO_PORT))
+        bound.bind((host, HELLO_PORT))
         bound.setblocking(False)
-        child = Child(invitation, join(invitation), bound)
+        child = Child(invitation, join(invitation, host), bound)
         child.hear_until(lambda _: True)
-        one.hears(child)
+        if node == "n1":
+            one.hears(child)
         yield child
 
 
-def join(invitation: Invitation) -> Enrolment:
+def join(invitation: Invitation, host: str = NODE_HOST) -> Enrolment:
     """Claim this token, with a new key."""
     return asyncio.run(
-        enrol(invitation, new_key(), hello_port=HELLO_PORT, retry_s=1, local_host=NODE_HOST)
+        enrol(invitation, new_key(), hello_port=HELLO_PORT, retry_s=1, local_host=host)
     )

@@ -75,6 +75,19 @@ def test_as_the_same_user_it_reaches_nothing_that_is_hidden(tmp_path):
     assert [one.read_text() for one in secret] == ["hunter2"] * 3
 
 
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_what_is_shared_is_reached_and_nothing_else_that_is_hidden(tmp_path):
+    home = home_of(tmp_path)
+    (home / "minos").mkdir()
+    (home / "minos" / "kernel").write_text("bzImage")
+    confinement = Confinement(
+        (str(home),), str(home.parent / "modules" / "spy"), shared=(str(home / "minos"),)
+    )
+    told = spied(confinement, home / "minos" / "kernel", home / "ca.key", home / "state.db")
+    denied = dict.fromkeys(("ca.key", "state.db"), "PermissionError")
+    assert (told["read"], told["own"]) == ({"kernel": "done"} | denied, "done")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_as_a_user_of_its_own_it_reaches_nothing_of_anybodys(passable):
     home = home_of(passable)

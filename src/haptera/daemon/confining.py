@@ -1,13 +1,14 @@
 """Which modules of a parent are confined, how, and what is said of that at its start."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import haptera
 from haptera.daemon.settings import ParentSettings
 from haptera.modules import BUNDLED
+from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.confinement import (
     Confinement,
     landlock_version,
@@ -15,8 +16,10 @@ from haptera.runtime.processes.confinement import (
     unreachable,
 )
 
-# Of those that come with haptera, these do their work with the parent's own files, and as root.
-UNCONFINED: Final = frozenset({"image", "netboot"})
+# What comes with haptera and mounts file systems, which nobody may whom Landlock confines.
+UNCONFINED: Final = frozenset({"image"})
+# Folders of the parent's own that these serve from, as root: they listen at ports of the system's.
+SHARED: Final[Mapping[str, tuple[str, ...]]] = {"netboot": ("minos",)}
 FOLDER: Final = "modules"
 
 
@@ -34,8 +37,12 @@ def confinements(settings: ParentSettings) -> Callable[[str], Confinement | None
     def confinement(name: str) -> Confinement | None:
         if name in UNCONFINED and name in BUNDLED:
             return None
+        folder, code = str(folders / name), _of_code(settings)
+        if name in SHARED and name in BUNDLED:
+            shared = [private_directory(home / one) for one in SHARED[name]]
+            return Confinement(hidden, folder, code, shared=tuple(map(str, shared)))
         uid = uid_of(name) if own and name not in (settings.keep_user or ()) else None
-        return Confinement(hidden, str(folders / name), _of_code(settings), uid)
+        return Confinement(hidden, folder, code, uid)
 
     return confinement
 

@@ -46,12 +46,14 @@ class Confinement(msgspec.Struct, frozen=True):
 
     What is `listed` it may list, as a folder of code that it lies in: names of what is hidden
     below, too. With a `uid` it is this user, of no group but its own; the folder belongs to it.
+    What of that is hidden is `shared` with it all the same; that must be there when it begins.
     """
 
     hidden: tuple[str, ...]
     folder: str
     listed: tuple[str, ...] = ()
     uid: int | None = None
+    shared: tuple[str, ...] = ()
 
 
 # What one process of a module of this name is kept from.
@@ -116,7 +118,8 @@ def _hide(confinement: Confinement, version: int) -> None:
     try:
         hidden = {Path(one).resolve() for one in confinement.hidden}
         own = Path(confinement.folder).resolve()
-        for path in (own, *_beside(Path("/"), hidden)):
+        shared = (Path(one).resolve() for one in confinement.shared)
+        for path in (own, *shared, *_beside(Path("/"), hidden)):
             _allow(ruleset, path, rights)
         for listed in confinement.listed:
             _allow(ruleset, Path(listed).resolve(), _READ_DIR)

@@ -25,7 +25,7 @@ from haptera.model.events import (
     Ready,
     WatchReported,
 )
-from haptera.runtime.processes.confinement import Confine, unconfined
+from haptera.runtime.processes.confinement import Confine, Confinement, unconfined
 from haptera.runtime.processes.controllers import Controllers, ServedController
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.ipc import Frame, FrameLink
@@ -72,10 +72,10 @@ class ModuleProcesses:
     """Each process of each module, by its number; what they say goes to `deliver`, in order.
 
     `places` says where each module is: one of ours as "package.module:attribute". A process
-    writes its output
-    to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of `controllers` are
-    started like modules, and served by these. What `confine` says of one holds for its processes,
-    which have a folder of their own then. Needs a running loop.
+    writes its output to `log_dir`/NAME.log and keeps what must outlive it in `run_dir`. Those of
+    `controllers` are started like modules, and served by these. What `confine` says of one holds
+    for its processes, which have a folder of their own then, unless they share some of `run_dir`.
+    Needs a running loop.
     """
 
     def __init__(  # noqa: PLR0913 (what a process is made of)
@@ -122,8 +122,7 @@ class ModuleProcesses:
         if self._controllers is not None and self._controllers.place(module) is not None:
             process.served = self._controllers.serve(module, process.link)
         self._running[module, start.process] = process
-        confinement = self._confine(module)
-        folder = self._run_dir if confinement is None else Path(confinement.folder)
+        folder = self._folder(self._confine(module))
         process.begin(None if process.served else begin_frame(start, folder) | beside)
         with theirs:
             self._fork(process, theirs.fileno(), output.writing)
@@ -156,6 +155,11 @@ class ModuleProcesses:
             process.link.close()
             process.let_go()
         self._running.clear()
+
+    def _folder(self, confinement: Confinement | None) -> Path:
+        if confinement is None or confinement.shared:
+            return self._run_dir
+        return Path(confinement.folder)
 
     def _fork(self, process: "_Process", link: int, output: int) -> None:
         self._zygote.fork(
