@@ -23,7 +23,8 @@ NODES, API = (PARENT_HOST, HELLO_PORT), (PARENT_HOST, API_PORT)
 # So many times the others are served while it lasts, and it lasts at least so long.
 TURNS = 4
 FLOOD_NS = 2_000_000_000
-GROWTH_BYTES_MAX = 64 << 20
+# asyncio takes 256 KiB for each connection with TLS, of which 512 may wait.
+GROWTH_BYTES_MAX = (64 << 20) + 512 * (256 << 10)
 CONNECTIONS = 300
 # Messages that say something new, sealed beforehand so that sending them is all that takes time.
 CHANGED = 20_000
