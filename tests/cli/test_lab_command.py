@@ -236,6 +236,23 @@ def pids(folder, name):
     return {pid: comm for pid, comm in found.items() if comm.startswith(name)}
 
 
+def test_a_lab_comes_up_again_with_what_a_person_took_from_its_site_and_says_what_differs(folder):
+    with running(folder):
+        taken = typed("set", "n1", "power=off", "--unset", "agent", "--take", folder=folder)
+        assert taken[0] == 0
+        # The service on it stays desired, and waits.
+        wait_for(lambda: typed("get", "node:n1 and power=off", folder=folder)[0] == 0)
+    with lab(folder) as process:
+        found = [process.stdout.readline().strip() for _ in range(6)]
+        assert "as it was left: site.yaml is not applied, for others own some of it" in found
+        assert {"-node:n1 power=off  (user:cli)", "+node:n1 power=on"} <= {*found}
+        assert "to have it all from the file: haptera apply --take site.yaml" in found
+        wait_for(lambda: typed("get", "node:n1 and power=off", folder=folder)[0] == 0)
+        # What is typed as it says has it all again.
+        assert typed("apply", "--take", "site.yaml", folder=folder)[0] == 0
+        wait_for(lambda: typed("status", "--check", folder=folder)[0] == 0)
+
+
 def test_a_folder_that_is_mistyped_is_not_made(tmp_path):
     (tmp_path / "site.yaml").write_text("cluster: quick\n")
     words = ("lab", "--dir", tmp_path / "mistyped", "--site", tmp_path / "site.yaml")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from haptera.core.modules.gates import MEND, NEVER
-from haptera.core.state.limits import DRAIN_AGAIN_NS, S
+from haptera.core.state.limits import DRAIN_AGAIN_NS, DRAIN_NS_MAX, DRAIN_REST_NS, S
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import PlanReply
 from haptera.model.entity import node_id
@@ -74,6 +74,23 @@ def test_a_draining_node_stays_held_until_its_jobs_have_ended() -> None:
     assert len(one.called) == 1
     one.run(20)
     assert one.held[-1] == "release n01"
+
+
+def test_a_node_that_was_drained_for_a_week_in_vain_is_let_go_of_for_an_hour() -> None:
+    one = rig(BATCH, gate=Failed(0, "2 jobs run", drains=True))
+    one.run(20)
+    one.now += DRAIN_NS_MAX
+    one.run(20)
+    text = "n01 does not permit it: it was drained for 7 d in vain"
+    assert one.why("n01") == f"bmc.switch_off waits: {text}"
+    assert one.held[-1] == "release n01"
+    before = len(one.held)
+    one.run(100)
+    assert len(one.held) == before
+    one.gate = None
+    one.now += DRAIN_REST_NS
+    one.run(60)
+    assert len(one.called) == 1
 
 
 def test_a_drain_that_is_not_wanted_any_more_is_undone() -> None:

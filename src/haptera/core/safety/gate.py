@@ -29,13 +29,14 @@ class ModuleGate:
     """One module's gate: whether it is closed (None: it may be either, as far as is known here).
 
     `refusal` is why it could not be closed when this was last asked; `draining` what it still waits
-    for, letting nothing new begin; `call` is under way.
+    for, letting nothing new begin, `draining_since` then; `call` is under way.
     """
 
     closed: bool | None = None
     call: int | None = None
     refusal: str | None = None
     draining: str | None = None
+    draining_since: int | None = None
     again_at: int = 0
 
 
@@ -127,8 +128,12 @@ class Gate:
                 leaf.again_at = turn.now + (DRAIN_AGAIN_NS if drains else GATE_AGAIN_NS)
                 said = f"{pending.part.module}: {text}" if pending.work is Work.HOLD else None
                 leaf.draining, leaf.refusal = (said, None) if drains else (None, said)
+                if drains and leaf.draining_since is None:
+                    leaf.draining_since = turn.now
             case _:
                 leaf.closed = pending.work is Work.HOLD
+        if leaf.draining is None:
+            leaf.draining_since = None
         self.tend(turn)
 
     def lost(self, module: str) -> None:
@@ -149,6 +154,11 @@ class Gate:
     def draining(self) -> str | None:
         """What is waited for, letting nothing new begin, until the last one is closed."""
         return next((leaf.draining for leaf in self._leaves.values() if leaf.draining), None)
+
+    def drained_ns(self, now: int) -> int:
+        """For how long it has been waited for."""
+        begun = [one.draining_since for one in self._leaves.values()]
+        return max((now - since for since in begun if since is not None), default=0)
 
     @property
     def is_open(self) -> bool:
@@ -173,6 +183,7 @@ class Gate:
         """Something else is asked: what refused before is asked again."""
         for leaf in self._leaves.values():
             leaf.refusal, leaf.draining, leaf.again_at = None, None, 0
+            leaf.draining_since = None
 
     def _ask(self, turn: Turn, row: EntityState, module: str, work: Work) -> int:
         part = Step(module, work.value, row.kind.name, (), within_ms=GATE_WITHIN_MS)

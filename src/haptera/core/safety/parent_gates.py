@@ -7,7 +7,8 @@ from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent
 from haptera.core.modules.supervise import Supervisor
-from haptera.core.safety.gate import Gate
+from haptera.core.safety.gate import KEY, Gate
+from haptera.core.state.limits import DRAIN_NS_MAX, DRAIN_REST_NS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
@@ -44,10 +45,14 @@ class ParentGates:
         self._supervisor = supervisor
         self._table = table
         self._gates: dict[str, Gate] = {}
+        # Until when nodes are left alone that were drained for too long.
+        self._in_vain: dict[str, int] = {}
         self._unsure: deque[str] | None = None
 
     def own(self, turn: Turn, node: str, asks: tuple[Ask, ...]) -> None:
         """This is all that is asked for a node now."""
+        if node in self._in_vain:
+            return  # it is let go of, whatever is asked
         gate = self._gate(node)
         if gate is not None:
             gate.own(turn, asks)
@@ -56,6 +61,9 @@ class ParentGates:
 
     def said(self, node: str, ask: Ask) -> Permit | None:
         """What its gates say to an ask; None: nothing yet. Who has none has nothing against it."""
+        if node in self._in_vain:
+            days = DRAIN_NS_MAX // S // 86_400
+            return Permit(ask.id, granted=False, text=f"it was drained for {days} d in vain")
         gate = self._gate(node)
         if gate is None:
             return Permit(ask.id, granted=True)
@@ -68,7 +76,12 @@ class ParentGates:
 
     def tend(self, turn: Turn) -> None:
         """Close and open what is due; let go of what an earlier process may have held."""
+        self._in_vain = {name: at for name, at in self._in_vain.items() if at > turn.now}
         for name, gate in list(self._gates.items()):
+            if gate.drained_ns(turn.now) >= DRAIN_NS_MAX:
+                self._in_vain[name] = turn.now + DRAIN_REST_NS
+                self._timers.soonest(KEY, self._in_vain[name])
+                gate.own(turn, ())
             gate.tend(turn)
             if gate.is_open:
                 del self._gates[name]

@@ -32,6 +32,10 @@ LAG_MAX_NS: Final = 250 * MS
 GATE_AGAIN_NS: Final = 2 * S
 # How soon a gate that drains its node is asked again whether all has ended.
 DRAIN_AGAIN_NS: Final = 5 * S
+# How long a node is drained at most, a week, as the longest jobs are allowed; it is let go of
+# then, and for so long nobody drains it again.
+DRAIN_NS_MAX: Final = 7 * 86_400 * S
+DRAIN_REST_NS: Final = 3_600 * S
 # A node that is there and does not say within so long whether it permits a step is as good as no.
 ANSWER_WITHIN_NS: Final = 10 * S
 # How long a parent leaves a node alone that refused a permit, so that others have their turn.
