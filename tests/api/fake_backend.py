@@ -46,6 +46,7 @@ from haptera.runtime.network.peer_messages import LogAsked
 from haptera.runtime.store import keyed
 from haptera.runtime.store.schema_sql import KEYED
 from haptera.selectors.nodeset import fold
+from tests.api.job_desk import MemoryDesk
 from tests.model.view_subject import ViewSubject
 
 TOKENS = {
@@ -107,6 +108,7 @@ class FakeBackend:
         self.epoch = 7
         self.radius_percent = 10
         self.bus = Bus(f"7-{secrets.token_hex(4)}", lambda: self.store)
+        self.jobs = MemoryDesk()
         self.store = {}
         self.extra = {}  # parts of views that differ from what is made up below, by entity
         self.history = []

@@ -185,6 +185,13 @@ ANSWERED = [
     "token make eve; token revoke t1",
     "evict n1",
     "override rack1n1 -m hung",
+    "submit true; jobs",
+    "submit true; cancel job:1",
+    "submit true; why job:1",
+    "submit true; queue",
+    "drain rack1n1 -m disk",
+    "hold rack1n1 -m disk",
+    "drain rack1n1 -m disk; resume rack1n1",
     "brake",
     "freeze rack1n1 --reason fans; freeze",
     "freeze rack1n1 --reason fans",
@@ -227,7 +234,18 @@ def test_json_is_of_the_published_shape_and_yaml_says_the_same(filled, capsys, s
 
 
 # Asked again, they answer the same.
-REPEATABLE = {"plan", "diff", "export", "site check", "why", "chain", "logs", "token list", "brake"}
+REPEATABLE = {
+    "plan",
+    "diff",
+    "export",
+    "site check",
+    "why",
+    "chain",
+    "logs",
+    "token list",
+    "brake",
+    "queue",
+}
 
 
 def has_shape(told, verb):
@@ -244,8 +262,10 @@ def has_shape(told, verb):
 
 def test_each_verb_with_a_shape_was_asked():
     asked = {verb_of(one.split("; ")[-1]) for one in ANSWERED}
-    # A minOS takes half a minute to build, and power is what set writes.
-    assert asked | {"watch", "power", "minos build", "minos show"} == ANSWERS.keys()
+    # A minOS takes half a minute to build, power is what set writes, and what comes after the
+    # command of submit is the command's.
+    others = {"watch", "power", "minos build", "minos show", "submit"}
+    assert asked | others == ANSWERS.keys()
     assert not has_shape({"free": []}, "thaw")
 
 

@@ -23,6 +23,7 @@ from haptera.minos.build import Inside
 from haptera.model.graph import DrawingView
 from haptera.model.past import Happened, Page, PastView
 from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.rest.jobs import HolderView, JobView, QueueView, Submitted
 from haptera.rest.schemas import (
     AppliedView,
     Audit,
@@ -62,7 +63,7 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "import warewulf": (Imported,),
     "site check": (SiteChecked,),
     "status": (Entities,),
-    "why": (list[EntityDetail], list[EntityView]),
+    "why": (list[EntityDetail], list[EntityView], JobView),
     "chain": (ChainForm,),
     "logs": (LogView,),
     "get": (EntityView, list[EntityView], list[PastView]),
@@ -82,6 +83,13 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "evict": (Evicted,),
     "override": (Overridden,),
     "brake": (BrakeView,),
+    "submit": (Submitted,),
+    "jobs": (list[JobView],),
+    "cancel": (list[JobView],),
+    "queue": (QueueView,),
+    "drain": (HolderView,),
+    "hold": (HolderView,),
+    "resume": (HolderView,),
     "freeze": (FreezeView, list[FreezeView]),
     "thaw": (Thawed,),
     "watch": (EntityView, NotThere),

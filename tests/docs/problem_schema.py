@@ -91,6 +91,8 @@ PLAIN: dict[str, Callable[[Any, Any], bool]] = {
     "enum": lambda wanted, value: value in wanted,
     "minimum": lambda wanted, value: not isinstance(value, int) or value >= wanted,
     "maximum": lambda wanted, value: not isinstance(value, int) or value <= wanted,
+    "minLength": lambda wanted, value: not isinstance(value, str) or len(value) >= wanted,
+    "maxLength": lambda wanted, value: not isinstance(value, str) or len(value) <= wanted,
     "minItems": lambda wanted, value: not isinstance(value, list) or len(value) >= wanted,
     "maxItems": lambda wanted, value: not isinstance(value, list) or len(value) <= wanted,
     "minProperties": lambda wanted, value: not isinstance(value, dict) or len(value) >= wanted,

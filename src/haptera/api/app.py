@@ -28,6 +28,7 @@ from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
 from haptera.api.planning import Planning
 from haptera.api.problems import on_bug, on_haptera_error, on_http_error
+from haptera.api.queue import JobRoutes
 from haptera.api.replica import ReplicaRoutes
 from haptera.api.sites import SiteReader, SiteRoutes
 from haptera.api.stream import StreamRoute
@@ -101,6 +102,7 @@ def endpoints(
     yield from TokenRoutes(backend).endpoints()
     yield from ReplicaRoutes(backend).endpoints()
     yield from NodeRoutes(backend).endpoints()
+    yield from JobRoutes(backend, wall_s).endpoints()
     yield from streams.endpoints()
     yield from page_endpoints()
 

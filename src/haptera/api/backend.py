@@ -15,12 +15,43 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary
+from haptera.queue.duty import Duty
+from haptera.queue.entry import Submission
+from haptera.queue.job import Job
+from haptera.queue.queue import JobQueue
 from haptera.rest.schemas import ReplicaView, ReportTaken
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogPlace, LogTold
 from haptera.runtime.store.feed import Follower
 from haptera.runtime.store.keyed import Held, KeptAnswer, RequestKey
 from haptera.selectors.selector import Selector
+
+
+class JobDesk(Protocol):
+    """The queue of jobs. Its changes are durable once they return.
+
+    All may raise HapteraError; then nothing changed.
+    """
+
+    @property
+    def queue(self) -> JobQueue: ...
+
+    @property
+    def turn(self) -> int:
+        """Grows with each change."""
+
+    async def change(self, seen: int) -> int:
+        """Wait for another turn than the one that was seen."""
+
+    async def submit(self, one: Submission) -> list[Job]: ...
+
+    async def cancel(self, key: int, reason: str) -> Job: ...
+
+    async def prioritize(self, key: int, priority: int) -> Job: ...
+
+    async def set_duty(self, name: str, duty: Duty | None) -> None: ...
+
+    def why(self, job: Job) -> str: ...
 
 
 class Backend(Protocol):
@@ -135,6 +166,10 @@ class Backend(Protocol):
 
     def ask(self, entity: EntityId) -> None:
         """Try this entity again now."""
+
+    @property
+    def jobs(self) -> JobDesk:
+        """The queue of jobs."""
 
     @property
     def bus(self) -> Bus:

@@ -40,6 +40,7 @@ from haptera.runtime.store.optimistic_write import write
 from haptera.selectors.selector import Selector, parse_selector
 
 # A module has a log whether or not it is an entity here.
+JOB: Final = "job"
 MODULE: Final = "module"
 
 
@@ -127,12 +128,12 @@ class EntityRoutes:
         return as_json(told)
 
     async def log(self, request: Request, _caller: Caller) -> Response:
-        """What a module or a service has written: the last lines, or those after a place.
+        """What a module, a service or a job has written: the last lines, or those after a place.
 
         The answer says after which place the next lines come.
         """
         entity, after = _entity_of(request), log_place(request)
-        if entity.kind != MODULE:
+        if entity.kind not in (MODULE, JOB):
             self._view(entity)
         try:
             told = await self.backend.log(entity, after)

@@ -24,6 +24,7 @@ _NAMES: Final = {
     "node": "The name of a node.",
     "entity": "An entity: node:NAME, KIND:NAME@NODE, KIND:NAME.",
     "token": "The id of a token, which is no secret.",
+    "job": "The number of a job.",
     "revision": "The revision of a write, as the history tells it.",
 }
 _ALWAYS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.MISDIRECTED_REQUEST)

@@ -13,6 +13,17 @@ from haptera.model.news import News
 from haptera.model.past import Page
 from haptera.model.token_scope import Scope
 from haptera.model.views import BrakeView, EntityDetail, EntityView
+from haptera.queue.job import JobState
+from haptera.rest.jobs import (
+    DutyBody,
+    HolderView,
+    JobsView,
+    JobView,
+    PriorityBody,
+    QueueView,
+    SubmitBody,
+    Submitted,
+)
 from haptera.rest.schemas import (
     AppliedView,
     Audit,
@@ -282,6 +293,48 @@ def events(
         select=select,
     )
     return ApiCall("GET", path("events"), Event, query)
+
+
+def submit(body: SubmitBody) -> ApiCall[Submitted]:
+    """Queue a job, or an array; with a key in it, it may be sent again."""
+    return ApiCall("POST", path("jobs"), Submitted, body=body)
+
+
+def jobs(
+    state: JobState | None = None, *, first: int | None = None, limit: int | None = None
+) -> ApiCall[JobsView]:
+    """The jobs that wait, run, or have ended of late."""
+    return ApiCall("GET", path("jobs"), JobsView, _query(state=state, first=first, limit=limit))
+
+
+def job(key: int, *, wait_s: int | None = None) -> ApiCall[JobView]:
+    """One job, and why it is not done; told once it has ended, or after so many seconds."""
+    return ApiCall("GET", path("jobs", str(key)), JobView, _query(wait_s=wait_s))
+
+
+def cancel_job(key: int, *, why: str | None = None) -> ApiCall[JobView]:
+    """End a job, or have it never begin."""
+    return ApiCall("DELETE", path("jobs", str(key)), JobView, _query(why=why))
+
+
+def prioritize(key: int, priority: int) -> ApiCall[JobView]:
+    """Give a job that waits another priority."""
+    return ApiCall("PATCH", path("jobs", str(key)), JobView, body=PriorityBody(priority))
+
+
+def queue() -> ApiCall[QueueView]:
+    """Who takes jobs, what waits, and what there is too little of."""
+    return ApiCall("GET", path("queue"), QueueView)
+
+
+def relieve(node: str, body: DutyBody) -> ApiCall[HolderView]:
+    """Have a node take no new jobs: drain it, hold it, or say that it has failed."""
+    return ApiCall("PUT", path("duties", node), HolderView, body=body)
+
+
+def resume(node: str) -> ApiCall[HolderView]:
+    """Have a node take jobs again, which ends a drain."""
+    return ApiCall("DELETE", path("duties", node), HolderView)
 
 
 def _if_match(tag: str | None) -> dict[str, str]:

@@ -17,11 +17,14 @@ from haptera.core.state.side import PARENT, Side
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
+from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.tree.moving import Mover
+from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
 from haptera.model.parts import Context
 from haptera.modules import BUNDLED
+from haptera.queue.capacity import capacity_of
 from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
@@ -163,12 +166,23 @@ class _Agent:
             async with asyncio.TaskGroup() as tasks:
                 turns = driver.run(self._performer().perform)
                 talk = (channel.exchange.run(), channel.serve(self._requests), channel.renew())
-                for work in (turns, *talk, mover.run(), keep_telling()):
+                for work in (turns, *talk, mover.run(), self._queue(engine).run(), keep_telling()):
                     tasks.create_task(work)
         finally:
             self._starter.close()
             self._processes.close()
             self._searcher.close()
+
+    def _queue(self, engine: Engine) -> AgentQueue:
+        """What asks for jobs, while the node's attributes say that it takes any."""
+        node = engine.side.node
+        assert node is not None
+
+        def takes() -> bool:
+            row = engine.table.get(node_id(node))
+            return row is not None and capacity_of(row.attributes) is not None
+
+        return AgentQueue(self._channel.ask, takes, Path(self._settings.directory), node)
 
     async def _enrol(self, invitation: Invitation | None) -> Enrolment:
         if invitation is None:

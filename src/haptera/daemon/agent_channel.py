@@ -20,7 +20,7 @@ from haptera.model.secrets import Keeper, Reference
 from haptera.runtime import clock
 from haptera.runtime.enrolment.journal import Journal
 from haptera.runtime.identity.pki import half_life_s, make_request
-from haptera.runtime.network.peer_client import Asker, Party
+from haptera.runtime.network.peer_client import ASK_WITHIN_S, Asker, Party
 from haptera.runtime.network.peer_messages import (
     Answer,
     EntityAsked,
@@ -104,7 +104,7 @@ class AgentChannel:
             case _:
                 return self.exchange.answer(PARENT, request)
 
-    async def ask(self, _peer: str, request: Request) -> Answer:
+    async def ask(self, _peer: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:
         """Ask the parent, where it was last heard."""
         enrolment = self._journal.enrolment()
         assert enrolment is not None
@@ -113,7 +113,7 @@ class AgentChannel:
             enrolment.session.address,
             lambda certificate: is_parent(certificate, self._cluster),
         )
-        return await self._asker.ask(party, request)
+        return await self._asker.ask(party, request, within_s)
 
     async def reaches(self, host: str) -> bool:
         """Whether a parent answers there that knows this node."""

@@ -20,6 +20,7 @@ from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
+from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
 from haptera.model.changes import Author, Cause, Change, StoredEntity
@@ -83,6 +84,7 @@ class Around:
     authority: Authority
     replicas: Replicas
     below: Below
+    jobs: ParentQueue
 
 
 class EngineBackend:
@@ -109,6 +111,7 @@ class EngineBackend:
         self._logs = around.logs
         self._replicas = around.replicas
         self._below = around.below
+        self.jobs = around.jobs
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}
 
@@ -165,7 +168,9 @@ class EngineBackend:
     async def log(self, entity: EntityId, after: LogPlace | None) -> LogTold:
         """What a module or a service has written after a place, or the end of it."""
         asked = LogAsked(entity, after=after)
-        if entity.node is None:
+        if entity.kind == "job":
+            answer = await self._ask_agent(self._holder_of(entity), asked, AGENT_WITHIN_S)
+        elif entity.node is None:
             known = (row.id for row in self._engine.table.of_cluster(entity.kind))
             answer = self._logs.answer(asked, known)
         else:
@@ -177,6 +182,13 @@ class EngineBackend:
                 raise HapteraError(text)
             case _:
                 raise HapteraError("the agent answers otherwise", code=Code.VERSION_MISMATCH)
+
+    def _holder_of(self, job: EntityId) -> str:
+        """The node that has a job, or had it last."""
+        found = self.jobs.queue.job(int(job.name)) if job.name.isdigit() else None
+        if found is None or found.token is None:
+            raise HapteraError(f"{job} has run nowhere yet")
+        return found.holder or "nobody"
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from haptera.daemon.queue.job_home import output_of
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.modules.image.store import store_of
@@ -45,6 +46,8 @@ class Logs:
             if name is None:
                 raise HapteraError(f"no module {entity.name!r} runs here")
             return log_of(self.log_dir, name)
+        if entity.kind == "job":
+            return output_of(self.directory, entity.name)
         found = next((one for one in known if one == entity), None)
         match found:
             case EntityId("service", name, _):
@@ -54,7 +57,7 @@ class Logs:
             case EntityId("image", name, _):
                 return store_of(self.directory).log(name)
             case _:
-                raise HapteraError("only modules, services, systems and images have a log")
+                raise HapteraError("only modules, services, systems, images and jobs have a log")
 
 
 def part_of(file: BinaryIO, inode: int, asked: LogAsked) -> LogTold:

@@ -226,6 +226,7 @@ class _Parent:
                 self._authority,
                 Replicas(self._feed, self._store, self._home),
                 self._tree.below,
+                self._jobs,
             ),
         )
         self._tree.follow(self._settings, self._backend)

@@ -84,7 +84,7 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
         case HoldingPhase.RUNNING:
             return _note_running(queue, job, now)
         case HoldingPhase.RETURNED:
-            queue.release(job, now, one.reason or f"{holder.name} cannot run it")
+            queue.give_back(job, now, one.reason or f"{holder.name} cannot run it")
         case HoldingPhase.ENDED:
             _note_ended(queue, job, one, now)
     return True
@@ -104,6 +104,8 @@ def _note_ended(queue: JobQueue, job: Job, one: Holding, now: Moment) -> None:
         queue.end(job, JobState.COMPLETE, now, status=0)
     elif job.stopping is not None:
         queue.stopped(job, now, one.status)
+    elif one.status is None:
+        queue.release(job, now, one.reason or f"{job.holder} does not know how it ended")
     else:
         queue.end(job, JobState.FAILED, now, status=one.status, reason=one.reason)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.queue.choice import Occupant, Room
 from haptera.queue.duty import Duty, DutyMode, DutyState
 from haptera.queue.entry import Holder, Moment, QueueChanges, StoredQueue, Submission
@@ -111,7 +111,8 @@ class JobQueue:
         """
         job = self.job(key)
         if job.state is not JobState.QUEUED:
-            raise HapteraError(f"job {key} is {job.state}: its priority decides nothing any more")
+            what = f"job {key} is {job.state}: its priority decides nothing any more"
+            raise HapteraError(what, do="submit another", code=Code.CONFLICT)
         self.put(replace(job, priority=priority))
         return self.jobs[key]
 
@@ -123,7 +124,8 @@ class JobQueue:
         """
         found = self.jobs.get(key)
         if found is None:
-            raise HapteraError(f"there is no job {key}", do="see which there are: haptera jobs")
+            do = "see which there are: haptera jobs"
+            raise HapteraError(f"there is no job {key}", do=do, code=Code.NOT_FOUND)
         return found
 
     def set_duty(self, name: str, duty: Duty | None) -> None:
@@ -183,12 +185,21 @@ class JobQueue:
                 assert (self.jobs[key].token, self.jobs[key].holder) == (token, holder.name)
 
     def release(self, job: Job, now: Moment, reason: str) -> None:
-        """Its holder has it no more, and does not say how it ended."""
-        if job.stopping is not None:
-            self.stopped(job, now, None)
-        elif job.state is JobState.RUNNING and job.spec.retry is RetryClass.NEVER:
+        """Its holder has it no more, and nobody can say how it ended."""
+        if (
+            job.stopping is None
+            and job.state is JobState.RUNNING
+            and job.spec.retry is RetryClass.NEVER
+        ):
             why = f"{reason} while it ran, and it is not to be run again (retry: never)"
             self.end(job, JobState.CANCELLED, now, reason=why)
+        else:
+            self.give_back(job, now, reason)
+
+    def give_back(self, job: Job, now: Moment, reason: str) -> None:
+        """It may be given to another: nothing of it has run, or it is to be run again."""
+        if job.stopping is not None:
+            self.stopped(job, now, None)
         elif job.locks >= LOCKS_MAX:
             why = f"given out {job.locks} times in vain: {reason}"
             self.end(job, JobState.CANCELLED, now, reason=why)
@@ -290,12 +301,13 @@ class JobQueue:
         alive = len(self.jobs) - len(self._ended)
         if alive + count > JOBS_MAX:
             what = f"{alive} jobs wait or run, and {JOBS_MAX} may"
-            raise HapteraError(what, do="submit fewer, or wait until some have ended")
+            raise HapteraError(what, do="submit fewer", code=Code.TOO_MANY)
         lane = (spec.backend, spec.size)
         lanes = self.lanes.counts()
         if len(lanes) >= LANES_MAX and lane not in {(one.backend, one.size) for one in lanes}:
             what = f"jobs of {LANES_MAX} different sizes wait already"
-            raise HapteraError(what, do="ask for a size that others ask for, too")
+            do = "ask for a size that others ask for, too"
+            raise HapteraError(what, do=do, code=Code.TOO_MANY)
 
     def _array_of(self, first: Job) -> list[Job]:
         if first.array is None:

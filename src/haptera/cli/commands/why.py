@@ -6,7 +6,9 @@ from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
 from haptera.cli.main import the_client
 from haptera.cli.output.groups import grouped, together
-from haptera.cli.output.printing import Format, entities_option, print_entities
+from haptera.cli.output.job_words import number_of
+from haptera.cli.output.job_words import sentence as job_sentence
+from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import COLOURS, details, sentence, told
@@ -36,9 +38,12 @@ def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, o
       haptera why
       haptera why -v node:rack1n1
       haptera why --watch rack1n[1-4]
+      haptera why job:7
     """
     client = the_client(ctx)
-    if watch:
+    if selection is not None and selection.startswith("job:"):
+        _why_job(client, selection, output)
+    elif watch:
         events = calls.events(selection)
         keep_showing(client, events, lambda: _why(client, selection, verbose, output), output)
     else:
@@ -60,6 +65,14 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
             print_sentence(together(group), output, colour=COLOURS[group.condition])
     if not views:
         click.echo("all is as desired")
+
+
+def _why_job(client: Client, named: str, output: str) -> None:
+    job = client.ask(calls.job(number_of(named)))
+    if Format(output).for_people:
+        print_sentence(job_sentence(job), output)
+    else:
+        print_names([named], job, output)
 
 
 def _print_whole(view: EntityView, output: str) -> None:

@@ -9,6 +9,8 @@ _ONCE: Final = "it is done once; `haptera status --watch` shows what comes of it
 _FILES: Final = "it reads what lies here, and no event tells when that changes: type it again"
 _TOKEN: Final = "it is done once; `haptera token list` shows which hold"
 _IMAGES: Final = "`haptera get --watch image:NAME` shows how one is"
+_QUEUE: Final = "no event tells of jobs: type it again"
+_DUTY: Final = "it is done once; `haptera queue` shows where each node stands"
 _FIXED: Final = "it always says the same"
 _RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
 
@@ -47,6 +49,13 @@ UNWATCHED: Final = {
     "override": "it is done once",
     "brake": "no event tells of the brake; `haptera status --watch` shows what waits for it",
     "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
+    "submit": "`--wait` waits for its end; `haptera why job:N` says how it stands",
+    "jobs": _QUEUE,
+    "cancel": _QUEUE,
+    "queue": _QUEUE,
+    "drain": _DUTY,
+    "hold": _DUTY,
+    "resume": _DUTY,
     "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",
     "watch": "it tells of each change anyway: leave it out",
     "lint": _FILES,

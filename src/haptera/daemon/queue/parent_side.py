@@ -8,7 +8,7 @@ from typing import Final
 
 from haptera.core.engine import Engine
 from haptera.model.entity import node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.queue.asking import ask, has_news, tell
 from haptera.queue.capacity import capacity_of
 from haptera.queue.choice import Room
@@ -37,6 +37,11 @@ class _Waiting:
     asked: WorkAsked
     told: asyncio.Future[WorkTold]
 
+    def end(self) -> None:
+        """It asked anew, and hears no more of this."""
+        if not self.told.done():
+            self.told.set_result(WorkTold())
+
 
 class ParentQueue:
     """One queue, and who waits for it; all of it is used in the loop's own thread.
@@ -62,7 +67,8 @@ class ParentQueue:
             HapteraError: what it decided could not be written, and it is being read anew.
         """
         if self._broken:
-            raise HapteraError("the queue cannot be written now", do="see to the disk, try again")
+            do = "see to the disk, then try again"
+            raise HapteraError("the queue cannot be written now", do=do, code=Code.STORAGE_FAILED)
         return self._queue
 
     async def run(self) -> None:
@@ -95,11 +101,11 @@ class ParentQueue:
         Raises:
             HapteraError: what it is told cannot be written.
         """
-        if (before := self._waiting.pop(name, None)) is not None and not before.told.done():
-            before.told.set_result(WorkTold())
         told = ask(self.queue, name, capacity, asked, _now(), backend)
+        if told.lease_ms and (before := self._waiting.pop(name, None)) is not None:
+            before.end()
         await self._write()
-        if told.something or told.noted or not asked.wait_ms:
+        if told.something or not asked.wait_ms:
             return told
         waiting = _Waiting(asked, asyncio.get_running_loop().create_future())
         self._waiting[name] = waiting
@@ -183,7 +189,8 @@ class ParentQueue:
         failure = await asyncio.wrap_future(written)
         if failure is not None:
             await self._reload(written)
-            raise HapteraError(failure.text, do="see to the disk, then try again")
+            do = "see to the disk, then try again"
+            raise HapteraError(failure.text, do=do, code=Code.STORAGE_FAILED)
 
     def _tell(self) -> None:
         """Give to who waits, those with the least room first: a small job goes to a small node."""

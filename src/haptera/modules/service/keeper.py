@@ -21,6 +21,9 @@ COMM_BYTES_MAX = 15
 # Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
 PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
+# A command with a lease runs once, and only until the time in it: ns of the clock of the boot.
+LEASE, EXPIRED, MEMORY = "lease", "expired", "memory"
+LEASE_LOOKED_AT_EVERY_MS = 1_000
 
 
 def command_line(digest: str, command: list[str]) -> list[str]:
@@ -44,7 +47,7 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit(ALREADY_RUNS)
-    if _runs_without_keeper():
+    if _runs_without_keeper() or (os.path.exists(LEASE) and os.path.exists(STATE)):
         sys.exit(ALREADY_RUNS)
     reading, writing = os.pipe()
     if os.fork() > 0:
@@ -139,6 +142,9 @@ def _become(command: list[str], gate: int, fault: int) -> None:
         output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        if os.path.exists(MEMORY):
+            most = int(_text(MEMORY))
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
         if os.read(gate, 2) == b"go":
             os.execvp(command[0], command)
     except OSError as error:
@@ -151,6 +157,9 @@ def _become(command: list[str], gate: int, fault: int) -> None:
 
 def _await_end(pid: int) -> int:
     """Its status; what it leaves in its process group goes with it, or would hold its port."""
+    if os.path.exists(LEASE) and not _ends_within_lease(pid):
+        _write(EXPIRED, "")
+        os.kill(pid, signal.SIGKILL)
     # Not reaped yet, so the group's number is still its own.
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     try:  # noqa: SIM105 - contextlib would cost every keeper its memory
@@ -158,6 +167,22 @@ def _await_end(pid: int) -> int:
     except OSError:
         pass  # nothing is left, or nothing that is ours to kill
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _ends_within_lease(pid: int) -> bool:
+    """Whether it ends before a time that others put off for as long as they may."""
+    import select
+
+    ended = select.poll()
+    ended.register(os.pidfd_open(pid), select.POLLIN)
+    while True:
+        # The clock of the boot, as `time` has it, which is not worth its memory.
+        now_ms = round(float(_text("/proc/uptime").split()[0]) * 1_000)
+        left_ms = int(_text(LEASE)) // 1_000_000 - now_ms
+        if ended.poll(max(0, min(left_ms, LEASE_LOOKED_AT_EVERY_MS))):
+            return True
+        if left_ms <= 0:
+            return False
 
 
 def _write(path: str, text: str) -> None:

@@ -1,0 +1,222 @@
+"""Routes of the queue of jobs: submitting, looking, cancelling, and which nodes take them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from haptera.api.backend import Backend, JobDesk
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author, number
+from haptera.api.patching import missing
+from haptera.api.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, WHY, Query
+from haptera.model.entity import node_id
+from haptera.model.errors import HapteraError
+from haptera.queue.demand import demand
+from haptera.queue.duty import Duty
+from haptera.queue.entry import Holder, Submission
+from haptera.queue.job import ENDED, Job, JobState
+from haptera.rest.jobs import (
+    DutyBody,
+    HolderView,
+    JobsView,
+    JobView,
+    LaneView,
+    PriorityBody,
+    QueueView,
+    SubmitBody,
+    Submitted,
+)
+from haptera.runtime.identity.tokens import Scope
+
+# How long an answer waits for the end of a job.
+WAIT_S_MAX: Final = 30
+WAIT: Final = Query(
+    "wait_s",
+    "Answer once it has ended, or after so many seconds.",
+    Annotated[int, Meta(ge=0, le=WAIT_S_MAX)],
+)
+STATE: Final = Query("state", "Only jobs in this state.", JobState)
+FIRST: Final = Query("first", "Only jobs from this number on.", Annotated[int, Meta(ge=1)])
+
+
+@dataclass(frozen=True, slots=True)
+class JobRoutes:
+    """`wall_s` is people's time, in seconds since 1970."""
+
+    backend: Backend
+    wall_s: Callable[[], float]
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        contract = Contract(
+            takes=SubmitBody, gives=Submitted, status=HTTPStatus.CREATED, problems=UNWRITTEN
+        )
+        yield Endpoint("POST", "/v1/jobs", Scope.WRITE, self.submit, contract)
+        contract = Contract(gives=JobsView, queries=(STATE, FIRST, LIMIT))
+        yield Endpoint("GET", "/v1/jobs", Scope.READ, self.many, contract)
+        contract = Contract(gives=JobView, queries=(WAIT,), problems=(NOT_FOUND,))
+        yield Endpoint("GET", "/v1/jobs/{job}", Scope.READ, self.one, contract)
+        contract = Contract(gives=JobView, queries=(WHY,), problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("DELETE", "/v1/jobs/{job}", Scope.WRITE, self.cancel, contract)
+        contract = Contract(takes=PriorityBody, gives=JobView, problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("PATCH", "/v1/jobs/{job}", Scope.WRITE, self.prioritize, contract)
+        yield Endpoint("GET", "/v1/queue", Scope.READ, self.queue, Contract(gives=QueueView))
+        contract = Contract(takes=DutyBody, gives=HolderView, problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("PUT", "/v1/duties/{node}", Scope.WRITE, self.relieve, contract)
+        contract = Contract(gives=HolderView, problems=(NOT_FOUND, *UNWRITTEN))
+        yield Endpoint("DELETE", "/v1/duties/{node}", Scope.WRITE, self.resume, contract)
+
+    @property
+    def desk(self) -> JobDesk:
+        return self.backend.jobs
+
+    async def submit(self, request: Request, caller: Caller) -> Response:
+        """Queue a job, or an array of them; it is durable once this is answered."""
+        body = await read_body(request, SubmitBody)
+        made = await self.desk.submit(
+            Submission(
+                owner=f"user:{caller.name}",
+                name=body.name,
+                spec=body.spec,
+                priority=body.priority,
+                count=body.count,
+                key=body.key,
+            )
+        )
+        return as_json(Submitted(made[0].id, made[-1].id), status=HTTPStatus.CREATED)
+
+    async def many(self, request: Request, _caller: Caller) -> Response:
+        """The jobs that wait, run, or have ended of late; the latest first."""
+        limit = number(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        first = number(request, "first", 1, least=1)
+        state = _state(request)
+        assert limit is not None
+        assert first is not None
+        jobs = self.desk.queue.jobs
+        found = nlargest(
+            limit,
+            (key for key, one in jobs.items() if key >= first and state in (None, one.state)),
+        )
+        counts = Counter(one.state.value for one in jobs.values())
+        return as_json(JobsView(dict(counts), [self._view(jobs[key]) for key in found]))
+
+    async def one(self, request: Request, _caller: Caller) -> Response:
+        """One job, and why it is not done; with `wait_s`, once it has ended."""
+        job = self._job(request)
+        wait_s = number(request, "wait_s", 0, least=0, most=WAIT_S_MAX)
+        try:
+            async with asyncio.timeout(wait_s):
+                while wait_s and job.state not in ENDED:
+                    await self.desk.change(self.desk.turn)
+                    job = self._job(request)
+        except TimeoutError:
+            job = self._job(request)
+        return as_json(self._view(job))
+
+    async def cancel(self, request: Request, caller: Caller) -> Response:
+        """End a job, or have it never begin; of one that has ended nothing changes."""
+        by = author(request, caller)
+        reason = f"by {by.who}" if by.why is None else f"by {by.who}: {by.why}"
+        return as_json(self._view(await self.desk.cancel(self._job(request).id, reason)))
+
+    async def prioritize(self, request: Request, _caller: Caller) -> Response:
+        """Give a job that waits another priority."""
+        body = await read_body(request, PriorityBody)
+        job = await self.desk.prioritize(self._job(request).id, body.priority)
+        return as_json(self._view(job))
+
+    async def queue(self, _request: Request, _caller: Caller) -> Response:
+        """Who takes jobs, what waits, and what there is too little of."""
+        queue = self.desk.queue
+        names = sorted(queue.holders.keys() | queue.duties.keys())
+        lanes = sorted(queue.lanes.counts().items(), key=lambda one: (one[0].size, one[1]))
+        view = QueueView(
+            [self._holder(name) for name in names],
+            [LaneView(lane.size, count, lane.backend) for lane, count in lanes],
+            demand(queue.lanes, queue.rooms(None)),
+        )
+        return as_json(view)
+
+    async def relieve(self, request: Request, caller: Caller) -> Response:
+        """Have a node take no new jobs: drain it, hold it, or say that it has failed."""
+        node, body = self._node(request), await read_body(request, DutyBody)
+        deadline_s = None if body.within_s is None else self.wall_s() + body.within_s
+        who = f"user:{caller.name}"
+        await self.desk.set_duty(node, Duty(body.mode, body.reason, who, deadline_s))
+        self.backend.note(who, f"{body.mode} {node}: {body.reason}")
+        return as_json(self._holder(node))
+
+    async def resume(self, request: Request, caller: Caller) -> Response:
+        """Have a node take jobs again, which ends a drain, too; what runs there runs on."""
+        node = self._node(request)
+        await self.desk.set_duty(node, None)
+        self.backend.note(f"user:{caller.name}", f"let {node} take jobs again")
+        return as_json(self._holder(node))
+
+    def _node(self, request: Request) -> str:
+        """The node that a request names; one that has gone may still be let go of."""
+        name: str = request.path_params["node"]
+        known = name in self.desk.queue.holders or name in self.desk.queue.duties
+        if not known and self.backend.entity(node_id(name)) is None:
+            raise missing(node_id(name))
+        return name
+
+    def _job(self, request: Request) -> Job:
+        text: str = request.path_params["job"]
+        return self.desk.queue.job(int(text) if text.isascii() and text.isdigit() else 0)
+
+    def _view(self, job: Job) -> JobView:
+        return JobView(
+            id=job.id,
+            name=job.name,
+            owner=job.owner,
+            spec=job.spec,
+            priority=job.priority,
+            state=job.state,
+            why=self.desk.why(job),
+            submitted_s=int(job.submitted_s),
+            array=job.array,
+            index=job.index,
+            holder=job.holder,
+            token=job.token,
+            locks=job.locks,
+            began_s=_whole(job.began_s),
+            ended_s=_whole(job.ended_s),
+            status=job.status,
+        )
+
+    def _holder(self, name: str) -> HolderView:
+        queue = self.desk.queue
+        holder, duty = queue.holders.get(name) or Holder(name), queue.duties.get(name)
+        return HolderView(
+            name,
+            queue.duty(name),
+            holder.capacity,
+            holder.free,
+            sorted(holder.held.values()),
+            holder.backend,
+            None if duty is None else duty.reason,
+            None if duty is None else duty.who,
+            None if duty is None else _whole(duty.deadline_s),
+            _whole(holder.idle_since_s),
+        )
+
+
+def _state(request: Request) -> JobState | None:
+    text = request.query_params.get("state")
+    try:
+        return None if text is None else JobState(text)
+    except ValueError:
+        do = f"write one of {', '.join(JobState)}"
+        raise HapteraError(f"state={text!r}", where="the query", do=do) from None
+
+
+def _whole(at_s: float | None) -> int | None:
+    return None if at_s is None else int(at_s)

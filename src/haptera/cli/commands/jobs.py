@@ -1,0 +1,49 @@
+"""`haptera jobs`: the jobs that wait, run, or have ended of late, each with what it waits for."""
+
+import click
+
+from haptera.cli.main import the_client
+from haptera.cli.output.job_words import COLOURS, job_row, number_of
+from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.cli.output.tables import print_table
+from haptera.client import calls
+from haptera.queue.job import JobState
+
+_HEADERS = ("JOB", "STATE", "NAME", "PRIO", "CPUS", "MB", "NODE", "WHY")
+
+
+@click.command()
+@click.argument("ids", metavar="[JOB]...", nargs=-1)
+@click.option("--state", type=click.Choice([one.value for one in JobState]), help="Only these.")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@names_option
+@click.pass_context
+def jobs(
+    ctx: click.Context, ids: tuple[str, ...], state: str | None, limit: int, output: str
+) -> None:
+    r"""Show jobs, the latest first, or those that are named, and why each is not done.
+
+    \b
+    Examples:
+      haptera jobs
+      haptera jobs --state running -n 20
+      haptera jobs job:7 job:8 -o json
+    """
+    client = the_client(ctx)
+    if ids:
+        found = [client.ask(calls.job(number_of(one))) for one in ids]
+        left = 0
+    else:
+        answer = client.ask(calls.jobs(None if state is None else JobState(state), limit=limit))
+        found = answer.jobs
+        counts = answer.counts
+        left = (sum(counts.values()) if state is None else counts.get(state, 0)) - len(found)
+    if not Format(output).for_people:
+        print_names([f"job:{one.id}" for one in found], found, output)
+        return
+    colours = [COLOURS.get(one.state) for one in found]
+    print_table(_HEADERS, [job_row(one) for one in found], output, colours)
+    if left > 0:
+        click.echo(f"and {left} more: haptera jobs -n {len(found) + left}", err=True)
+    if not found:
+        click.echo("no such jobs", err=True)

@@ -1,0 +1,49 @@
+"""`haptera queue`: who takes jobs, what waits, and what there is too little of."""
+
+import click
+
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.tables import print_table
+from haptera.client import calls
+from haptera.rest.jobs import HolderView
+
+_HEADERS = ("NODE", "DUTY", "CPUS", "MB", "FREE", "FREE-MB", "JOBS", "WHY")
+
+
+@click.command()
+@output_option
+@click.pass_context
+def queue(ctx: click.Context, output: str) -> None:
+    r"""Show the nodes that take jobs, and how many jobs of which size wait.
+
+    \b
+    Examples:
+      haptera queue
+      haptera queue -o json
+    """
+    view = the_client(ctx).ask(calls.queue())
+    if not Format(output).for_people:
+        print_data(view, output)
+        return
+    print_table(_HEADERS, [_row(one) for one in view.holders], output)
+    for lane in view.lanes:
+        where = "" if lane.backend is None else f" for {lane.backend}"
+        click.echo(f"{lane.waiting} waiting of {lane.size}{where}")
+    for wanted in view.wanted:
+        click.echo(f"no place now for {wanted.count} of {wanted.size}")
+    if not view.holders:
+        click.echo("no node takes jobs: give it cpus and memory_mb", err=True)
+
+
+def _row(one: HolderView) -> tuple[str, ...]:
+    return (
+        one.name,
+        one.duty.value,
+        str(one.capacity.cpus),
+        str(one.capacity.memory_mb),
+        str(one.free.cpus),
+        str(one.free.memory_mb),
+        str(len(one.jobs)),
+        one.reason or "",
+    )

@@ -1,0 +1,28 @@
+"""`haptera resume`: have a node take jobs again."""
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.job_words import holder_sentence
+from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.tables import print_sentence
+from haptera.client import calls
+
+
+@click.command()
+@click.argument("node", shell_complete=completing.entities)
+@output_option
+@click.pass_context
+def resume(ctx: click.Context, node: str, output: str) -> None:
+    r"""Have NODE take jobs again, which ends a drain; what runs there runs on.
+
+    \b
+    Examples:
+      haptera resume rack1n3
+    """
+    view = the_client(ctx).ask(calls.resume(node.removeprefix("node:")))
+    if Format(output).for_people:
+        print_sentence(holder_sentence(view), output)
+    else:
+        print_data(view, output)

@@ -1,0 +1,108 @@
+"""`haptera submit`: queue a command as a job, or an array of them; wait for its end."""
+
+import re
+import secrets
+from typing import Final
+
+import click
+
+from haptera.cli.main import the_client
+from haptera.cli.output.job_words import sentence
+from haptera.cli.output.printing import Format, names_option, print_names
+from haptera.client import Client, calls
+from haptera.model.errors import HapteraError
+from haptera.model.walltime import parse_duration_ms
+from haptera.queue.job import ENDED, JobSpec, JobState, RetryClass, Size
+from haptera.rest.jobs import JobView, SubmitBody
+
+# As shells have it: what a signal ended has this and the signal's number as its status.
+SIGNALLED: Final = 128
+CANCELLED: Final = 1
+_WAIT_S: Final = 10
+_KEY_BYTES: Final = 16
+_MB: Final = {"": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
+_MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--cpus", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--memory", default="512M", show_default=True, help="512M, 4G.")
+@click.option("--time", "time_limit", metavar="DURATION", help="Killed after so long: 90s, 2h.")
+@click.option("--priority", type=int, default=0, show_default=True, help="The higher goes first.")
+@click.option("--name", default="job", show_default=True)
+@click.option("--array", "count", type=click.IntRange(1), help="So many, each with its index.")
+@click.option(
+    "--retry",
+    type=click.Choice([one.value for one in RetryClass]),
+    default=RetryClass.NEVER.value,
+    show_default=True,
+    help="lost: run it again where its node was lost while it ran.",
+)
+@click.option("--backend", help="Who runs it: slurm; else the cluster's own nodes.")
+@click.option("--wait", is_flag=True, help="Wait for its end, and exit as it did.")
+@names_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def submit(  # noqa: PLR0913 (an argument for each option)
+    ctx: click.Context,
+    cpus: int,
+    memory: str,
+    time_limit: str | None,
+    priority: int,
+    name: str,
+    count: int | None,
+    retry: str,
+    backend: str | None,
+    wait: bool,
+    output: str,
+    command: tuple[str, ...],
+) -> int:
+    r"""Queue COMMAND: it runs on the first node that has room for it, once.
+
+    With --array, so many run, each with its index, from 0, in HAPTERA_JOB_INDEX.
+    With --wait, exits as the job did; of an array, as the worst of it.
+
+    \b
+    Examples:
+      haptera submit --cpus 4 --memory 8G --time 2h make -j4
+      haptera submit --array 100 --name frames sh -c 'render $HAPTERA_JOB_INDEX'
+      haptera submit --wait sh -c 'exit 3'
+    """
+    client = the_client(ctx)
+    limit_s = None if time_limit is None else parse_duration_ms(time_limit) // 1_000
+    spec = JobSpec(command, Size(cpus, _memory_mb(memory)), limit_s, RetryClass(retry), backend)
+    # With a key of its own: where the answer is lost, the same is asked again, and queued once.
+    body = SubmitBody(spec, name, priority, count, secrets.token_hex(_KEY_BYTES))
+    made = client.ask(calls.submit(body))
+    keys = range(made.first, made.last + 1)
+    if not Format(output).for_people:
+        print_names([f"job:{key}" for key in keys], made, output)
+    elif made.first == made.last:
+        click.echo(f"job:{made.first}")
+    else:
+        click.echo(f"job:{made.first} to job:{made.last}")
+    return max(_status(client, key) for key in keys) if wait else 0
+
+
+def _status(client: Client, key: int) -> int:
+    """The exit status of a job, once it has ended."""
+    job = client.ask(calls.job(key))
+    while job.state not in ENDED:
+        job = client.ask(calls.job(key, wait_s=_WAIT_S))
+    return _exit(job)
+
+
+def _exit(job: JobView) -> int:
+    if job.state is JobState.COMPLETE:
+        return 0
+    click.echo(sentence(job), err=True)
+    if job.state is JobState.CANCELLED or job.status is None:
+        return CANCELLED
+    return job.status if job.status > 0 else SIGNALLED - job.status
+
+
+def _memory_mb(text: str) -> int:
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise HapteraError(f"{text!r} is no amount of memory", do="write 512M or 4G")
+    return int(match[1]) * _MB[match[2]]

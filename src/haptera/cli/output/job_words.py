@@ -1,0 +1,69 @@
+"""Jobs and those who take them, as people read them."""
+
+from typing import Final
+
+import click
+
+from haptera.model.walltime import utc_text_s
+from haptera.queue.job import JobState
+from haptera.rest.jobs import HolderView, JobView
+
+COLOURS: Final = {
+    JobState.RUNNING: "cyan",
+    JobState.COMPLETE: "green",
+    JobState.FAILED: "red",
+    JobState.CANCELLED: "yellow",
+}
+
+
+def sentence(job: JobView) -> str:
+    """A job in one line.
+
+    >>> from haptera.queue.job import JobSpec, Size
+    >>> one = JobSpec(("true",), Size(1, 0))
+    >>> sentence(JobView(7, "sum", "user:eve", one, 0, JobState.QUEUED, "it waits", 0))
+    'job:7 sum is queued: it waits'
+    """
+    return f"job:{job.id} {job.name} is {job.state}: {job.why}"
+
+
+def job_row(job: JobView) -> tuple[str, ...]:
+    size = job.spec.size
+    return (
+        f"job:{job.id}",
+        job.state.value,
+        job.name if job.index is None else f"{job.name}[{job.index}]",
+        str(job.priority),
+        str(size.cpus),
+        str(size.memory_mb),
+        job.holder or "-",
+        job.why,
+    )
+
+
+def holder_sentence(view: HolderView) -> str:
+    """Where a holder stands, with what it does.
+
+    >>> from haptera.queue.duty import DutyState
+    >>> from haptera.queue.job import Size
+    >>> size = Size(4, 8192)
+    >>> holder_sentence(HolderView("n1", DutyState.DRAINING, size, size, [7], reason="new disk"))
+    'n1 is draining: job:7 is there still: new disk'
+    """
+    jobs = ", ".join(f"job:{key}" for key in view.jobs)
+    there = f": {jobs} {'is' if len(view.jobs) == 1 else 'are'} there still" if jobs else ""
+    why = "" if view.reason is None else f": {view.reason}"
+    until = f", stopped at {utc_text_s(view.deadline_s)}" if jobs and view.deadline_s else ""
+    return f"{view.name} is {view.duty}{there}{until}{why}"
+
+
+def number_of(text: str) -> int:
+    """The number of a job, written `7` or `job:7`.
+
+    Raises:
+        BadParameter: it is none.
+    """
+    name = text.removeprefix("job:")
+    if not (name.isascii() and name.isdigit()):
+        raise click.BadParameter(f"{text!r} is no job: write job:7, or 7")
+    return int(name)

@@ -1,0 +1,238 @@
+"""The queue of jobs on a node's side: asks for work, has it run, and reports how it ended.
+
+What it holds is on disk before it is told of, so another process of the agent goes on with it.
+A job's keeper lets it live for as long as its lease is renewed, whoever else is dead.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from haptera.core.state.side import PARENT
+from haptera.daemon.queue.job_home import JobHome, JobNote, forget_oldest, home_of, homes
+from haptera.modules.jobs.gate import enter, gate_path
+from haptera.queue.work import (
+    WAIT_MS_MAX,
+    Assignment,
+    Holding,
+    HoldingPhase,
+    StopOrder,
+    WorkAsked,
+    WorkTold,
+)
+from haptera.runtime.clock import kernel_boot, now_ns
+from haptera.runtime.network.peer_messages import Answer, Request
+
+# Longer than an answer is held back.
+ASK_WITHIN_S: Final = 9.0
+# After a parent that does not answer, and while this node takes no jobs.
+ASK_AGAIN_S: Final = 1.0
+# So long before its lease ends a job is killed: killing takes time, and clocks drift.
+LEASE_MARGIN_MS: Final = 2_000
+MS: Final = 1_000_000
+NOT_EXECUTED: Final = 127
+PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
+
+_log = logging.getLogger(__name__)
+
+Ask = Callable[[str, Request, float], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One job that this node holds; `noted` says that the parent knows its phase."""
+
+    work: Assignment
+    home: JobHome
+    phase: HoldingPhase
+    noted: bool = False
+    gate: int | None = None
+    status: int | None = None
+    reason: str | None = None
+
+    def holding(self) -> Holding:
+        return Holding(self.work.job, self.work.token, self.phase, self.status, self.reason)
+
+    def leave_gate(self) -> None:
+        if self.gate is not None:
+            os.close(self.gate)
+            self.gate = None
+
+
+class AgentQueue:
+    """`takes` says whether this node takes jobs at all; `ask` asks the parent."""
+
+    def __init__(self, ask: Ask, takes: Callable[[], bool], run_dir: Path, node: str) -> None:
+        self._ask = ask
+        self._takes = takes
+        self._run_dir = run_dir.absolute()
+        self._node = node
+        self._runs: dict[int, _Run] = {}
+        self._boot = kernel_boot()
+        self._wake = asyncio.Event()
+        self._tasks: asyncio.TaskGroup
+
+    async def run(self) -> None:
+        """Ask for work and do it, until cancelled; jobs live on."""
+        async with asyncio.TaskGroup() as self._tasks:
+            for home in homes(self._run_dir):
+                self._adopt(home)
+            while True:
+                if not self._runs and not self._takes():
+                    await asyncio.sleep(ASK_AGAIN_S)
+                    continue
+                await self._turn()
+
+    def _adopt(self, home: JobHome) -> None:
+        """Go on with what an earlier process of this agent held."""
+        note = home.note()
+        if note is None or note.reported:
+            return
+        run = self._runs[note.work.token] = _Run(note.work, home, HoldingPhase.RUNNING)
+        if home.began:
+            self._tasks.create_task(self._follow(run))
+        else:
+            self._go_in(run)
+
+    async def _turn(self) -> None:
+        """Ask once, and do what is told; something that ends meanwhile is told at once."""
+        self._wake.clear()
+        runs = self._runs.values()
+        quiet = all(one.noted for one in runs)
+        asked_ns = now_ns()
+        asked = WorkAsked(
+            boot=self._boot,
+            number=asked_ns,
+            held=tuple(one.holding() for one in runs),
+            open=self._takes() and gate_path(self._run_dir).exists(),
+            wait_ms=WAIT_MS_MAX if quiet else 0,
+        )
+        answer = await self._answer(asked, quiet)
+        if isinstance(answer, WorkTold):
+            self._take(asked, answer, asked_ns + answer.lease_ms * MS)
+        elif answer is not None:
+            _log.warning("no work is given: %s", getattr(answer, "text", "answered otherwise"))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), ASK_AGAIN_S)
+
+    async def _answer(self, asked: WorkAsked, quiet: bool) -> Answer | None:  # noqa: FBT001
+        """What the parent answers; None where there is news of one's own first."""
+        asking = asyncio.ensure_future(self._ask(PARENT, asked, ASK_WITHIN_S))
+        waking = asyncio.ensure_future(self._wake.wait())
+        try:
+            either = {asking, waking} if quiet else {asking}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return await asking if asking.done() else None
+        finally:
+            asking.cancel()
+            waking.cancel()
+
+    def _take(self, asked: WorkAsked, told: WorkTold, lease_ns: int) -> None:
+        """Do what is told; what changed here since it was asked is not noted yet."""
+        lease_ns -= LEASE_MARGIN_MS * MS
+        noted = {one.token: one.phase for one in asked.held if one.token in told.noted}
+        stopped = {one.token for one in told.stop}
+        for run in list(self._runs.values()):
+            token = run.work.token
+            if run.phase in (HoldingPhase.ENDED, HoldingPhase.RETURNED):
+                if noted.get(token) is run.phase:
+                    self._forget(run)
+                continue
+            if run.home.began and told.lease_ms and token not in stopped:
+                run.home.renew(lease_ns)
+            if noted.get(token) is run.phase and not run.noted:
+                run.noted = True
+                if not run.home.began:
+                    self._tasks.create_task(self._begin(run, lease_ns))
+        for order in told.stop:
+            self._stop(order)
+        for work in told.work:
+            self._accept(work)
+
+    def _accept(self, work: Assignment) -> None:
+        """A job is this node's: on disk before anything is told of it."""
+        if work.token in self._runs:
+            return
+        home = home_of(self._run_dir, work)
+        try:
+            home.write(JobNote(work))
+        except OSError as error:
+            _log.error("job %d: its directory cannot be made: %s", work.job, error)
+            return  # It is given again, until its lease is over.
+        run = self._runs[work.token] = _Run(work, home, HoldingPhase.RUNNING)
+        self._go_in(run)
+
+    def _go_in(self, run: _Run) -> None:
+        """Hold the node's gate, before the parent hears that the job may begin."""
+        try:
+            run.gate = enter(gate_path(self._run_dir))
+        except OSError as error:
+            self._over(run, HoldingPhase.RETURNED, None, f"the gate of jobs: {error.strerror}")
+        else:
+            if run.gate is None:
+                closed = f"{self._node} lets no jobs begin"
+                self._over(run, HoldingPhase.RETURNED, None, closed)
+
+    async def _begin(self, run: _Run, lease_ns: int) -> None:
+        assert run.gate is not None
+        gate, run.gate = run.gate, None
+        try:
+            fault = await run.home.start(self._environment(run.work), gate, lease_ns)
+        except OSError as error:
+            fault = str(error)
+        finally:
+            os.close(gate)
+        if fault is not None:
+            self._over(run, HoldingPhase.ENDED, NOT_EXECUTED, fault)
+        else:
+            await self._follow(run)
+
+    async def _follow(self, run: _Run) -> None:
+        status, reason = await run.home.ends()
+        self._over(run, HoldingPhase.ENDED, status, reason)
+
+    def _stop(self, order: StopOrder) -> None:
+        run = self._runs.get(order.token)
+        if run is None or run.phase is not HoldingPhase.RUNNING:
+            return
+        if not run.noted and not run.home.began:
+            self._over(run, HoldingPhase.ENDED, None, order.reason)
+            return
+        run.phase, run.noted = HoldingPhase.STOPPING, True
+        self._tasks.create_task(run.home.stop(order.grace_ms / 1_000))
+
+    def _over(self, run: _Run, phase: HoldingPhase, status: int | None, reason: str | None) -> None:
+        """It is over; the parent is told so until it has noted it."""
+        run.phase, run.noted, run.status, run.reason = phase, False, status, reason
+        run.leave_gate()
+        self._wake.set()
+
+    def _forget(self, run: _Run) -> None:
+        """Its end is known; what it wrote stays for a while."""
+        del self._runs[run.work.token]
+        note = run.home.note() or JobNote(run.work)
+        try:
+            run.home.write(replace(note, reported=True))
+            forget_oldest(self._run_dir)
+        except OSError as error:
+            _log.warning("job %d: not written down: %s", run.work.job, error)
+
+    def _environment(self, work: Assignment) -> Mapping[str, str]:
+        known = {
+            "PATH": os.environ.get("PATH", PATH_DEFAULT),
+            "HAPTERA_NODE": self._node,
+            "HAPTERA_JOB": work.job,
+            "HAPTERA_JOB_NAME": work.name,
+            "HAPTERA_JOB_TOKEN": work.token,
+            "HAPTERA_JOB_ARRAY": work.array,
+            "HAPTERA_JOB_INDEX": work.index,
+            "HAPTERA_JOBS": gate_path(self._run_dir),
+        }
+        return {name: str(value) for name, value in known.items() if value is not None}

@@ -1,0 +1,175 @@
+"""The directory of one job on its node: what it is, its keeper's notes, and what it has written."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from haptera.model.errors import HapteraError
+from haptera.modules.service import keeper
+from haptera.modules.service.home import Home, ServiceRecord, send_all, session
+from haptera.queue.job import Whole
+from haptera.queue.work import REASON_CHARS_MAX, Assignment
+from haptera.runtime.clock import now_ns
+from haptera.runtime.identity.private import write_private
+
+S: Final = 1_000_000_000
+# Of so many jobs that ended what they wrote is kept.
+ENDED_KEPT_MAX: Final = 256
+# How long a keeper may take to write down how its job ended.
+KEEPER_ENDS_WITHIN_S: Final = 2.0
+
+_FOLDER: Final = "queue"
+_WORK: Final = "work.json"
+_BYTES_PER_MB: Final = 1 << 20
+
+
+class JobNote(msgspec.Struct, frozen=True):
+    """What a job is, and when its time limit is over, on the clock of the boot, once it began."""
+
+    work: Assignment
+    ends_ns: Whole | None = None
+    reported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobHome:
+    """One job under one token; another process of the agent finds it as this one left it."""
+
+    path: Path
+
+    def note(self) -> JobNote | None:
+        """What was written down of it; None where nothing was, or not whole."""
+        try:
+            return msgspec.json.decode((self.path / _WORK).read_bytes(), type=JobNote)
+        except (OSError, ValueError):
+            return None
+
+    def write(self, note: JobNote) -> None:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self.path / _WORK, msgspec.json.encode(note))
+
+    def renew(self, until_ns: int) -> None:
+        """Let it live until then, and no longer than its time limit says."""
+        note = self.note()
+        if note is not None and note.ends_ns is not None:
+            until_ns = min(until_ns, note.ends_ns)
+        write_private(self.path / keeper.LEASE, str(until_ns).encode())
+
+    @property
+    def record(self) -> ServiceRecord | None:
+        return Home(self.path).record()
+
+    @property
+    def began(self) -> bool:
+        """Whether it may have run, in this boot or an earlier one."""
+        return (self.path / keeper.STATE).exists()
+
+    async def start(self, environment: Mapping[str, str], gate: int, lease_ns: int) -> str | None:
+        """Have it begin, once; why it did not, if so. It holds the gate from then on."""
+        note = self.note()
+        assert note is not None
+        spec = note.work.spec
+        if spec.time_limit_s is not None and note.ends_ns is None:
+            note = msgspec.structs.replace(note, ends_ns=now_ns() + spec.time_limit_s * S)
+            self.write(note)
+        if spec.size.memory_mb:
+            most = str(spec.size.memory_mb * _BYTES_PER_MB)
+            write_private(self.path / keeper.MEMORY, most.encode())
+        self.renew(lease_ns)
+        process = await asyncio.create_subprocess_exec(
+            *keeper.command_line(str(note.work.token), list(spec.command)),
+            cwd=self.path,
+            env=dict(environment),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=(gate,),
+        )
+        _, fault = await process.communicate()
+        if process.returncode in (0, keeper.ALREADY_RUNS):
+            return None
+        return fault.decode(errors="replace") or f"its keeper ended with {process.returncode}"
+
+    async def ends(self) -> tuple[int | None, str | None]:
+        """Wait for its end: its status where anybody saw it, and why, unless it ended well."""
+        record = self.record
+        if record is None:
+            return None, "its node was booted anew while it ran"
+        await record.service.ends(within_s=None)
+        await record.keeper.ends(KEEPER_ENDS_WITHIN_S)
+        status = _number(self.path / keeper.STATUS)
+        if status == 0:
+            return 0, None
+        return status, self._why_ended()[:REASON_CHARS_MAX]
+
+    async def stop(self, grace_s: float) -> None:
+        """TERM, and KILL after a grace, to all that is of its session."""
+        record = self.record
+        if record is None:
+            return
+        with session(record.service) as members:
+            send_all(members, signal.SIGTERM)
+            await record.service.ends(grace_s)
+            send_all(members, signal.SIGKILL)
+
+    def _why_ended(self) -> str:
+        note = self.note()
+        if not (self.path / keeper.EXPIRED).exists():
+            return Home(self.path).how_it_ended() or "it ended, and its keeper did not see how"
+        if note is not None and note.ends_ns is not None and note.ends_ns <= now_ns():
+            return f"its time limit of {note.work.spec.time_limit_s} s is over"
+        return "its lease could not be renewed in time"
+
+
+def home_of(run_dir: Path, work: Assignment) -> JobHome:
+    return JobHome(run_dir / _FOLDER / f"{work.job}-{work.token}")
+
+
+def homes(run_dir: Path) -> Iterator[JobHome]:
+    """All that there are, the latest token first."""
+    return (JobHome(path) for _, _, path in _places(run_dir))
+
+
+def output_of(run_dir: Path, job: str) -> Path:
+    """Where a job writes, under its last token here.
+
+    Raises:
+        HapteraError: nothing of it is here.
+    """
+    found = next((path for _, key, path in _places(run_dir) if str(key) == job), None)
+    if found is None:
+        raise HapteraError(f"nothing of job {job} is here any more")
+    return Home(found).output
+
+
+def forget_oldest(run_dir: Path) -> None:
+    """Drop what jobs wrote that were reported as ended, but for the last of them."""
+    over = [one for one in homes(run_dir) if (note := one.note()) is None or note.reported]
+    for one in over[ENDED_KEPT_MAX:]:
+        shutil.rmtree(one.path, ignore_errors=True)
+
+
+def _places(run_dir: Path) -> list[tuple[int, int, Path]]:
+    """Token, job and directory of each, the latest first."""
+    found = []
+    folder = run_dir / _FOLDER
+    for name in os.listdir(folder) if folder.is_dir() else ():
+        job, _, token = name.partition("-")
+        if job.isdigit() and token.isdigit():
+            found.append((int(token), int(job), folder / name))
+    return sorted(found, reverse=True)
+
+
+def _number(place: Path) -> int | None:
+    try:
+        return int(place.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

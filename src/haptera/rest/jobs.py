@@ -1,0 +1,106 @@
+"""What goes over the API about jobs, for both ends: submissions, jobs, the queue, duties."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from haptera.queue.demand import Wanted
+from haptera.queue.duty import DutyMode, DutyState
+from haptera.queue.job import PRIORITY_MAX, JobSpec, JobState, Size, Whole
+from haptera.queue.queue import ARRAY_MAX
+
+# How long a drain may give what runs; a week.
+DRAIN_S_MAX: Final = 7 * 86_400
+
+Priority = Annotated[int, msgspec.Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
+
+
+class SubmitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A job; with a `count`, an array of so many, each of which knows its index.
+
+    The same `key` is queued once: who did not hear an answer sends it again.
+    """
+
+    spec: JobSpec
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] = "job"
+    priority: Priority = 0
+    count: Annotated[int, msgspec.Meta(ge=1, le=ARRAY_MAX)] | None = None
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """The numbers of what was queued, from the first to the last of them."""
+
+    first: int
+    last: int
+
+
+class JobView(msgspec.Struct, frozen=True):
+    """One job, and why it is not done. Times are in seconds since 1970."""
+
+    id: int
+    name: str
+    owner: str
+    spec: JobSpec
+    priority: int
+    state: JobState
+    why: str
+    submitted_s: int
+    array: int | None = None
+    index: int | None = None
+    holder: str | None = None
+    token: int | None = None
+    locks: int = 0
+    began_s: int | None = None
+    ended_s: int | None = None
+    status: int | None = None
+
+
+class JobsView(msgspec.Struct, frozen=True):
+    """Jobs, the latest first, and how many there are in each state."""
+
+    counts: dict[str, int]
+    jobs: list[JobView]
+
+
+class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    priority: Priority
+
+
+class HolderView(msgspec.Struct, frozen=True):
+    """A node, or a backend, that takes jobs, and where it stands; why, where that was said."""
+
+    name: str
+    duty: DutyState
+    capacity: Size
+    free: Size
+    jobs: list[int]
+    backend: str | None = None
+    reason: str | None = None
+    who: str | None = None
+    deadline_s: int | None = None
+    idle_since_s: int | None = None
+
+
+class LaneView(msgspec.Struct, frozen=True):
+    """So many jobs of one size wait, or wait for one backend."""
+
+    size: Size
+    waiting: int
+    backend: str | None = None
+
+
+class QueueView(msgspec.Struct, frozen=True):
+    """Who takes jobs, what waits in which lane, and for what of it there is no place."""
+
+    holders: list[HolderView]
+    lanes: list[LaneView]
+    wanted: list[Wanted]
+
+
+class DutyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Take no new jobs; `within_s`: what still runs then is stopped, if it is a drain."""
+
+    mode: DutyMode
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+    within_s: Annotated[Whole, msgspec.Meta(le=DRAIN_S_MAX)] | None = None
