@@ -145,6 +145,8 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
         *("image.state=built", "image.state=absent", "image.applied=current"),
         *("system.run=running", "system.run=stopped"),
         *("system.applied=current", "system.staged=current"),
+        *("replica.run=running", "replica.run=stopped", "replica.applied=current"),
+        *("lease.state=held", "lease.state=spent"),
     }
 
 

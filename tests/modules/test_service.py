@@ -116,6 +116,7 @@ def test_a_service_finds_its_place_in_its_environment(
         "HAPTERA_NODE=n01",
         "HAPTERA_PORT=8080",
         "HAPTERA_SERVICE=web",
+        "HAPTERA_STARTS=1",
         f"PATH={os.environ['PATH']}",
     ]
 

@@ -14,6 +14,7 @@ from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
+from haptera.core.sync.peers import LEASE_FOR
 from haptera.daemon.agent_channel import AgentChannel
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
@@ -29,6 +30,7 @@ from haptera.runtime import clock
 from haptera.runtime.driver import Driver
 from haptera.runtime.enrolment.enrol import Enrolment, Invitation, enrol
 from haptera.runtime.enrolment.journal import Journal
+from haptera.runtime.enrolment.lease_clock import LeaseClock
 from haptera.runtime.log import log_to_stderr
 from haptera.runtime.network.tls_server import listen
 from haptera.runtime.network.udp import Udp
@@ -215,7 +217,9 @@ class _Agent:
     def _listen(self, enrolment: Enrolment, codec: Codec, driver: Driver) -> None:
         saved = enrolment.session
         session = Session(saved.agreement, SealRole.CHILD, self._boot, saved.peer_boot)
-        self._udp.start(codec, driver.deliver, self._moved, driver.waiting)
+        length_ns = LEASE_FOR * enrolment.hello_ms * MS // 10
+        lease_time = LeaseClock(Path(self._settings.directory), length_ns)
+        self._udp.start(codec, driver.deliver, self._moved, driver.waiting, lease_time.confirmed)
         self._udp.add(PARENT, session, saved.address)
         self._keep_uplink()
 

@@ -6,12 +6,15 @@ from typing import Final
 from haptera.kinds import (
     budget,
     freeze,
+    group,
     image,
     instance,
+    lease,
     module,
     node,
     policy,
     pool,
+    replica,
     service,
     system,
 )
@@ -53,5 +56,8 @@ class Kinds(Mapping[str, Kind]):
         return self._all
 
 
-_BUNDLED: Final = (node, service, module, freeze, policy, budget, image, system, pool, instance)
+_BUNDLED: Final = (
+    *(node, service, module, freeze, policy, budget, image, system, pool, instance),
+    *(group, replica, lease),
+)
 KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

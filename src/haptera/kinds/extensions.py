@@ -21,6 +21,9 @@ TAKEN: Final = frozenset(
         "budget",
         "image",
         "system",
+        "group",
+        "replica",
+        "lease",
         "desired",
         "last",
     ]

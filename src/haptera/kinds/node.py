@@ -45,6 +45,9 @@ netboot = Variable(
 
 platform = Attribute("node", "platform", wide=True)
 rack = Attribute("node", "rack", wide=True)
+# What else a node fails with: the names of one or several, `p1, p2`.
+pdu = Attribute("node", "pdu", size_bytes_max=48, wide=True)
+switch = Attribute("node", "switch", size_bytes_max=48, wide=True)
 address = Attribute("node", "address", wide=True)
 bmc = Attribute("node", "bmc", size_bytes_max=128, wide=True)
 # The network card that it boots by, `52:54:00:12:34:56`.
@@ -78,6 +81,8 @@ kind = Kind(
     (
         platform,
         rack,
+        pdu,
+        switch,
         address,
         bmc,
         mac,

@@ -15,6 +15,7 @@ BUNDLED: Mapping[str, str] = {
     "local": "haptera.modules.local:module",
     "netboot": "haptera.modules.netboot:module",
     "redfish": "haptera.modules.redfish:module",
+    "replica": "haptera.modules.replica.module:module",
     "service": "haptera.modules.service.module:module",
     "system": "haptera.modules.system.module:module",
 }

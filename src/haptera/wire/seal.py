@@ -119,7 +119,10 @@ class Origin(StrEnum):
 
 
 class Session:
-    """One end of a session, for as long as this process lives; sequences start at 1."""
+    """One end of a session, for as long as this process lives; sequences start at 1.
+
+    `sent` is the last one of ours, `confirmed` the last one that the other end has shown to hold.
+    """
 
     __slots__ = (
         "_agreement",
@@ -132,9 +135,10 @@ class Session:
         "_peer_index",
         "_receive_direction",
         "_retired",
-        "_sent",
         "_sent_at_last_accepted",
+        "confirmed",
         "own_index",
+        "sent",
     )
 
     def __init__(
@@ -149,7 +153,8 @@ class Session:
         self._receive_direction = _DOWN if upward else _UP
         self._own_boot = own_boot
         self._cipher = _derive(agreement, _UP if upward else _DOWN, own_boot)
-        self._sent = 0
+        self.sent = 0
+        self.confirmed = 0
         self._sent_at_last_accepted = 0
         self._peer = None if peer_boot is None else self._peer_of(peer_boot)
         self._candidate: _Peer | None = None
@@ -221,12 +226,13 @@ class Session:
             if not self._greets.take(now):
                 return Reject(FrameFault.ECHO)
             return Greet(header.boot, header.sequence)
+        self.confirmed = max(self.confirmed, sequence)
         return self._accepted(peer, header, plain[_ECHO.size :])
 
     def _fits(self, peer: _Peer, boot: int, sequence: int) -> bool:
         """Whether what the datagram echoes proves that it was sent by who is alive now."""
         heard_since = 0 if peer is self._peer else self._sent_at_last_accepted
-        return boot == self._own_boot and heard_since < sequence <= self._sent
+        return boot == self._own_boot and heard_since < sequence <= self.sent
 
     def _accepted(self, peer: _Peer, header: Header, body: bytes) -> Opened:
         if peer is not self._peer:
@@ -238,16 +244,16 @@ class Session:
         new_boot = window.highest == 0
         late = header.sequence < window.highest
         window.commit(header.sequence)
-        self._sent_at_last_accepted = self._sent
+        self._sent_at_last_accepted = self.sent
         return Opened(header.type, body, peer.boot, new_boot, late)
 
     def _sealed(self, type_: DatagramType, plain: bytes) -> bytes:
         assert len(plain) <= _ECHO.size + BODY_BYTES_MAX
-        self._sent += 1
+        self.sent += 1
         header = pack_header(
-            Header(type_, self._agreement.suite, self._peer_index, self._own_boot, self._sent)
+            Header(type_, self._agreement.suite, self._peer_index, self._own_boot, self.sent)
         )
-        return header + self._cipher.encrypt(_NONCE.pack(0, self._sent), plain, header)
+        return header + self._cipher.encrypt(_NONCE.pack(0, self.sent), plain, header)
 
     def _peer_of(self, boot: int) -> _Peer:
         return _Peer(boot, _derive(self._agreement, self._receive_direction, boot), Window())

@@ -162,7 +162,8 @@ class EntityState:
     those in a row, by part; `asking` is what its plan needs its node's permit for; of a node,
     `booted_at` is when this side found that it had booted it, until the node enrols, `surely`
     where no single reading could have misled it; `unsettled` is a step that worked and never
-    returned, and until when it may still take effect; `frozen` says which freeze holds it.
+    returned, and until when it may still take effect; `frozen` says which freeze holds it; of a
+    node, its agent is lost since `lost_at`.
     """
 
     id: EntityId
@@ -199,6 +200,7 @@ class EntityState:
     asking: Ask | None = None
     booted_at: int | None = None
     booted_surely: bool = False
+    lost_at: int | None = None
     unsettled: tuple[str, int] | None = None
     lent: tuple[tuple[str, str], ...] = ()
     told: tuple[tuple[str | bool | None, ...], ...] = ()

@@ -20,6 +20,9 @@ class Tier(StrEnum):
 # In tenths of H.
 SUSPECT_AFTER = 12
 LOST_AFTER = 40
+# A node may hold leases for so long after it sent what its parent has shown to have heard. Its
+# parent, which heard that no earlier, waits for LOST_AFTER: the rest is for clocks that drift.
+LEASE_FOR = 30
 # In H: silent for so long, a node may be recovered where that is allowed.
 DOWN_AFTER = 24
 PROBE_EVERY = 1

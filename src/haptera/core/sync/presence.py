@@ -51,6 +51,7 @@ def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
+    row.lost_at = None
     if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
         if (waiting := row.looks.get(HEAR.path)) is not None:
             usual.took(HEAR.path, turn.now - waiting.asked_at)
@@ -84,10 +85,10 @@ def hear_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: 
 
 def lose(turn: Turn, row: EntityState) -> bool:
     """The agent has been silent for too long: remembered, not known. Tells whether that is news."""
-    if not row.forget(agent.name, turn.now):
-        return False
-    turn.touch(row.id)
-    return True
+    if row.lost_at is None:
+        row.lost_at = turn.now
+        turn.touch(row.id)
+    return row.forget(agent.name, turn.now)
 
 
 def _learn(turn: Turn, row: EntityState, name: str, fact: Fact) -> None:

@@ -64,6 +64,7 @@ def view(row: EntityState, now: int) -> EntityView:
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
         doing=_doing(row, now),
         frozen=row.frozen,
+        lost_ms=None if row.lost_at is None else max(0, now - row.lost_at) // MS,
     )
 
 

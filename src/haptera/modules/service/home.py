@@ -142,6 +142,11 @@ def home_of(run_dir: Path, service: str) -> Home:
     return Home(run_dir / "services" / service)
 
 
+def replica_home(run_dir: Path, replica: str) -> Home:
+    """The directory of this replica, which is a service's too, in a folder of their own."""
+    return Home(run_dir / "replicas" / replica)
+
+
 @contextlib.contextmanager
 def session(leader: ServiceProcess) -> Iterator[list[int]]:
     """A pidfd of each process in the session that a living process leads."""

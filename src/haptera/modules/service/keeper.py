@@ -102,10 +102,13 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     for name in (STATUS, STOP):
         if os.path.exists(name):
             os.unlink(name)
+    starts = int(read_state(STATE).get("starts", ["0"])[0]) + 1
+    os.environ["HAPTERA_STARTS"] = str(starts)
     pid, gate, fault = _fork_service(command)
     service, keeper = f"{pid} {start_time(pid)}", f"{os.getpid()} {start_time(os.getpid())}"
     # Before the service does anything: one that nobody has written down must not run.
-    _write(STATE, f"boot {boot_id()}\nservice {service}\nkeeper {keeper}\ndigest {digest}\n")
+    who = f"service {service}\nkeeper {keeper}\ndigest {digest}\nstarts {starts}\n"
+    _write(STATE, f"boot {boot_id()}\n{who}")
     os.write(gate, b"go")
     os.close(gate)
     os.write(report, _read_all(fault).encode())

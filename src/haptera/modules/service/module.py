@@ -1,4 +1,7 @@
-"""Services: start, stop and replace a command on this node, and see how it fares."""
+"""Services: start, stop and replace a command on this node, and see how it fares.
+
+`serve` gives another kind that runs commands the same parts: replicas are services of a group.
+"""
 
 import asyncio
 import contextlib
@@ -8,9 +11,9 @@ import shlex
 import shutil
 import signal
 import socket
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 from haptera.kinds import node, service
 from haptera.kinds.node import Agent
@@ -19,7 +22,7 @@ from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import keeper
 from haptera.modules.service.home import Home, ServiceRecord, home_of, send_all, session
 from haptera.modules.service.readiness import ServicePlace, unanswered
-from haptera.sdk import ANY, SELF, Applied, Module, Refused, Target
+from haptera.sdk import ANY, SELF, Applied, Conditions, Module, Refused, Target, Variable
 
 # A step's whole effect comes within its `late_s`, the SIGKILL after a SIGTERM in vain included.
 LATE_S: Final = 2
@@ -39,26 +42,46 @@ PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service on this node: what it should be, and where it is."""
+    """One service on this node: what it should be, where it is, and what else it is told."""
 
     target: Target
     home: Home
+    told: Mapping[str, object] = field(default_factory=dict)
+
+
+Kept = TypeVar("Kept", bound=Service)
 
 
 def connect(target: Target) -> Service:
     return Service(target, home_of(target.run_dir, target.name))
 
 
-module = Module("service", connect=connect, context=SELF)
-run = module.serves(service.run)
-applied = module.serves(service.applied)
+def serve(
+    module: Module[Kept], running: Variable[service.Run], in_force: Variable[Applied]
+) -> None:
+    """Have a module look at these variables of a kind that runs commands, and change them."""
+    run, applied = module.serves(running), module.serves(in_force)
+    up: Conditions = {running: UP}
+    agent_up: Conditions = {node.agent: Agent.UP}
+    run.look(
+        every_s=10,
+        outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED, Run.UNREADY),
+        requires=agent_up,
+    )(look_run)
+    run.watch(watch_run)
+    applied.look(
+        every_s=30, outcomes=(Applied.STALE, Applied.CURRENT), requires={**up, **agent_up}
+    )(look_applied)
+    starts = run.goes((Run.STOPPED, Run.FAILED), Run.RUNNING)
+    follows = applied.goes(ANY, Applied.CURRENT, expected=True)
+    module.step(starts, follows, within_s=10, late_s=LATE_S)(start)
+    run.step(Run.UNREADY, Run.RUNNING, within_s=60)(await_answer)
+    run.step(UP, Run.STOPPED, within_s=10, late_s=LATE_S)(stop)
+    run.step(Run.FAILED, Run.STOPPED, within_s=LATE_S)(let_be)
+    replaces = applied.goes(Applied.STALE, Applied.CURRENT, expected=True)
+    module.step(replaces, within_s=20, late_s=LATE_S, requires=up)(replace)
 
 
-@run.look(
-    every_s=10,
-    outcomes=(Run.STOPPED, Run.RUNNING, Run.FAILED, Run.UNREADY),
-    requires={node.agent: Agent.UP},
-)
 async def look_run(one: Service) -> Run:
     await keeper_settled(one.home)
     found = one.home.run()
@@ -70,7 +93,6 @@ async def look_run(one: Service) -> Run:
     return found
 
 
-@run.watch
 async def watch_run(one: Service) -> AsyncIterator[Run]:
     told: tuple[Run, ServiceRecord | None] | None = None
     while True:
@@ -86,11 +108,6 @@ async def watch_run(one: Service) -> AsyncIterator[Run]:
             await asyncio.sleep(ASK_EVERY_S if seen is Run.UNREADY else WATCH_STOPPED_EVERY_S)
 
 
-@applied.look(
-    every_s=30,
-    outcomes=(Applied.STALE, Applied.CURRENT),
-    requires={service.run: UP, node.agent: Agent.UP},
-)
 async def look_applied(one: Service) -> str:
     record = one.home.record()
     if record is None or not record.service.lives:
@@ -98,12 +115,6 @@ async def look_applied(one: Service) -> str:
     return record.digest
 
 
-@module.step(
-    run.goes((Run.STOPPED, Run.FAILED), Run.RUNNING),
-    applied.goes(ANY, Applied.CURRENT, expected=True),
-    within_s=10,
-    late_s=LATE_S,
-)
 async def start(one: Service) -> None:
     command = words_of(one.target)
     record = await keeper_settled(one.home)
@@ -113,7 +124,7 @@ async def start(one: Service) -> None:
     process = await asyncio.create_subprocess_exec(
         *keeper.command_line(one.target.digest, command),
         cwd=one.home.path,
-        env=environment(one.target),
+        env=environment(one),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -128,13 +139,11 @@ async def start(one: Service) -> None:
     await comes_to_answer(one, START_READY_WITHIN_S)
 
 
-@run.step(Run.UNREADY, Run.RUNNING, within_s=60)
 async def await_answer(one: Service) -> None:
     """What runs and does not answer yet, or not any more, is given time, and left alone."""
     await comes_to_answer(one, READY_WITHIN_S)
 
 
-@run.step(UP, Run.STOPPED, within_s=10, late_s=LATE_S)
 async def stop(one: Service) -> None:
     record = one.home.record()
     if record is None:
@@ -148,18 +157,11 @@ async def stop(one: Service) -> None:
     await record.keeper.ends(KEEPER_ENDS_WITHIN_S)
 
 
-@run.step(Run.FAILED, Run.STOPPED, within_s=LATE_S)
 async def let_be(one: Service) -> None:
     """A failure that nobody wants mended is over."""
     one.home.expect_end()
 
 
-@module.step(
-    applied.goes(Applied.STALE, Applied.CURRENT, expected=True),
-    within_s=20,
-    late_s=LATE_S,
-    requires={service.run: UP},
-)
 async def replace(one: Service) -> None:
     # A service that runs is not stopped for one that cannot.
     check_command(words_of(one.target)[0])
@@ -186,7 +188,7 @@ async def not_ready(one: Service) -> str | None:
         return None
     address = one.target.attributes.get("node.address") or "127.0.0.1"
     place = ServicePlace(
-        address, None if port is None else int(port), one.home.path, environment(one.target)
+        address, None if port is None else int(port), one.home.path, environment(one)
     )
     return await unanswered(parse_ready(str(said)), place)
 
@@ -254,8 +256,9 @@ def _is_taken(free: socket.socket, place: tuple[Any, ...]) -> bool:
     return False
 
 
-def environment(target: Target) -> dict[str, str]:
+def environment(one: Service) -> dict[str, str]:
     """All that the service finds in its environment."""
+    target = one.target
     known = {
         "PATH": os.environ.get("PATH", PATH_DEFAULT),
         "HAPTERA_SERVICE": target.name,
@@ -263,5 +266,10 @@ def environment(target: Target) -> dict[str, str]:
         "HAPTERA_ADDRESS": target.attributes.get("node.address"),
         "HAPTERA_PORT": target.values.get("port"),
         "HAPTERA_JOBS": gate_path(target.run_dir),
+        **one.told,
     }
     return {name: str(value) for name, value in known.items() if value is not None}
+
+
+module = Module("service", connect=connect, context=SELF)
+serve(module, service.run, service.applied)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -37,6 +37,10 @@ _SO_RCVBUFFORCE: Final = 33
 Address = tuple[str, int]
 # A peer's address or process on record changed: its name, the address, its boot-id.
 Moved = Callable[[str, Address, int], None]
+# A peer has shown to have heard what we sent at this time, in ns.
+Confirmed = Callable[[int], None]
+# So many datagrams that no later one has confirmed are remembered, each with when it was sent.
+UNCONFIRMED_MAX: Final = 256
 
 
 @dataclass(slots=True)
@@ -44,7 +48,7 @@ class _Link:
     """One peer: its session, where it is reached, and what was last said on either side.
 
     `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
-    `held` is the newest that it said beyond its budget.
+    `held` is the newest that it said beyond its budget; `sent` is when which sequence was.
     """
 
     name: str
@@ -57,6 +61,7 @@ class _Link:
     told: bytes | None = None
     budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
     held: Opened | None = None
+    sent: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=UNCONFIRMED_MAX))
 
 
 class Udp:
@@ -90,6 +95,7 @@ class Udp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._holding: dict[str, None] = {}
+        self._confirmed: Confirmed | None = None
         self.counts: Counter[str] = Counter()
 
     @property
@@ -103,14 +109,17 @@ class Udp:
         deliver: Callable[[list[Event]], None],
         moved: Moved,
         waiting: Callable[[], int] = lambda: 0,
+        confirmed: Confirmed | None = None,
     ) -> None:
         """Listen from now on; needs a running loop.
 
         `deliver` gets one list for each drain; `moved` what our next process needs to know.
-        `waiting` says how many events were delivered that nobody has taken in yet.
+        `waiting` says how many events were delivered that nobody has taken in yet; `confirmed`
+        gets when that was sent which a peer has heard, whenever it shows to.
         """
         self._codec, self._deliver, self._moved = codec, deliver, moved
         self._waiting = waiting
+        self._confirmed = confirmed
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._socket, self._drain)
 
@@ -148,7 +157,7 @@ class Udp:
         bodies = encode(message, self._codec, schema)
         link.told = bodies[0]
         for body in bodies:
-            self._send(link.session.seal(body), link.address)
+            self._seal(link, body)
 
     def _drain(self) -> None:
         arrived_at = now_ns()
@@ -229,6 +238,12 @@ class Udp:
         if opened.new_boot:
             link.heard = link.held = None
         here = link.address if opened.late else address[:2]
+        if self._confirmed is not None:
+            sent_at = None
+            while link.sent and link.sent[0][0] <= link.session.confirmed:
+                sent_at = link.sent.popleft()[1]
+            if sent_at is not None:
+                self._confirmed(sent_at)
         if (here, opened.boot) != (link.address, link.boot):
             link.address, link.boot = here, opened.boot
             self._moved(link.name, here, opened.boot)
@@ -238,7 +253,7 @@ class Udp:
             # It could not take up what it was told; told again, it can. The rest is not
             # repeated: what it lacks of that the next hellos show.
             if link.told is not None:
-                self._send(link.session.seal(link.told), link.address)
+                self._seal(link, link.told)
             return None
         if opened.body == link.heard:
             # What is held was said before it, unless this was overtaken.
@@ -265,6 +280,14 @@ class Udp:
         if opened.late:
             message = message.overtaken()
         return Heard(link.name, opened.boot, message, now)
+
+    def _seal(self, link: _Link, body: bytes) -> None:
+        # Before it goes out: what is confirmed was sent no earlier.
+        sent_at = now_ns()
+        datagram = link.session.seal(body)
+        if self._confirmed is not None:
+            link.sent.append((link.session.sent, sent_at))
+        self._send(datagram, link.address)
 
     def _send(self, datagram: bytes, address: Address) -> None:
         try:

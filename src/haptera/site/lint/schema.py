@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.kinds import image, module, service
+from haptera.kinds import group, image, module, service
 from haptera.kinds.extensions import node_kind
 from haptera.lab.settings import LabSettings
 from haptera.model.parts import Context
@@ -65,6 +65,7 @@ def _defs() -> Schema:
         "service_desired": _mapping(_desirable(service.kind)),
         "module_desired": _mapping(_desirable(module.kind)),
         "image_desired": _mapping(_desirable(image.kind)),
+        "group_desired": _mapping(_desirable(group.kind)),
         "module_terms": _mapping(_terms()),
         "own_module": _own_module(),
         "layer": _mapping(
@@ -122,13 +123,14 @@ def _terms() -> Mapping[str, Schema]:
 
 def _desired() -> Schema:
     return {
-        "description": "What should be: NODESET, SERVICE@NODESET, module:NAME@NODESET, image:NAME.",
+        "description": "What should be: NODESET, SERVICE@NODESET, KIND:NAME@NODESET, KIND:NAME.",
         "type": ["object", "null"],
         "patternProperties": {
             "^module:": _ref("module_desired"),
             f"^{image.kind.name}:": _ref("image_desired"),
+            f"^{group.kind.name}:": _ref("group_desired"),
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
-            "^(?!(module|service|node|image):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
+            "^(?!(module|service|node|image|group):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
                 "Of a kind that an installed package brings."
             ),
         },

@@ -15,17 +15,28 @@ from haptera.site.syntax.tree import Branch, Errors, Tree, entries_of, plain_dat
 
 SETTINGS_BYTES_MAX: Final = 16_384
 _KEYS = ("place", "settings")
+# Each with the module whose kinds it is for.
+_BUNDLED: Final = {"groups": ("replica", "haptera.controllers.groups:controller")}
 
 
 def read_controllers(
     tree: Tree, folder: str, modules: Collection[str], errors: Errors
 ) -> tuple[ControllerPlace, ...]:
-    """The controllers, each with its name, its place and its settings; `folder` is the site's."""
-    found: list[ControllerPlace] = []
+    """The controllers, each with its name, its place and its settings; `folder` is the site's.
+
+    Those that come with haptera are among them, for the modules that the site has.
+    """
+    found = [
+        ControllerPlace(name, place, folder, {})
+        for name, (module, place) in _BUNDLED.items()
+        if module in modules
+    ]
     for key, inner in entries_of(tree, errors):
         with errors.at(key.place):
             if check_name(key.text) in {*BUNDLED, *modules}:
                 raise HapteraError(f"{key.text} is a module", do="take another name")
+            if key.text in _BUNDLED:
+                raise HapteraError(f"{key.text} comes with haptera", do="take another name")
         with errors.at(inner.place):
             found.append(_controller(key.text, inner, folder, errors))
     return tuple(found)

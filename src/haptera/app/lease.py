@@ -1,0 +1,140 @@
+"""A group's lease as it lies on a node: one line, changed in place under a lock.
+
+`EPOCH PID STARTED GRANTED STATE`: the process that the epoch was granted to and when, told from
+later ones of its number by when it started. It is over once STATE is not `held`, once that process
+is dead, or once the node's own time is over. That is a file of its own, `UNTIL SINCE`: the agent
+moves UNTIL on only for as long as its parent shows to hear it (Gray, Cheriton, "Leases", SOSP
+1989); where it ran out, SINCE is when it was given anew, and what was granted before stays over.
+All these times are in ns of CLOCK_BOOTTIME.
+
+Who acts as leader holds the file locked (flock, shared), so that it is not taken back in the middle
+of an act.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# Below a node's run directory: a file for each group, and the time of all of them.
+LEASES: Final = "leases"
+LEASE_TIME: Final = "lease_time"
+HELD: Final = "held"
+# It is being taken back: begin nothing more, and unlock the file.
+ENDING: Final = "ending"
+SPENT: Final = "spent"
+LINE_BYTES_MAX: Final = 128
+# Of a process' line in /proc, counted after its name: when it started.
+_STARTED: Final = 19
+
+
+class NotLeaderError(Exception):
+    """This process does not hold its group's lease, or not any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What the file says: whose epoch it is, since when, and whether that still counts."""
+
+    epoch: int
+    pid: int
+    started: int
+    granted: int
+    state: str
+
+    @property
+    def holder_lives(self) -> bool:
+        """Whether the process that it was granted to is still there."""
+        return start_time(self.pid) == self.started
+
+    def __str__(self) -> str:
+        return f"{self.epoch} {self.pid} {self.started} {self.granted} {self.state}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTime:
+    """Until when, and since when without a break, leases of this node count."""
+
+    until: int
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.until} {self.since}"
+
+    def over(self, lease: Lease, now: int) -> bool:
+        """Whether a lease is over by time, now and for ever."""
+        return now > self.until or lease.granted < self.since
+
+
+NEVER: Final = LeaseTime(0, 0)
+
+
+def read_lease(descriptor: int) -> Lease | None:
+    """What an open lease file says; None where nobody ever had it."""
+    words = os.pread(descriptor, LINE_BYTES_MAX, 0).split()
+    if len(words) != len(dataclasses.fields(Lease)):
+        return None
+    epoch, pid, started, granted = map(int, words[:4])
+    return Lease(epoch, pid, started, granted, words[4].decode("ascii"))
+
+
+def write_lease(descriptor: int, lease: Lease) -> None:
+    """Replace what the file says, in one write, so that nobody reads half of it."""
+    os.pwrite(descriptor, f"{lease}".ljust(LINE_BYTES_MAX - 1).encode("ascii") + b"\n", 0)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """The file's descriptor; the file itself is never replaced, for locks are on it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def shared(descriptor: int) -> Iterator[None]:
+    """Hold the file, with others, against its being taken back."""
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def read_time(path: Path) -> LeaseTime:
+    """The time of all leases of this node."""
+    try:
+        until, since = map(int, path.read_text(encoding="ascii").split())
+    except (FileNotFoundError, ValueError):
+        return NEVER
+    return LeaseTime(until, since)
+
+
+def write_time(path: Path, lease_time: LeaseTime) -> None:
+    """Replace it; whoever reads it sees the whole of the one or the other."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(f"{lease_time}\n", encoding="ascii")
+    draft.replace(path)
+
+
+def now_ns() -> int:
+    """The clock that leases end by: it goes on while the machine sleeps."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in the kernel's ticks since the boot; None if it is dead."""
+    try:
+        # The name, in parentheses, may hold anything; nothing after it does.
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in ("Z", "X") else int(fields[_STARTED])

@@ -1,0 +1,37 @@
+"""The right of one process to lead its group under one epoch; once spent it is never held again.
+
+It is called GROUP.EPOCH.
+"""
+
+from enum import StrEnum
+
+from haptera.kinds import group, node
+from haptera.model.schema import Kind, Plain, Variable
+
+
+class LeaseState(StrEnum):
+    """OPEN: nobody holds it yet. SPENT: whoever held it does not any more, and nobody will."""
+
+    UNKNOWN = "unknown"
+    OPEN = "open"
+    HELD = "held"
+    SPENT = "spent"
+
+
+state = Variable(
+    "lease",
+    "state",
+    LeaseState,
+    {LeaseState.UNKNOWN: 0, LeaseState.OPEN: 1, LeaseState.HELD: 2, LeaseState.SPENT: 3},
+)
+
+# Of the replica whose process holds it.
+rank = Plain("lease", "rank", int, size_bytes_max=8, check=group.lead.check)
+
+kind = Kind(
+    "lease",
+    (state,),
+    plain=(rank,),
+    borrows=(node.agent,),
+    leaves=((state, LeaseState.SPENT),),
+)

@@ -1,0 +1,50 @@
+"""One replica of a group: its command on a node, kept as a service is, with a role.
+
+It is called GROUP.RANK.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from haptera.kinds import group, node, service
+from haptera.kinds.service import Run
+from haptera.model.desired_check import between
+from haptera.model.schema import Applied, Attribute, Kind, Plain, Variable
+
+WHY_BYTES_MAX: Final = 160
+
+
+class ReplicaRole(StrEnum):
+    """A leader holds its group's lease now; who does not is ready to."""
+
+    UNKNOWN = "unknown"
+    STANDBY = "standby"
+    LEADER = "leader"
+
+
+run = Variable("replica", "run", Run, service.run.numbers)
+applied = Variable("replica", "applied", Applied, service.applied.numbers)
+role = Variable(
+    "replica",
+    "role",
+    ReplicaRole,
+    {ReplicaRole.UNKNOWN: 0, ReplicaRole.STANDBY: 1, ReplicaRole.LEADER: 2},
+)
+
+command = Plain("replica", "command", str, size_bytes_max=group.COMMAND_BYTES_MAX)
+port = Plain("replica", "port", int, size_bytes_max=8, check=service.port.check)
+ready = Plain("replica", "ready", str, 96, check=service.parse_ready)
+# Counts where its rank was placed: the first place is 1.
+placement = Plain("replica", "placement", int, size_bytes_max=8, check=between(1, 2**31))
+
+# Why it is on this node, in words.
+why = Attribute("replica", "placed", size_bytes_max=WHY_BYTES_MAX)
+
+kind = Kind(
+    "replica",
+    (run, applied, role),
+    (why,),
+    (command, port, ready, placement),
+    borrows=(node.agent,),
+    leaves=((run, Run.STOPPED),),
+)

@@ -1,0 +1,199 @@
+"""Replicas and leases on this node: a replica is kept as a service is; a lease goes to a process.
+
+A lease never goes back: OPEN, then HELD by one process, then SPENT, for whatever reason. So who
+sees it SPENT knows, on this node's word, that nobody will ever act under its epoch again.
+"""
+
+import asyncio
+import fcntl
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from haptera.app.lease import (
+    ENDING,
+    HELD,
+    LEASE_TIME,
+    LEASES,
+    SPENT,
+    Lease,
+    now_ns,
+    opened,
+    read_lease,
+    read_time,
+    write_lease,
+)
+from haptera.kinds import lease, node, replica
+from haptera.kinds.group import numbered
+from haptera.kinds.lease import LeaseState
+from haptera.kinds.node import Agent
+from haptera.kinds.replica import ReplicaRole
+from haptera.modules.service.home import ServiceProcess, replica_home, send_all, session
+from haptera.modules.service.module import Service, serve
+from haptera.sdk import SELF, Module, Refused, Target
+
+# So long has the holder to unlock a lease that is taken back; then it is killed.
+UNLOCK_WITHIN_S: Final = 1.0
+LOCK_EVERY_S: Final = 0.01
+WATCH_EVERY_S: Final = 0.2
+# A lease counts as over by time only so long after: the agent may be about to move its end on.
+OVER_AFTER_NS: Final = 1_000_000_000
+
+
+class GroupOnNode(Service):
+    """A replica, or the lease of one, where its group's lease lies."""
+
+    @property
+    def lease_file(self) -> Path:
+        return self.target.run_dir / LEASES / numbered(self.target.name)[0]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of a lease."""
+        return numbered(self.target.name)[1]
+
+    def held(self) -> Lease | None:
+        """What the lease's file says, while it is held by a process that lives."""
+        found = self.read()
+        ends = read_time(self.target.run_dir / LEASE_TIME)
+        if found is None or found.state == SPENT or not found.holder_lives:
+            return None
+        return None if ends.over(found, now_ns() - OVER_AFTER_NS) else found
+
+    def read(self) -> Lease | None:
+        if not self.lease_file.exists():
+            return None
+        with opened(self.lease_file) as descriptor:
+            return read_lease(descriptor)
+
+    def state(self) -> LeaseState:
+        """How the lease of this epoch stands."""
+        found = self.read()
+        if found is None or found.epoch < self.epoch:
+            return LeaseState.OPEN
+        held = self.held()
+        return LeaseState.HELD if held and held.epoch == self.epoch else LeaseState.SPENT
+
+
+def connect(target: Target) -> GroupOnNode:
+    """A replica is told whose it is, and where its group's lease lies."""
+    run_dir, name = target.run_dir, target.name
+    group, rank = numbered(name)
+    if target.entity.kind == lease.kind.name:
+        name = f"{group}.{target.values.get(lease.rank.name)}"
+    told = {
+        "HAPTERA_GROUP": group,
+        "HAPTERA_RANK": rank,
+        "HAPTERA_PLACEMENT": target.values.get("placement"),
+        "HAPTERA_LEASE": run_dir / LEASES / str(group),
+        "HAPTERA_LEASE_TIME": run_dir / LEASE_TIME,
+    }
+    return GroupOnNode(target, replica_home(run_dir, name), told)
+
+
+module = Module("replica", connect=connect, context=SELF)
+serve(module, replica.run, replica.applied)
+role = module.serves(replica.role)
+state = module.serves(lease.state)
+
+
+@role.look(
+    every_s=10, outcomes=(ReplicaRole.STANDBY, ReplicaRole.LEADER), requires={node.agent: Agent.UP}
+)
+async def look_role(one: GroupOnNode) -> ReplicaRole:
+    """Whether the process that runs now holds the lease now."""
+    record, held = one.home.record(), one.held()
+    leads = record is not None and held is not None and _holder(held) == record.service
+    return ReplicaRole.LEADER if leads else ReplicaRole.STANDBY
+
+
+@role.watch
+async def watch_role(one: GroupOnNode) -> AsyncIterator[ReplicaRole]:
+    told: ReplicaRole | None = None
+    while True:
+        if (seen := await look_role(one)) is not told:
+            told = seen
+            yield seen
+        await asyncio.sleep(WATCH_EVERY_S)
+
+
+@state.look(
+    every_s=10,
+    outcomes=(LeaseState.OPEN, LeaseState.HELD, LeaseState.SPENT),
+    requires={node.agent: Agent.UP},
+)
+async def look_state(one: GroupOnNode) -> LeaseState:
+    return one.state()
+
+
+@state.watch
+async def watch_state(one: GroupOnNode) -> AsyncIterator[LeaseState]:
+    """The end of the process that holds it is told at once."""
+    told: LeaseState | None = None
+    while True:
+        if (seen := one.state()) is not told:
+            told = seen
+            yield seen
+        held = one.held()
+        if seen is LeaseState.HELD and held is not None:
+            await _holder(held).ends(WATCH_EVERY_S)
+        else:
+            await asyncio.sleep(WATCH_EVERY_S)
+
+
+@state.step(LeaseState.OPEN, LeaseState.HELD, within_s=5, late_s=1)
+async def take(one: GroupOnNode) -> None:
+    """Grant it to the process that runs now, and to no later one."""
+    record = one.home.record()
+    if record is None or not record.service.lives:
+        raise Refused("its replica does not run here")
+    one.lease_file.parent.mkdir(parents=True, exist_ok=True)
+    with opened(one.lease_file) as descriptor:
+        await _lock(descriptor)
+        if one.state() is LeaseState.OPEN:
+            holder = record.service
+            granted = Lease(one.epoch, holder.pid, holder.started, now_ns(), HELD)
+            write_lease(descriptor, granted)
+
+
+@state.step((LeaseState.OPEN, LeaseState.HELD), LeaseState.SPENT, within_s=5, late_s=1)
+async def take_back(one: GroupOnNode) -> None:
+    """Let nobody act under it any more: who does not let go of it is killed."""
+    one.lease_file.parent.mkdir(parents=True, exist_ok=True)
+    with opened(one.lease_file) as descriptor:
+        found = read_lease(descriptor)
+        if found is None or found.epoch < one.epoch:
+            found = Lease(one.epoch, 0, 0, 0, SPENT)
+        elif found.epoch > one.epoch:
+            return
+        else:
+            write_lease(descriptor, replace(found, state=ENDING))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UNLOCK_WITHIN_S):
+                await _lock(descriptor)
+        with session(_holder(found)) as members:
+            if not _locks(descriptor):
+                send_all(members, signal.SIGKILL)
+        await _lock(descriptor)
+        write_lease(descriptor, replace(found, state=SPENT))
+
+
+def _holder(held: Lease) -> ServiceProcess:
+    return ServiceProcess(held.pid, held.started)
+
+
+async def _lock(descriptor: int) -> None:
+    """Wait until nobody acts under the lease; it is ours until the file is closed."""
+    while not _locks(descriptor):  # noqa: ASYNC110  a lock is waited for
+        await asyncio.sleep(LOCK_EVERY_S)
+
+
+def _locks(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

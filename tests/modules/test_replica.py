@@ -1,0 +1,198 @@
+"""Replicas and leases with real processes: a lease goes to one of them, and to no later one."""
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from haptera.app.lease import LEASE_TIME, SPENT, LeaseTime, now_ns, opened, read_lease, write_time
+from haptera.kinds.lease import LeaseState
+from haptera.kinds.replica import ReplicaRole
+from haptera.kinds.service import Run
+from haptera.model.entity import EntityId
+from haptera.modules.replica.module import (
+    GroupOnNode,
+    connect,
+    look_role,
+    look_state,
+    take,
+    take_back,
+    watch_state,
+)
+from haptera.modules.service.home import ServiceRecord
+from haptera.modules.service.module import look_run, start, stop
+from haptera.sdk import Refused, Target
+from tests.lab.rig import wait_for
+
+pytestmark = pytest.mark.net
+
+WAIT_S = 20
+S = 1_000_000_000
+PYTHON = shlex.quote(sys.executable)
+SLEEP = f"{PYTHON} -I -S -c 'import signal; signal.pause()'"
+# Locks the lease as one that acts under it, says so, and never lets go.
+ACTS = (
+    f"{PYTHON} -I -S -c 'import fcntl, os, signal;"
+    ' lease = os.open(os.environ["HAPTERA_LEASE"], os.O_RDWR | os.O_CREAT);'
+    ' fcntl.flock(lease, fcntl.LOCK_SH); open("acts", "w").close(); signal.pause()\''
+)
+COUNTS = 'import os, signal; print(os.environ["HAPTERA_STARTS"], flush=True); signal.pause()'
+
+
+def on_node(run_dir: Path, kind: str, name: str, **values: str | int) -> GroupOnNode:
+    return connect(Target(EntityId(kind, name, "n1"), values=values, digest="d", run_dir=run_dir))
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Iterator[Path]:
+    """A node's, whose leases count; at the end its replica does not run."""
+    (tmp_path / "leases").mkdir()
+    write_time(tmp_path / LEASE_TIME, LeaseTime(now_ns() + 3600 * S, 0))
+    yield tmp_path
+    asyncio.run(stop(replica(tmp_path)))
+
+
+def replica(run_dir: Path, command: str = SLEEP) -> GroupOnNode:
+    return on_node(run_dir, "replica", "ledger.1", command=command, placement=1)
+
+
+def lease(run_dir: Path, epoch: int) -> GroupOnNode:
+    return on_node(run_dir, "lease", f"ledger.{epoch}", rank=1)
+
+
+def started(run_dir: Path, command: str = SLEEP) -> ServiceRecord:
+    one = replica(run_dir, command)
+    asyncio.run(start(one))
+    record = one.home.record()
+    assert record is not None
+    return record
+
+
+def state(run_dir: Path, epoch: int) -> LeaseState:
+    return asyncio.run(look_state(lease(run_dir, epoch)))
+
+
+def role(run_dir: Path) -> ReplicaRole:
+    return asyncio.run(look_role(replica(run_dir)))
+
+
+def test_a_lease_is_taken_for_the_process_that_runs(run_dir: Path) -> None:
+    started(run_dir)
+    assert (state(run_dir, 1), role(run_dir)) == (LeaseState.OPEN, ReplicaRole.STANDBY)
+
+    asyncio.run(take(lease(run_dir, 1)))
+
+    assert (state(run_dir, 1), role(run_dir)) == (LeaseState.HELD, ReplicaRole.LEADER)
+
+
+def test_without_a_process_there_is_nobody_to_take_it(run_dir: Path) -> None:
+    with pytest.raises(Refused):
+        asyncio.run(take(lease(run_dir, 1)))
+
+    assert state(run_dir, 1) is LeaseState.OPEN
+
+
+def test_the_process_that_follows_does_not_hold_it(run_dir: Path) -> None:
+    first = started(run_dir)
+    asyncio.run(take(lease(run_dir, 1)))
+    os.kill(first.service.pid, signal.SIGKILL)
+    asyncio.run(first.keeper.ends(WAIT_S))
+
+    second = started(run_dir)
+
+    assert second.service != first.service
+    assert asyncio.run(look_run(replica(run_dir))) is Run.RUNNING
+    assert (state(run_dir, 1), role(run_dir)) == (LeaseState.SPENT, ReplicaRole.STANDBY)
+    asyncio.run(take(lease(run_dir, 1)))  # a call that came late
+    assert state(run_dir, 1) is LeaseState.SPENT
+
+
+def test_the_end_of_the_process_is_told_at_once(run_dir: Path) -> None:
+    record = started(run_dir)
+    asyncio.run(take(lease(run_dir, 1)))
+
+    async def watched() -> list[LeaseState]:
+        seen = []
+        async with asyncio.timeout(WAIT_S):
+            async for one in watch_state(lease(run_dir, 1)):
+                seen.append(one)
+                if one is LeaseState.SPENT:
+                    return seen
+                os.kill(record.service.pid, signal.SIGKILL)
+        raise AssertionError
+
+    assert asyncio.run(watched()) == [LeaseState.HELD, LeaseState.SPENT]
+
+
+def test_another_process_of_the_same_number_does_not_hold_it(run_dir: Path) -> None:
+    """As after a restart of all numbers: the file names this process, but from another time."""
+    started(run_dir)
+    asyncio.run(take(lease(run_dir, 1)))
+    with opened(run_dir / "leases" / "ledger") as file:
+        held = read_lease(file)
+        assert held is not None
+        words = f"{held}".replace(f" {held.started} ", f" {held.started + 1} ")
+        os.pwrite(file, words.encode(), 0)
+
+    assert state(run_dir, 1) is LeaseState.SPENT
+
+
+def test_once_the_node_s_time_ran_out_it_is_spent_for_good(run_dir: Path) -> None:
+    started(run_dir)
+    asyncio.run(take(lease(run_dir, 1)))
+    write_time(run_dir / LEASE_TIME, LeaseTime(now_ns() - 3600 * S, 0))
+    assert state(run_dir, 1) is LeaseState.SPENT
+
+    write_time(run_dir / LEASE_TIME, LeaseTime(now_ns() + 3600 * S, now_ns()))
+
+    assert (state(run_dir, 1), role(run_dir)) == (LeaseState.SPENT, ReplicaRole.STANDBY)
+
+
+def test_what_is_taken_back_is_spent_and_a_later_epoch_goes_on(run_dir: Path) -> None:
+    record = started(run_dir)
+    asyncio.run(take(lease(run_dir, 1)))
+    asyncio.run(take_back(lease(run_dir, 1)))
+    assert state(run_dir, 1) is LeaseState.SPENT
+
+    asyncio.run(take(lease(run_dir, 2)))
+    asyncio.run(take_back(lease(run_dir, 1)))
+
+    assert (state(run_dir, 1), state(run_dir, 2)) == (LeaseState.SPENT, LeaseState.HELD)
+    assert record.service.lives
+
+
+def test_who_does_not_let_go_of_it_is_killed(run_dir: Path) -> None:
+    record = started(run_dir, f"{ACTS}")
+    wait_for(lambda: (replica(run_dir).home.path / "acts").exists() or None)
+    with opened(run_dir / "leases" / "ledger") as file:
+        held = f"1 {record.service.pid} {record.service.started} {now_ns()} held"
+        os.pwrite(file, held.encode(), 0)
+
+    asyncio.run(take_back(lease(run_dir, 1)))
+
+    assert not record.service.lives
+    with opened(run_dir / "leases" / "ledger") as file:
+        ended = read_lease(file)
+    assert ended is not None
+    assert (ended.epoch, ended.state) == (1, SPENT)
+
+
+def test_its_place_is_known_by_its_name_once_nothing_is_desired_of_it(run_dir: Path) -> None:
+    record = started(run_dir)
+
+    asyncio.run(stop(on_node(run_dir, "replica", "ledger.1")))
+
+    assert not record.service.lives
+
+
+def test_each_start_is_counted(run_dir: Path) -> None:
+    one = replica(run_dir, f"{PYTHON} -I -S -c {shlex.quote(COUNTS)}")
+    for number in (1, 2):
+        asyncio.run(start(one))
+        wait_for(lambda said=str(number): one.home.last_words() == said or None)
+        asyncio.run(stop(one))
