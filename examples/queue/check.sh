@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Has 60 jobs run, and looks at what they did from outside.
+#
+#   examples/queue/check.sh [DIRECTORY]     the directory that holds .haptera
+#
+# The jobs write to a log of effects, each with its token; it is that log that is judged, not what
+# the parent says. Of haptera it uses the API alone, with curl.
+set -euo pipefail
+
+directory=$(realpath "${1:-$(cd "$(dirname "$0")/../.." && pwd)}")
+root=$directory/.haptera
+effects=$root/effects.log
+wait_s=60
+
+fail() { echo "check: $*" >&2; exit 1; }
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+url=$(sed 's/.*"url":"\([^"]*\)".*/\1/' "$root/client.json")
+token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' "$root/client.json")
+
+# ask METHOD PATH [BODY]
+ask() { curl -sf -m 35 -X "$1" "$url$2" ${3:+-d "$3"} -H @- <<<"Authorization: Bearer $token"; }
+
+# wait_for WHAT COMMAND...: until the command succeeds
+wait_for() {
+  local what=$1 until_ms=$(($(now_ms) + wait_s * 1000))
+  shift
+  until "$@" 2>/dev/null; do
+    (($(now_ms) < until_ms)) || fail "waited ${wait_s} s in vain: $what"
+    sleep 0.05
+  done
+}
+
+# said WHAT SINCE_MS MORE
+said() {
+  local took=$(($(now_ms) - $2))
+  printf '%-48s %2d.%02d s, %s\n' "$1:" $((took / 1000)) $((took % 1000 / 10)) "$3"
+}
+
+# submit NAME CPUS MEMORY_MB COUNT PRIORITY SECONDS [RETRY]: prints the number of the first
+submit() {
+  # A line is one write, so that lines of many jobs do not mix.
+  local say="echo \"\$1 \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN \$HAPTERA_NODE\" >>$effects"
+  local script="say() { $say; }; trap 'say term; exit 1' TERM; say begin; sleep $6 & wait \$!; say end"
+  local command
+  command=$(printf '%s' "$script" | sed 's/\\/\\\\/g; s/"/\\"/g')
+  ask POST /v1/jobs "{\"name\": \"$1\", \"count\": $4, \"priority\": $5, \"spec\": {
+    \"command\": [\"bash\", \"-c\", \"$command\"], \"size\": {\"cpus\": $2, \"memory_mb\": $3},
+    \"retry\": \"${7:-never}\"}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
+}
+job() { ask GET "/v1/jobs/$1"; }
+state() { job "$1" | sed 's/.*"state":"\([a-z]*\)".*/\1/'; }
+why() { job "$1" | sed 's/.*"why":"\([^"]*\)".*/\1/'; }
+duty() { ask GET /v1/queue | grep -o "\"name\":\"$1\",\"duty\":\"[a-z]*\"" | sed 's/.*:"\(.*\)"/\1/'; }
+count() { grep -c "^$1 " "$effects" 2>/dev/null || true; }
+complete() { ask GET '/v1/jobs?limit=1' | grep -q "\"complete\":$1[,}]"; }
+nodes=(small1 small2 small3 small4 medium1 medium2 medium3 large1)
+
+all_idle() { [[ $(ask GET /v1/queue | grep -o '"duty":"idle"' | wc -l) == 8 ]]; }
+since=$(now_ms)
+rm -f "$effects"
+wait_for "8 nodes ask for work" all_idle
+said "8 nodes of three sizes ask for work" "$since" "${nodes[*]}"
+
+# 1. One job that no node can hold, before 60 that some can.
+since=$(now_ms)
+giant=$(submit giant 64 1024 1 1000 1)
+first=$(submit small 1 256 20 1 1)
+submit medium 4 1024 20 2 1 >/dev/null
+submit large 8 2048 20 3 0.3 >/dev/null
+began() { (($(count begin) >= $1)); }
+wait_for "jobs begin behind the one that cannot" began 1
+said "a job begins behind one larger than any node" "$since" "$(why "$giant" | cut -c 1-54)"
+[[ $(why "$giant") == *"no node is large enough"*"56 CPUs missing"* ]] || fail "why: $(why "$giant")"
+
+# 2. A parent that is killed loses none of it, and has none run twice.
+since=$(now_ms)
+wait_for "some jobs have run" began 10
+kill -9 "$(cat "$root/parent/parent.pid")"
+wait_for "the parent is back" ask GET /v1/health >/dev/null
+wait_for "60 jobs are complete" complete 60
+said "its parent killed meanwhile, 60 jobs are complete" "$since" "$(count end) ended"
+(($(count begin) == 60 && $(count end) == 60)) || fail "$(count begin) began, $(count end) ended"
+doubles=$(awk '{ print $1, $3 }' "$effects" | sort | uniq -d)
+[[ -z $doubles ]] || fail "twice under one token: $doubles"
+doubles=$(awk '$1 == "end" { print $2 }' "$effects" | sort | uniq -d)
+[[ -z $doubles ]] || fail "run twice: $doubles"
+[[ $(state "$giant") == queued ]] || fail "the giant is $(state "$giant")"
+
+# 3. A node is drained while its job runs: that ends, and nothing else begins there.
+since=$(now_ms)
+long=$(submit long 8 2048 1 5 2)
+began_job() { grep -q "^begin $1 " "$effects"; }
+wait_for "a job begins on large1" began_job "$long"
+ask PUT /v1/duties/large1 '{"mode": "drain", "reason": "a new disk"}' >/dev/null
+[[ $(duty large1) == draining ]] || fail "large1 is $(duty large1)"
+other=$(submit other 8 2048 1 9 0.1)
+drained() { [[ $(duty "$1") == drained ]]; }
+wait_for "large1 is drained" drained large1
+[[ $(state "$long") == complete ]] || fail "the job on the node that was drained is $(state "$long")"
+[[ $(state "$other") == queued ]] || fail "a job began on a node that drains: $(why "$other")"
+said "large1 drained; the job on it ended by itself" "$since" "$(why "$other" | cut -c 1-60)"
+
+since=$(now_ms)
+ask DELETE /v1/duties/large1 >/dev/null
+is() { [[ $(state "$1") == "$2" ]]; }
+wait_for "the job runs once the drain is over" is "$other" complete
+said "the drain is over" "$since" "what waited for large1 has run"
+
+# 4. A drain with a deadline: TERM, and its reason; the job that may be is queued again.
+since=$(now_ms)
+once=$(submit once 4 1024 1 5 300)
+again=$(submit again 4 1024 1 5 4 lost)
+wait_for "both run on one node" eval 'began_job "$once" && began_job "$again"'
+for node in $(awk -v a="$once" -v b="$again" '$1 == "begin" && ($2 == a || $2 == b) { print $4 }' "$effects" | sort -u); do
+  ask PUT "/v1/duties/$node" '{"mode": "drain", "reason": "a new disk", "within_s": 1}' >/dev/null
+done
+wait_for "the one is cancelled" is "$once" cancelled
+wait_for "the other runs again, elsewhere" is "$again" complete
+(($(count term) == 2)) || fail "$(count term) jobs had TERM"
+(($(grep -c "^begin $again " "$effects") == 2)) || fail "the job that may be run again was not"
+[[ $(why "$once") == *"drained until its deadline: a new disk"* ]] || fail "why: $(why "$once")"
+said "a drain with a deadline: TERM, then" "$since" "$(why "$once")"
+for node in "${nodes[@]}"; do ask DELETE "/v1/duties/$node" >/dev/null; done
+
+for log in "$root"/parent/serve.log "$root"/nodes/*/agent.log; do
+  ! grep -q Traceback "$log" || fail "$log has a traceback"
+done
+ask DELETE "/v1/jobs/$giant" >/dev/null
+echo "all held"
