@@ -12,14 +12,14 @@ from haptera.site.syntax.tree import DEPTH_MAX, Branch, Errors, Leaf, Place, Ser
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_yaml(text: str, file: str, errors: Errors) -> Tree:
+def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) -> Tree:
     """The tree of one YAML document.
 
     Raises:
         HapteraError: the text is no YAML, is empty, or uses what no site file needs.
     """
     try:
-        tree = _Reader(yaml.parse(text, Loader=_LOADER), file, errors).document()
+        tree = _Reader(yaml.parse(text, Loader=_LOADER), file, errors, depth_max).document()
     except yaml.MarkedYAMLError as error:
         place = _place(file, error.problem_mark or error.context_mark)
         begin = error.context_mark
@@ -39,10 +39,11 @@ def read_yaml(text: str, file: str, errors: Errors) -> Tree:
 class _Reader:
     """Makes a tree of the events of one document."""
 
-    def __init__(self, events: Iterator[Any], file: str, errors: Errors) -> None:
+    def __init__(self, events: Iterator[Any], file: str, errors: Errors, depth_max: int) -> None:
         self._events = events
         self._file = file
         self._errors = errors
+        self._depth_max = depth_max
         self._depth = 0
 
     def document(self) -> Tree | None:
@@ -62,8 +63,8 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return Leaf(event.value, event.style not in (None, ""), place)
         self._depth += 1
-        if self._depth > DEPTH_MAX:
-            raise _refused(f"deeper than {DEPTH_MAX} levels", event)
+        if self._depth > self._depth_max:
+            raise _refused(f"deeper than {self._depth_max} levels", event)
         tree: Tree
         if isinstance(event, yaml.MappingStartEvent):
             tree = Branch(tuple(self._entries()), place)
