@@ -10,6 +10,7 @@ from haptera.model.errors import HapteraError
 from haptera.runtime.identity.private import sync
 from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
+from haptera.runtime.store.migrations_sql import MIGRATIONS
 
 VERSION: Final = 6
 # "hapt": tells our files from other SQLite files.
@@ -96,8 +97,6 @@ CREATE TABLE tokens (
     made_s REAL NOT NULL DEFAULT 0,
     within TEXT  -- the selector that it is limited to; NULL: it is not
 ) WITHOUT ROWID;
-"""
-_DISRUPTIONS: Final = """
 CREATE TABLE disruptions (  -- of the last hour, for the budgets
     intent TEXT PRIMARY KEY,
     entity TEXT NOT NULL,
@@ -105,8 +104,6 @@ CREATE TABLE disruptions (  -- of the last hour, for the budgets
     kernel_boot TEXT NOT NULL,
     at_s REAL NOT NULL
 ) WITHOUT ROWID;
-"""
-_WRITES: Final = """
 CREATE TABLE writes (  -- who wrote what is in the history, and why
     revision INTEGER PRIMARY KEY,  -- the last of the write
     at_s REAL NOT NULL,
@@ -132,16 +129,6 @@ CREATE TABLE keyed (  -- requests with an idempotency key, of the last day
     UNIQUE (who, key)
 );
 """
-# What makes a file of each earlier version one of the next.
-_MIGRATIONS: Final = {
-    1: "ALTER TABLE intents ADD COLUMN disruptive INTEGER NOT NULL DEFAULT 0;" + _DISRUPTIONS,
-    2: "ALTER TABLE history ADD COLUMN owner_before TEXT;"
-    "ALTER TABLE history ADD COLUMN written INTEGER;" + _WRITES,
-    3: "ALTER TABLE tokens ADD COLUMN made_s REAL NOT NULL DEFAULT 0;"
-    "ALTER TABLE tokens ADD COLUMN within TEXT;",
-    4: KEYED,
-    5: JOBS,
-}
 
 
 def open_database(path: Path, *, pages_max: int | None = None) -> JournaledConnection:
@@ -175,9 +162,7 @@ def _make(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        connection.executescript(
-            "PRAGMA synchronous = FULL; BEGIN;" + _TABLES + _DISRUPTIONS + _WRITES + KEYED + JOBS
-        )
+        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + _TABLES + KEYED + JOBS)
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -217,7 +202,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     for step in range(version, VERSION):
         connection.executescript(
-            f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;"
+            f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;"
         )
 
 
