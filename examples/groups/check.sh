@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Breaks the leader of a group in three ways, and reads in its effects that it never had two.
+# Breaks the leader of a group in every way, and reads in its effects that it never had two.
 #
 #   examples/groups/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -112,6 +112,44 @@ is_stopped() { ! lives "$pid"; }
 wait_for "the old leader is stopped once it is reached" is_stopped
 [[ $(grep -c " $pid " "$effects") == "$lines" ]] || fail "the old leader acted again"
 wait_for "three replicas apart" three_apart none
+
+# 4. All of the leader's node stops in the middle of whatever it does, and goes on later.
+tree() { local child; echo "$1"; for child in $(pgrep -P "$1"); do tree "$child"; done; }
+old=$(epoch) node=$(leader) pid=$(leader_pid) since=$(now_ms)
+mapfile -t frozen < <(tree "$(cat "$root/nodes/$node/init.pid")")
+kill -STOP "${frozen[@]}" 2>/dev/null || true # what has ended meanwhile
+healed "node frozen" "$old" "$node" "$since"
+lines=$(grep -c " $pid " "$effects")
+kill -CONT "${frozen[@]}" 2>/dev/null || true
+wait_for "the old leader is stopped once it goes on" is_stopped
+[[ $(grep -c " $pid " "$effects") == "$lines" ]] || fail "the old leader acted after it was thawed"
+wait_for "three replicas apart" three_apart none
+
+# 5. The agent of the leader's node, then the parent, is killed: nothing of the group notices.
+pids() { cat "$root"/nodes/*/run/replicas/*/state | sed -n 's/^service \([0-9]*\) .*/\1/p' | sort -n; }
+acts_on() { (($(last | cut -d ' ' -f 7) > $1)); }
+has_new() { local pid; pid=$(cat "$1") && [[ $pid != "$2" ]] && lives "$pid"; }
+for killed in "nodes/$(leader)/agent.pid" parent/parent.pid; do
+  old=$(epoch) before=$(pids) pid=$(cat "$root/$killed")
+  kill -9 "$pid"
+  wait_for "there is another of $killed" has_new "$root/$killed" "$pid"
+  # Longer than a lease lasts, so that it has been moved on by the new process.
+  number=$(last | cut -d ' ' -f 7) until_ms=$(($(now_ms) + 5000))
+  while (($(now_ms) < until_ms)); do sleep 0.1; done
+  wait_for "the leader goes on" acts_on "$number"
+  [[ $(epoch) == "$old" ]] || fail "$killed was killed, and another epoch began"
+  [[ $(pids) == "$before" ]] || fail "$killed was killed, and replicas were started or ended"
+  printf '%-24s epoch %d goes on, no replica was started or ended\n' "${killed##*/} killed:" "$old"
+done
+
+# 6. A person has another rank lead, then gives it back.
+haptera() { "$(dirname "$0")/../../.venv/bin/haptera" --client "$root/client.json" "$@"; }
+old=$(epoch) rank=$((($(last | cut -d ' ' -f 3) + 1) % 3))
+haptera set group:ledger "lead=$rank" >/dev/null
+wait_for "rank $rank leads" leads_after "$old"
+[[ $(last | cut -d ' ' -f 3) == "$rank" ]] || fail "another rank than $rank leads"
+printf '%-24s rank %d leads under epoch %d, %d ms after the last effect of %d\n' \
+  "set by hand:" "$rank" "$(epoch)" "$(silent_ms "$old")" "$old"
 
 check_effects
 printf '%d effects under %d epochs, none out of order\n' \

@@ -73,6 +73,16 @@ def test_a_person_has_another_lead_and_gives_it_back_to_the_policy():
     assert asked(members(r0=5, r1=5, r2=None), [], lead=2, last=2).grant == Lead(3, 0, "n0")
 
 
+def test_that_nobody_knows_whether_it_runs_ends_no_lease():
+    held = grant(3, 0)
+    unknown, stopped = members(r0=None, r1=5), members(r0=None, r1=5)
+    stopped[0] = Contender(0, "n0", None, stopped=True)
+
+    assert asked(unknown, [held], last=3) == Succession()
+    assert asked(unknown, [held], policy=RANK, configured=0, last=3) == Succession()
+    assert asked(stopped, [held], last=3) == Succession(take_back=(held,))
+
+
 def test_a_rank_that_was_placed_elsewhere_leads_anew():
     held = Grant(1, 0, "n7", wanted=True, over=False)
 

@@ -152,7 +152,7 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
     stays = {rank for rank, where in settled.nodes.items() if now.get(rank) == where}
     members = {
-        rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one))
+        rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one), has_stopped(one))
         for one in replicas
         if rank_of(one) in stays
     }
@@ -241,6 +241,12 @@ def runs_ms(view: EntityView) -> int | None:
     """For how long a replica is known to run; None where it does not, or nobody knows."""
     run = view.observed.get("run")
     return run.age_ms if run is not None and run.known and run.value == Run.RUNNING else None
+
+
+def has_stopped(view: EntityView) -> bool:
+    """Whether a replica is known not to run."""
+    run = view.observed.get("run")
+    return run is not None and run.known and run.value in (Run.STOPPED, Run.FAILED)
 
 
 def fault_groups(view: EntityView, dimension: str) -> frozenset[str]:

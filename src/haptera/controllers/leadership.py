@@ -17,11 +17,15 @@ FIRST_EPOCH: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A rank that could lead: its node, since when it runs in ms (None: it does not)."""
+    """A rank that could lead: its node, and for how long it is known to run, in ms.
+
+    What is not known to run may have `stopped`, as its node says, or nobody knows.
+    """
 
     rank: int
     node: str
     running_ms: int | None
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +95,27 @@ def _chosen(
 ) -> Contender | None:
     """Who should lead: whoever does goes on, but where somebody else is named."""
     alive = {rank: one for rank, one in members.items() if one.running_ms is not None}
-    if lead in alive:
-        return alive[lead]
-    if policy is LeaderPolicy.NONE:
+    holders = [one for grant in grants if (one := _holder(members, grant)) is not None]
+    if lead is not None and (lead in alive or lead in {one.rank for one in holders}):
+        return members[lead]
+    match policy:
+        case LeaderPolicy.NONE:
+            return None
+        case LeaderPolicy.RANK:
+            named = [one for one in (*holders, *alive.values()) if one.rank == configured]
+            return next(iter(named), None)
+        case _ if holders:
+            return holders[-1]
+        case LeaderPolicy.FIRST:
+            longest = sorted(alive.values(), key=lambda one: (-(one.running_ms or 0), one.rank))
+            return next(iter(longest), None)
+        case LeaderPolicy.LOWEST:
+            return alive[min(alive)] if alive else None
+
+
+def _holder(members: Mapping[int, Contender], grant: Grant) -> Contender | None:
+    """Who holds a lease that counts; that nobody knows whether it runs does not end it."""
+    one = members.get(grant.rank)
+    if one is None or one.stopped or grant.over or not grant.wanted or one.node != grant.node:
         return None
-    if policy is LeaderPolicy.RANK:
-        return None if configured is None else alive.get(configured)
-    for one in grants:
-        holder = alive.get(one.rank)
-        if one.wanted and not one.over and holder is not None and holder.node == one.node:
-            return holder
-    if not alive:
-        return None
-    if policy is LeaderPolicy.FIRST:
-        return max(alive.values(), key=lambda one: (one.running_ms or 0, -one.rank))
-    return alive[min(alive)]
+    return one
