@@ -29,6 +29,7 @@ from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
+from haptera.daemon.queue.backends import Backends
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
 from haptera.daemon.record import EventRecorder
@@ -232,7 +233,10 @@ class _Parent:
         self._tree.follow(self._settings, self._backend)
         self._backend.radius_percent = self._settings.radius_percent
         tag = f"haptera-{self._authority.cluster}"
-        self._pools = Pools(self._backend, self._jobs, tag)
+        self._keepers = (
+            Pools(self._backend, self._jobs, tag),
+            Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home),
+        )
 
     def _succeed_another(self, engine: Engine) -> None:
         """Where this parent was promoted, leave its predecessor's steps the time to take effect."""
@@ -257,7 +261,7 @@ class _Parent:
             running = [
                 tasks.create_task(self._driver.run(self._performer().perform)),
                 tasks.create_task(self._jobs.run()),
-                tasks.create_task(self._pools.run()),
+                *(tasks.create_task(one.run()) for one in self._keepers),
                 tasks.create_task(enrolment.serve(self._tls, self._doors.nodes_max())),
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from haptera.kinds import (
+    backend,
     budget,
     freeze,
     group,
@@ -57,7 +58,8 @@ class Kinds(Mapping[str, Kind]):
 
 
 _BUNDLED: Final = (
-    *(node, service, module, freeze, policy, budget, image, system, pool, instance),
+    *(node, service, module, freeze, policy, budget, image, system),
     *(group, replica, lease),
+    *(pool, instance, backend),
 )
 KINDS: Final = Kinds({one.kind.name: one.kind for one in _BUNDLED})

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from haptera.controllers.pool import Slot, SlotPhase, Unmet, decide, held_until
 from haptera.controllers.supply import (
@@ -22,6 +22,7 @@ from haptera.controllers.supply import (
     supply_of,
     writes_of,
 )
+from haptera.daemon.queue.linked import linked
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.kinds import instance, pool
 from haptera.kinds.instance import Refusal
@@ -29,9 +30,8 @@ from haptera.model.errors import HapteraError
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyState
 from haptera.runtime import clock
-from haptera.runtime.processes.control import Control, Source
+from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
-from haptera.wire.control import Frame
 
 NAME: Final = "pools"
 # It is looked so often whatever happens: the power of machines is heard of in no other way.
@@ -66,7 +66,7 @@ class Pools:
 
     async def run(self) -> None:
         """Keep them until cancelled."""
-        cluster, control = _linked(self._source)
+        cluster, control = linked(NAME, self._source)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(control.run())
             tasks.create_task(self._hear_of_entities(cluster))
@@ -187,24 +187,3 @@ def _standing(state: DutyState, name: str, jobs: ParentQueue) -> NodeStanding:
     return NodeStanding(
         state, jobs.queue.duties.get(name), holder is not None and bool(holder.held)
     )
-
-
-def _linked(source: Source) -> tuple[Cluster[None], Control]:
-    """A controller's two ends, in one process."""
-
-    class Link:
-        def send(self, frame: Frame) -> None:
-            loop.call_soon(cluster.take, frame)
-
-        def hold(self) -> None:
-            """Nothing: it waits for each answer."""
-
-        def go_on(self) -> None: ...
-
-    def asked(frame: Frame) -> None:
-        loop.call_soon(control.take, frame)
-
-    loop = asyncio.get_running_loop()
-    cluster: Cluster[Any] = Cluster(NAME, None, asked)
-    control = Control(NAME, source, Link())
-    return cluster, control

@@ -1,0 +1,56 @@
+"""Has each declared backend hold jobs, for as long as it is declared as it is."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from haptera.daemon.queue.linked import linked
+from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.daemon.queue.slurm import SlurmBackend
+from haptera.kinds import backend
+from haptera.runtime.processes.control import Source
+from haptera.runtime.processes.slurm import Slurm
+
+NAME: Final = "backends"
+SCRIPT: Final = "slurm-job.sh"
+
+_log = logging.getLogger(__name__)
+
+Terms = dict[str, str]
+
+
+class Backends:
+    """All backends; `tag` is this cluster's, `directory` is where they may keep a file."""
+
+    def __init__(self, source: Source, jobs: ParentQueue, tag: str, directory: Path) -> None:
+        self._source = source
+        self._jobs = jobs
+        self._tag = tag
+        self._directory = directory
+        self._running: dict[str, tuple[Terms, asyncio.Task[None]]] = {}
+
+    async def run(self) -> None:
+        """Run each until cancelled."""
+        cluster, control = linked(NAME, self._source)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(control.run())
+            async for changes in cluster.watch(kinds=[backend.kind.name]):
+                wanted = {
+                    view.name: {name: str(one.value) for name, one in view.desired.items()}
+                    for view in changes.now.values()
+                    if backend.engine.name in view.desired
+                }
+                for name, (terms, task) in list(self._running.items()):
+                    if wanted.get(name) != terms:
+                        task.cancel()
+                        del self._running[name]
+                for name in sorted(wanted.keys() - self._running.keys()):
+                    task = tasks.create_task(self._backend(name, wanted[name]).run())
+                    self._running[name] = wanted[name], task
+
+    def _backend(self, name: str, terms: Terms) -> SlurmBackend:
+        _log.info("backend %s: %s", name, terms)
+        conf, output = terms.get(backend.conf.name), terms.get(backend.output.name)
+        slurm = Slurm(conf, output, self._directory / SCRIPT)
+        return SlurmBackend(name, self._tag, slurm, self._jobs)

@@ -1,0 +1,30 @@
+"""Another engine that runs jobs of the queue: those that name it."""
+
+from enum import StrEnum
+
+from haptera.model.desired_check import nearest
+from haptera.model.errors import HapteraError
+from haptera.model.schema import Kind, Plain
+
+
+class BackendEngine(StrEnum):
+    SLURM = "slurm"
+
+
+def _check_engine(text: str) -> None:
+    if text not in list(BackendEngine):
+        raise HapteraError(f"there is no engine {text!r}", do=nearest(text, list(BackendEngine)))
+
+
+def _check_folder(text: str) -> None:
+    if not text.startswith("/"):
+        raise HapteraError(f"{text!r} is no place that begins with /", do="write it in full")
+
+
+engine = Plain("backend", "engine", str, 16, _check_engine)
+# Of slurm: its slurm.conf, where that is not in Slurm's own place.
+conf = Plain("backend", "conf", str, 256, _check_folder)
+# Where what jobs write is kept, on the machines that run them; without it, it is not kept.
+output = Plain("backend", "output", str, 256, _check_folder)
+
+kind = Kind("backend", (), plain=(engine, conf, output), of_cluster=True)

@@ -1,0 +1,262 @@
+"""Jobs of the queue on a real Slurm, whatever either side loses; looked at from outside."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from haptera.core.engine import Engine
+from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.daemon.queue.slurm import SlurmBackend, SlurmName
+from haptera.queue.entry import Submission
+from haptera.queue.job import Job, JobSpec, JobState, RetryClass, Size
+from haptera.runtime.clock import wall_s
+from haptera.runtime.processes.slurm import Slurm, SlurmOrder
+from haptera.runtime.store.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = "c0ffee"
+WITHIN_S = 60.0
+SMALL = Size(1, 64)
+
+pytestmark = [
+    pytest.mark.net,
+    pytest.mark.slow,
+    pytest.mark.campaign,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a Slurm of one's own needs root"),
+    pytest.mark.skipif(shutil.which("slurmctld") is None, reason="Slurm is not installed"),
+]
+
+
+class PrivateSlurm:
+    """A Slurm of this test's own, and the log that its jobs write one line each to."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.effects = directory / "effects"
+        self.effects.touch()
+        self.conf = directory / "slurm.conf"
+        self.go = directory / "go"
+        self.until_go = f"until [ -e {self.go} ]; do sleep 0.1; done"
+
+    def has_saved(self) -> bool:
+        """Whether slurmctld has written its state since the last job began."""
+        saved = self.directory / "state/job_state"
+        return saved.exists() and saved.stat().st_mtime > self.effects.stat().st_mtime + 1
+
+    def start(self, **environment: str) -> None:
+        self._do("start", {"PORT": str(20_000 + os.getpid() % 1_000 * 20), **environment})
+
+    def stop(self) -> None:
+        self._do("stop", {})
+
+    def ask(self, *command: str) -> str:
+        told = subprocess.run(
+            command, env={**os.environ, "SLURM_CONF": str(self.conf)}, capture_output=True
+        )
+        assert told.returncode == 0, told.stderr
+        return told.stdout.decode()
+
+    def begun(self) -> Counter[str]:
+        """How often each `job-token` began."""
+        return Counter(self.effects.read_text().split())
+
+    def client(self) -> Slurm:
+        return Slurm(str(self.conf), str(self.directory), self.directory / "script.sh")
+
+    def _do(self, what: str, environment: dict[str, str]) -> None:
+        command = [str(ROOT / "tools/private-slurm"), what, str(self.directory)]
+        subprocess.run(command, env={**os.environ, **environment}, check=True, timeout=30)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Iterator[PrivateSlurm]:
+    one = PrivateSlurm(tmp_path)
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    one = Store.open(tmp_path / "state.db", deliver=lambda _: None, wall_s=wall_s)
+    yield one
+    one.close()
+
+
+class Parent:
+    """A parent's queue with its backend, until it is killed."""
+
+    def __init__(self, slurm: PrivateSlurm, store: Store) -> None:
+        self.slurm = slurm
+        self.jobs = ParentQueue(store, cast("Engine", None))
+        backend = SlurmBackend("slurm", CLUSTER, slurm.client(), self.jobs)
+        self._tasks = [asyncio.create_task(one.run()) for one in (self.jobs, backend)]
+
+    async def kill(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def submit(
+        self, script: str, *, size: Size = SMALL, retry: RetryClass = RetryClass.NEVER
+    ) -> int:
+        line = f'echo "$HAPTERA_JOB-$HAPTERA_JOB_TOKEN" >> {self.slurm.effects}; {script}'
+        spec = JobSpec(("sh", "-c", line), size, 600, retry, "slurm")
+        (job,) = await self.jobs.submit(Submission(owner="user:eve", name="j", spec=spec))
+        return job.id
+
+    async def ended(self, *keys: int) -> list[Job]:
+        await self.until(lambda: all(self.job(key).ended_s is not None for key in keys))
+        return [self.job(key) for key in keys]
+
+    def job(self, key: int) -> Job:
+        return self.jobs.queue.jobs[key]
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            while not so():  # noqa: ASYNC110  another process is waited for
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def a_parent(slurm: PrivateSlurm, store: Store) -> AsyncIterator[Parent]:
+    one = Parent(slurm, store)
+    try:
+        yield one
+    finally:
+        await one.kill()
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+def told(job: Job) -> tuple[JobState, int | None, str | None]:
+    return job.state, job.status, job.reason
+
+
+def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            well = [await parent.submit("true") for _ in range(12)]
+            large = await parent.submit("echo said; exit 3", size=Size(4, 2_048))
+            killed = await parent.submit("kill -9 $$")
+            huge = await parent.submit("true", size=Size(64, 64))
+
+            ends = await parent.ended(*well, large, killed, huge)
+
+            assert [told(one) for one in ends] == [
+                *[(JobState.COMPLETE, 0, None)] * 12,
+                (JobState.FAILED, 3, None),
+                (JobState.FAILED, -9, None),
+                (JobState.FAILED, None, "no partition of Slurm has nodes with 64 CPUs, 64 MB"),
+            ]
+            ran = ends[:-1]
+            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)
+            name = SlurmName(CLUSTER, large, ends[12].token or 0)
+            assert (slurm.directory / f"{name}.out").read_text() == "said\n"
+
+    run(test)
+
+
+def test_a_job_that_is_cancelled_ends_in_slurm_too(slurm: PrivateSlurm, store: Store) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            key = await parent.submit("exec sleep 600")
+            await parent.until(lambda: bool(slurm.begun()))
+            await parent.jobs.cancel(key, "not wanted any more")
+            (job,) = await parent.ended(key)
+            assert (job.state, job.reason) == (JobState.CANCELLED, "not wanted any more")
+            assert slurm.ask("squeue", "--noheader") == ""
+
+    run(test)
+
+
+def test_a_parent_that_was_killed_finds_what_slurm_did_meanwhile(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            keys = [await parent.submit("sleep 2") for _ in range(6)]
+            await parent.until(lambda: bool(slurm.begun()))
+        await asyncio.to_thread(wait_until_empty, slurm)
+        async with a_parent(slurm, store) as parent:
+            ends = await parent.ended(*keys)
+            assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
+            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
+
+    run(test)
+
+
+def wait_until_empty(slurm: PrivateSlurm) -> None:
+    """All that was released is over; what is on hold waits for us."""
+    while slurm.ask("squeue", "--noheader", "--states=running,completing"):
+        pass
+
+
+def test_a_slurmctld_that_was_killed_goes_on_with_what_it_had_saved(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            keys = [await parent.submit(slurm.until_go) for _ in range(8)]
+            # It has room for four; its state is on disk some seconds later.
+            await parent.until(lambda: len(slurm.begun()) == 4 and slurm.has_saved())
+            os.kill(int((slurm.directory / "slurmctld.pid").read_text()), 9)
+            await asyncio.to_thread(slurm.start)
+            slurm.go.touch()
+            ends = await parent.ended(*keys)
+            assert {told(one) for one in ends} == {(JobState.COMPLETE, 0, None)}
+            assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ends)
+
+    run(test)
+
+
+def test_what_slurm_forgot_is_cancelled_or_queued_again_by_its_retry_class(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            never = await parent.submit(slurm.until_go)
+            again = await parent.submit(slurm.until_go, retry=RetryClass.LOST)
+            await parent.until(lambda: len(slurm.begun()) == 2)
+            await asyncio.to_thread(slurm.stop)
+            slurm.go.touch()
+            await asyncio.to_thread(slurm.start, CLEAN="yes")
+            lost, second = await parent.ended(never, again)
+            why = (
+                "backend:slurm does not know it any more while it ran, and it is not to be run"
+                " again (retry: never)"
+            )
+            assert told(lost) == (JobState.CANCELLED, None, why)
+            assert told(second) == (JobState.COMPLETE, 0, None)
+            assert second.locks == 2
+            assert set(slurm.begun().values()) == {1}
+
+    run(test)
+
+
+def test_an_orphan_is_cancelled_and_what_is_another_clusters_is_not(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        client = slurm.client()
+        for name in (SlurmName(CLUSTER, 7, 70), SlurmName("ab", 7, 70)):
+            order = SlurmOrder(str(name), ("sleep", "600"), 1, 64, None, {})
+            await client.release(await client.submit(order, "small"))
+        async with a_parent(slurm, store) as parent:
+            await parent.until(
+                lambda: slurm.ask("squeue", "--noheader", "--format=%j") == "haptera-ab-7-70\n"
+            )
+
+    run(test)
