@@ -59,12 +59,13 @@ check_order() {
     'BEGIN { printf "%s: DHCP, then TFTP after %.1f s, HTTP after %.1f s, its agent after %.1f s\n", n, b-a, c-a, d-a }'
 }
 
-# The machine boots by its own ROM: it is given no kernel and no disk.
+# The machine boots by its own firmware, a BIOS or UEFI: it is given no kernel and no disk.
 check_machine() {
-  local words
+  local words disks
   words=$(tr '\0' ' ' <"/proc/$(machine "$1")/cmdline")
-  [[ $words == *"-boot order=n"* ]] || fail "$1 was not told to boot from the network: $words"
-  [[ $words != *-kernel* && $words != *-drive* && $words != *-hda* ]] || fail "$1 has more than its ROM: $words"
+  [[ $words == *"-boot order=n"* || $words == *",bootindex=1 "* ]] || fail "$1 was not told to boot from the network: $words"
+  disks=${words//-drive if=pflash/} # where UEFI lies
+  [[ $words != *-kernel* && $disks != *-drive* && $words != *-hda* ]] || fail "$1 has more than its firmware: $words"
 }
 
 check_secrets() {

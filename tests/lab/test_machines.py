@@ -55,3 +55,11 @@ def test_all_that_is_missing_is_told_in_one_line() -> None:
     with pytest.raises(HapteraError) as told:
         check_here({"no-such-tool": "one", "no-such-other": "two"})
     assert told.value.do in ("apt install one two", "run it as root")
+
+
+def test_machines_have_a_bios_unless_they_are_named() -> None:
+    nodes = NODES | {"n3": NODES["n1"] | {"mac": "52:54:00:00:01:0b"}}
+    made = lab_machines(nodes, BRIDGE | {"uefi": "n3"})
+    assert [(one.name, one.uefi) for one in made] == [("n1", False), ("n3", True)]
+    with pytest.raises(HapteraError, match="there is no node n2 of platform ipmi"):
+        lab_machines(nodes, BRIDGE | {"uefi": "n2"})

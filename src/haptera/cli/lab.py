@@ -67,6 +67,7 @@ desired:
 lab:
   bridge: {{address: 10.99.0.1/24}}
   memory_mb: 384
+  uefi: {uefi}
 """
 BMC_PASSWORD_BYTES: Final = 8
 
@@ -105,13 +106,13 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     return asyncio.run(_run(config, site, once=once))
 
 
-def site_of_machines(directory: Path, count: int) -> Path:
+def site_of_machines(directory: Path, count: int, *, uefi: bool) -> Path:
     """A site file of so many virtual machines, and what they boot, where there is none yet.
 
     Raises:
         HapteraError: this machine cannot run virtual machines.
     """
-    check_here()
+    check_here(uefi=uefi)
     places = Places(directory.resolve())
     private_directory(places.root)
     minos = private_directory(places.parent) / "minos"
@@ -119,7 +120,9 @@ def site_of_machines(directory: Path, count: int) -> Path:
         click.echo("builds the minOS that they boot, once")
         build(minos, ("virtio_pci", "virtio_net"), None)
     site = private_directory(places.lab) / "machines.yaml"
-    site.write_text(_MACHINES.format(count=count), encoding="ascii")
+    site.write_text(
+        _MACHINES.format(count=count, uefi=f"n[1-{count}]" if uefi else '""'), encoding="ascii"
+    )
     return site
 
 
@@ -129,7 +132,7 @@ def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:
     Raises:
         HapteraError: this machine cannot run virtual machines.
     """
-    check_here()
+    check_here(uefi=any(one.uefi for one in config.machines))
     secrets_of_parent = SecretStore(private_directory(config.places.parent))
     if BMC_SECRET not in secrets_of_parent.names():
         secrets_of_parent.put(BMC_SECRET, secrets.token_hex(BMC_PASSWORD_BYTES).encode())

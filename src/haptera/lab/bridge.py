@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface
+from pathlib import Path
 from typing import Final
 
 from haptera.model.errors import Code, HapteraError
@@ -14,6 +15,10 @@ from haptera.model.errors import Code, HapteraError
 # A port of a machine; the kernel's names of interfaces are 15 bytes at most.
 PORT: Final = "machine{}"
 _NEW_NETWORK: Final = 0x40000000
+# What a machine with UEFI starts from, and the package that has it.
+UEFI_CODE: Final = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
+UEFI_VARIABLES: Final = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
+_UEFI_PACKAGE: Final = "ovmf"
 _TOOLS: Final = {
     "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu",
     "ipmi_sim": "openipmi",
@@ -44,8 +49,8 @@ class Bridge:
             raise HapteraError(what, where="site file, lab.bridge", do=do) from None
 
 
-def check_here(tools: Mapping[str, str] = _TOOLS) -> None:
-    """See that virtual machines can be run.
+def check_here(tools: Mapping[str, str] = _TOOLS, *, uefi: bool = False) -> None:
+    """See that virtual machines can be run, `uefi` those with such firmware.
 
     Raises:
         HapteraError: something is missing; it says all of it.
@@ -55,6 +60,8 @@ def check_here(tools: Mapping[str, str] = _TOOLS) -> None:
             "virtual machines on a bridge need root", do="run it as root", code=Code.NOT_INSTALLED
         )
     missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
+    if uefi and not (UEFI_CODE.exists() and UEFI_VARIABLES.exists()):
+        missing.append(_UEFI_PACKAGE)
     if missing:
         raise HapteraError(
             "virtual machines cannot be run",

@@ -58,12 +58,13 @@ class LabNode:
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """One virtual machine: its network card, and the BMC in front of it."""
+    """One virtual machine: its network card, the BMC in front of it, and its firmware."""
 
     name: str
     mac: str
     bmc: str
     memory_mb: int
+    uefi: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -6,6 +6,7 @@ reads it. The machine lives on when its BMC dies, and the BMC when its machine d
 
 import os
 import select
+import shutil
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.lab import init, record, tree
+from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
 from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
 
@@ -56,6 +58,7 @@ class MachineConfig(msgspec.Struct, frozen=True):
     mac: str
     port: str
     memory_mb: int
+    uefi: bool
     bmc_host: str
     bmc_port: int
     user: str
@@ -127,6 +130,8 @@ class _Machine:
                 pass  # An operating system here does not hear that it should shut down.
 
     def _give_power(self) -> None:
+        if self._config.uefi and not self._variables.exists():
+            shutil.copyfile(UEFI_VARIABLES, self._variables)
         self._qemu = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL)
         init.write_pid(self._home / "qemu.pid", self._qemu.pid)
         # The boot device counts for one start.
@@ -144,21 +149,40 @@ class _Machine:
 
     def _command(self) -> Sequence[str]:
         config = self._config
-        order = "n" if self._boot == "pxe" else "c"
         console = self._home / "console.log"
         return [
-            *("qemu-system-x86_64", "-name", config.name, "-machine", "pc", "-cpu", "max"),
+            *("qemu-system-x86_64", "-name", config.name, "-cpu", "max"),
             # Guests of these kernels do not start on nested KVM; emulation runs everywhere.
             *("-accel", "tcg,thread=multi,tb-size=64", "-m", str(config.memory_mb)),
-            *("-nodefaults", "-display", "none", "-boot", f"order={order},strict=on"),
-            *(
-                "-chardev",
-                f"file,id=console,path={console},append=on",
-                "-serial",
-                "chardev:console",
-            ),
+            *("-nodefaults", "-display", "none", "-serial", "chardev:console"),
+            *("-chardev", f"file,id=console,path={console},append=on"),
             *("-netdev", f"tap,id=card,ifname={config.port},script=no,downscript=no"),
-            *("-device", f"virtio-net-pci,netdev=card,mac={config.mac}"),
+            *(self._uefi() if config.uefi else self._bios()),
+        ]
+
+    @property
+    def _variables(self) -> Path:
+        """What its UEFI remembers."""
+        return self._home / "uefi-variables.fd"
+
+    def _bios(self) -> Sequence[str]:
+        """Loads by the iPXE in the card's own ROM."""
+        order = "n" if self._boot == "pxe" else "c"
+        card = f"virtio-net-pci,netdev=card,mac={self._config.mac}"
+        return ["-machine", "pc", "-boot", f"order={order},strict=on", "-device", card]
+
+    def _uefi(self) -> Sequence[str]:
+        """Loads by the firmware's own PXE: the card has no ROM."""
+        order = ",bootindex=1" if self._boot == "pxe" else ""
+        from_network = "yes" if self._boot == "pxe" else "no"
+        code = f"if=pflash,format=raw,unit=0,readonly=on,file={UEFI_CODE}"
+        variables = f"if=pflash,format=raw,unit=1,file={self._variables}"
+        card = f"virtio-net-pci,netdev=card,mac={self._config.mac},romfile={order}"
+        return [
+            *("-machine", "q35", "-drive", code, "-drive", variables, "-device", card),
+            # Told nothing, this firmware tries all networks, whatever the boot device.
+            *("-fw_cfg", f"name=opt/org.tianocore/IPv4PXESupport,string={from_network}"),
+            *("-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no"),
         ]
 
     def _start_bmc(self) -> "subprocess.Popen[bytes]":

@@ -28,7 +28,8 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that can be set: `refuse` gives each node-set the words in which its BMCs refuse.
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
-    With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`.
+    With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`; those of the
+    node-set `uefi` have UEFI for firmware, the others a BIOS.
     With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
@@ -38,6 +39,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delay_ms: Annotated[int, msgspec.Meta(ge=0, le=DELAY_MS_MAX)] = 300
     bridge: BridgeSettings | None = None
     memory_mb: int = 512
+    uefi: str = ""
     delay_rack_ms: Annotated[int, msgspec.Meta(ge=0, le=BOOT_MS_MAX)] = 0
     cloud: CloudFaults | None = None
 
@@ -99,15 +101,17 @@ def lab_machines(
     read = _read(settings)
     if read.bridge is None:
         return ()
+    own = {name: one for name, one in attributes.items() if one.get("platform") == MACHINES}
+    uefi = _each({read.uefi: True} if read.uefi else {}, own, "uefi", MACHINES)
     return tuple(
         LabMachine(
             name,
             _attribute(name, one, "mac").lower(),
             _attribute(name, one, "bmc"),
             read.memory_mb,
+            uefi=name in uefi,
         )
-        for name, one in attributes.items()
-        if one.get("platform") == MACHINES
+        for name, one in own.items()
     )
 
 
@@ -119,14 +123,16 @@ def _read(settings: Mapping[str, object]) -> LabSettings:
         raise HapteraError(str(error), where="site file, lab") from error
 
 
-def _each(given: Mapping[str, Given], nodes: Iterable[str], name: str) -> dict[str, Given]:
+def _each(
+    given: Mapping[str, Given], nodes: Iterable[str], name: str, platform: str = PLATFORM
+) -> dict[str, Given]:
     """What is given for node-sets, by node; of two for one node the later."""
     found: dict[str, Given] = {}
     for pattern, what in given.items():
         for member in members(pattern):
             if member.name not in nodes:
                 raise ParseError(
-                    f"there is no node {member.name} of platform {PLATFORM}",
+                    f"there is no node {member.name} of platform {platform}",
                     where=f"site file, lab.{name}",
                     do="declare it under `nodes`",
                 )

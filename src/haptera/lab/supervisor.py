@@ -228,6 +228,7 @@ def _machine(config: LabConfig, one: LabMachine, port: str) -> MachineConfig:
         mac=one.mac,
         port=port,
         memory_mb=one.memory_mb,
+        uefi=one.uefi,
         bmc_host=host,
         bmc_port=bmc_port,
         user=config.bmc_user,

@@ -22,10 +22,16 @@ _SITE = click.Path(path_type=Path)
     type=click.IntRange(1, 16),
     help="Instead of a site: N virtual machines with IPMI BMCs, booted by network; needs root.",
 )
+@click.option("--uefi", is_flag=True, help="Give the virtual machines UEFI, not a BIOS.")
 @click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
 @radius_option(EVERYTHING_PERCENT)
 def lab(
-    directory: Path, site: Path | None, machines: int | None, once: bool, radius_percent: int
+    directory: Path,
+    site: Path | None,
+    machines: int | None,
+    uefi: bool,
+    once: bool,
+    radius_percent: int,
 ) -> int:
     r"""Run a virtual cluster on this machine.
 
@@ -35,13 +41,15 @@ def lab(
     Examples:
       haptera lab --site examples/quickstart/site.yaml
       haptera lab --dir /tmp/lab --site examples/quickstart/site.yaml --once
-      haptera lab --dir /tmp/rack --vms 2
+      haptera lab --dir /tmp/rack --vms 2 --uefi
     """
     from haptera.cli import lab as cluster
 
     if (site is None) is (machines is None):
         raise click.UsageError("Name a --site, or how many --vms.")
+    if uefi and machines is None:
+        raise click.UsageError("--uefi is for --vms; in a site: lab.uefi.")
     if machines is not None:
-        site = cluster.site_of_machines(directory, machines)
+        site = cluster.site_of_machines(directory, machines, uefi=uefi)
     assert site is not None
     return cluster.run(directory=directory, site=site, once=once, radius_percent=radius_percent)
