@@ -7,6 +7,7 @@ from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
+from haptera.model.schema import Attribute, Extension, extend
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
@@ -14,10 +15,7 @@ from tests.api.fake_backend import FakeBackend
 N1 = node_id("n1")
 MODULE = EntityId("module", "service", "n1")
 NAMED = '{"key": {"secret": "mine"}}'
-WIDE = (
-    *("platform", "rack", "address", "bmc", "groups", "fault_group", "if_lost", "jobs"),
-    *("has_agent", "boot_from", "mac", "parents"),
-)
+WIDE = tuple(one.name for one in KINDS["node"].attributes if one.wide)
 
 
 @pytest.fixture(name="cluster")
@@ -68,8 +66,11 @@ def test_what_stays_as_it_is_reaches_nowhere(cluster):
     assert ask(app, "PATCH", path, token=token, body={"bmc": "10.0.0.1"}).status == 200
 
 
-def test_all_attributes_of_nodes_say_of_themselves_that_they_are_wide():
-    assert {one.name for one in KINDS["node"].attributes if one.wide} == set(WIDE)
+def test_all_attributes_are_wide_unless_they_say_of_themselves_that_they_are_not():
+    assert {"platform", "rack", "address", "bmc", "groups", "if_lost", "jobs"} < set(WIDE)
+    outlet, note = Attribute("node", "pdu.outlet"), Attribute("node", "pdu.note", wide=False)
+    extended = extend(KINDS["node"], [Extension("pdu", attributes=(outlet, note))])
+    assert {one.name for one in extended.attributes if one.wide} == {*WIDE, "pdu.outlet"}
 
 
 def test_nothing_is_taken_from_the_site(cluster):

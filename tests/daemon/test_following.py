@@ -20,13 +20,21 @@ def test_files_are_kept_as_told_and_those_that_are_gone_go(tmp_path):
     assert (tmp_path / "state.db").exists()
 
 
-@pytest.mark.parametrize("name", ["../outside", "secrets/../../outside", "/etc/outside"])
-def test_nothing_is_kept_elsewhere(name, tmp_path):
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../outside", "secrets/../../outside", "secrets/..", "/etc/outside", "secrets/", ""),
+        *("state.db", "client.json", "modules/strip.py", "secrets/a/b", "./ca.key"),
+    ],
+)
+def test_no_file_is_kept_but_those_that_every_parent_has(name, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    with pytest.raises(HapteraError):
+    (home / "state.db").write_bytes(b"ours")
+    with pytest.raises(HapteraError, match="is no file of a parent"):
         keep_beside(home, {name: b"x"})
     assert [*tmp_path.iterdir()] == [home]
+    assert ([*home.iterdir()], (home / "state.db").read_bytes()) == ([home / "state.db"], b"ours")
 
 
 def test_a_parent_that_was_superseded_is_not_followed(tmp_path):

@@ -76,6 +76,14 @@ def test_an_image_is_found_by_its_name_and_by_its_digest(rig: Rig) -> None:
     assert (rig.store.manifest("b"), rig.store.manifest("sha256:00")) == (None, None)
 
 
+@pytest.mark.parametrize("reference", ["../outside", "/etc/outside", "a/b", "", "..", "a\0b"])
+def test_a_reference_leads_to_no_other_folder(rig: Rig, reference: str) -> None:
+    rig.keep("a", b"one")
+    (rig.store.path / "outside.json").write_bytes(rig.store.signed("a") or b"")
+    assert rig.store.signed(reference) is None
+    assert rig.store.manifest(reference) is None
+
+
 def test_an_artefact_goes_with_the_last_name_that_stands_for_it(rig: Rig) -> None:
     first, second = rig.keep("a", b"one"), rig.keep("b", b"one")
     assert first.digest == second.digest

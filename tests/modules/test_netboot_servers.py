@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haptera.modules.netboot import tftp
-from haptera.modules.netboot.http_server import serve_http
+from haptera.modules.netboot.http_server import CONNECTIONS_MAX, STRANGERS_MAX, serve_http
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.tftp_server import serve_tftp
 from tests.network import NETWORK
@@ -101,6 +101,24 @@ def test_http_gives_others_nothing(tmp_path: Path) -> None:
                 assert await get(path) == (400, b""), path
             assert await get("/once/script", method="POST") == (400, b"")
             assert await get("/once/script") == (200, b"#!ipxe\n")
+
+    asyncio.run(story())
+
+
+def test_who_has_no_offer_takes_no_connection_from_who_has(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers(tmp_path):
+            silent = [
+                await asyncio.open_connection(
+                    str(HERE.address), HERE.http_port, local_addr=(STRANGER, 0)
+                )
+                for _ in range(CONNECTIONS_MAX)
+            ]
+            assert await get("/once/script") == (200, b"#!ipxe\n")
+            for reader, _ in silent[STRANGERS_MAX:]:
+                assert await reader.read() == b""
+            for _, writer in silent:
+                writer.close()
 
     asyncio.run(story())
 

@@ -46,7 +46,7 @@ from haptera.runtime.store.store import Store, kept
 from tests.runtime.plain_store import PlainStore
 from tests.runtime.store_child import write_number
 
-N01 = node_id("n01")
+N01, N02 = node_id("n01"), node_id("n02")
 WEB = EntityId("service", "web", "n01")
 BOOT = Intent("i1", N01, "labnode", "switch_on", 5, "boot", enrols=True)
 CLUSTER = UUID(int=7)
@@ -456,6 +456,27 @@ def test_a_session_that_was_followed_by_another_is_not_written_back(path: Path) 
             sessions.append(claimed.session)
         one.store.save_session(replace(sessions[0], peer_boot=7))
         assert one.store.sessions() == [sessions[1]]
+
+
+def test_no_session_is_adopted_that_would_be_taken_for_another_nodes(path: Path) -> None:
+    with opened(path) as one:
+        one.write(Declare(N01, {}, "site"), Declare(N02, {}, "site"), OpenIntent(BOOT))
+        token = one.store.token_for("i1")
+        assert token is not None
+        claimed = one.claim(token, b"key")
+        assert isinstance(claimed, Claimed)
+        own = claimed.session
+        agreement = replace(own.agreement, node=UUID(int=2), incarnation=5, parent_index=7)
+        sound = SavedSession("n02", agreement, ("127.9.9.9", 5))
+        for wrong in (
+            replace(sound, agreement=replace(agreement, node=own.agreement.node)),
+            replace(sound, agreement=replace(agreement, parent_index=own.agreement.parent_index)),
+            replace(sound, peer="n99"),
+        ):
+            assert one.store.adopt([wrong]).result() == []
+        assert one.store.adopt([sound]).result() == [sound]
+        assert one.store.adopt([replace(sound, address=("127.9.9.8", 5))]).result() == []
+        assert one.store.sessions() == [own, sound]
 
 
 def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: Path) -> None:

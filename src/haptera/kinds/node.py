@@ -43,37 +43,37 @@ netboot = Variable(
     "node", "netboot", Netboot, {Netboot.UNKNOWN: 0, Netboot.CLOSED: 1, Netboot.OFFERED: 2}
 )
 
-platform = Attribute("node", "platform", wide=True)
-rack = Attribute("node", "rack", wide=True)
+platform = Attribute("node", "platform")
+rack = Attribute("node", "rack")
 # What else a node fails with: the names of one or several, `p1, p2`.
-pdu = Attribute("node", "pdu", size_bytes_max=48, wide=True)
-switch = Attribute("node", "switch", size_bytes_max=48, wide=True)
-address = Attribute("node", "address", wide=True)
-bmc = Attribute("node", "bmc", size_bytes_max=128, wide=True)
+pdu = Attribute("node", "pdu", size_bytes_max=48)
+switch = Attribute("node", "switch", size_bytes_max=48)
+address = Attribute("node", "address")
+bmc = Attribute("node", "bmc", size_bytes_max=128)
 # The network card that it boots by, `52:54:00:12:34:56`.
-mac = Attribute("node", "mac", size_bytes_max=17, wide=True)
+mac = Attribute("node", "mac", size_bytes_max=17)
 # `network`: it is started only once its parent offers it what to boot.
-boot_from = Attribute("node", "boot_from", size_bytes_max=16, wide=True)
+boot_from = Attribute("node", "boot_from", size_bytes_max=16)
 NETWORK: Final = "network"
 # The parents that it may have, the first one first: `m1, m2`. Without a list, the root.
-parents = Attribute("node", "parents", size_bytes_max=48, wide=True)
+parents = Attribute("node", "parents", size_bytes_max=48)
 # The groups that it is in, `gpu, login`: @gpu in a selector.
-groups = Attribute("node", "groups", size_bytes_max=256, wide=True)
+groups = Attribute("node", "groups", size_bytes_max=256)
 # Nodes that fail together: what disturbs one of them spares the others. Without it, the rack.
-fault_group = Attribute("node", "fault_group", wide=True)
+fault_group = Attribute("node", "fault_group")
 # `recover`: once its agent is down for good, the node may be disturbed without its permit.
-if_lost = Attribute("node", "if_lost", size_bytes_max=16, wide=True)
+if_lost = Attribute("node", "if_lost", size_bytes_max=16)
 
 # `none` says that nothing on this node is ever busy, so that it needs no gate.
-jobs = Attribute("node", "jobs", size_bytes_max=16, wide=True)
+jobs = Attribute("node", "jobs", size_bytes_max=16)
 JOBS_NONE: Final = "none"
 # `never`: no agent is ever asked whether the node may be disturbed, only gates at the parent.
-has_agent = Attribute("node", "has_agent", size_bytes_max=16, wide=True)
+has_agent = Attribute("node", "has_agent", size_bytes_max=16)
 HAS_AGENT_NEVER: Final = "never"
 
 # What of it jobs of the queue may have, whole CPUs and MB; without both it takes none.
-cpus = Attribute("node", "cpus", size_bytes_max=6, wide=True)
-memory_mb = Attribute("node", "memory_mb", size_bytes_max=10, wide=True)
+cpus = Attribute("node", "cpus", size_bytes_max=6)
+memory_mb = Attribute("node", "memory_mb", size_bytes_max=10)
 
 kind = Kind(
     "node",

@@ -67,13 +67,14 @@ class Attribute:
     """Plain data that no part changes or looks at: constant while planning (platform, rack).
 
     A `wide` one decides about more than its entity: where that is reached, what fails with it,
-    which rules hold for it. So a token that is limited to some entities may not change it.
+    which rules hold for it. So a token that is limited to some entities may not change it. One
+    that says nothing of that is wide: an outlet's number switches whatever is plugged in there.
     """
 
     kind: str
     name: str
     size_bytes_max: int = 64
-    wide: bool = False
+    wide: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from haptera.client import Access, Client, calls
-from haptera.daemon.tree.replicas import digest_of, read_beside, term_of
+from haptera.daemon.tree.replicas import digest_of, is_beside, read_beside, term_of
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.schemas import ReplicaView
 from haptera.runtime.identity.private import private_directory, write_durable
@@ -89,7 +89,7 @@ def keep_beside(home: Path, files: Mapping[str, bytes]) -> None:
         (home / name).unlink()
     for name, content in files.items():
         place = home / name
-        if not place.resolve().is_relative_to(home.resolve()):
+        if not is_beside(name) or not place.resolve().is_relative_to(home.resolve()):
             raise HapteraError(f"{name} is no file of a parent", do="see which parent this is")
         private_directory(place.parent)
         write_durable(place, content)

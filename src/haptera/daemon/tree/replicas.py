@@ -82,6 +82,12 @@ def read_beside(home: Path) -> dict[str, bytes]:
     return {str(one.relative_to(home)): one.read_bytes() for one in places if one.is_file()}
 
 
+def is_beside(name: str) -> bool:
+    """Whether a path is that of a file which a parent needs besides its state file."""
+    folder, slash, file = name.rpartition("/")
+    return file not in ("", "..") and (folder in _FOLDERS if slash else file in _FILES)
+
+
 def term_of(files: Mapping[str, bytes]) -> int:
     """How often a standby was promoted: a parent of an earlier term has been superseded."""
     text = files.get(TERM, b"0")

@@ -11,7 +11,7 @@ from haptera.sdk import HapteraError
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """The store below `path`; names are those of entities, which were checked."""
+    """The store below `path`; names are those of entities."""
 
     path: Path
 
@@ -27,7 +27,9 @@ class ImageStore:
     def signed(self, reference: str) -> bytes | None:
         """The signed manifest of an image, by its name or its digest."""
         if not reference.startswith(DIGEST):
-            return _content(self._manifest(reference))
+            # What systems name is any text, and leads nowhere else.
+            found = {"/", "\0"}.isdisjoint(reference)
+            return _content(self._manifest(reference)) if found else None
         return next(
             (one for one in map(_content, self._manifests()) if one and _is(one, reference)), None
         )

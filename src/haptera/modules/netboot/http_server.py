@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ HEAD_BYTES_MAX: Final = 8_192
 HEAD_S_MAX: Final = 10.0
 SEND_S_MAX: Final = 600.0
 CONNECTIONS_MAX: Final = 512
+STRANGERS_MAX: Final = 32
 REQUESTS_MAX: Final = 100
 _LINE: Final = re.compile(rb"(GET|HEAD) /([A-Za-z0-9_-]{1,64})/([a-z]{1,16}) HTTP/1\.[01]")
 _RANGE: Final = re.compile(rb"\r\nrange: *bytes=([0-9]{1,15})-([0-9]{0,15}) *\r\n", re.IGNORECASE)
@@ -46,21 +48,23 @@ class HttpServer:
     def __init__(self, offers: Offers, wall_s: Callable[[], float]) -> None:
         self._offers = offers
         self._wall_s = wall_s
-        self._connections = 0
+        # Of those who are offered something, and of strangers, who take no room from them.
+        self._connections = Counter[bool]()
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
         peer = writer.get_extra_info("peername")[0]
-        self._connections += 1
+        known = self._offers.for_address(peer) is not None
+        self._connections[known] += 1
         try:
-            if self._connections <= CONNECTIONS_MAX:
+            if self._connections[known] <= (CONNECTIONS_MAX if known else STRANGERS_MAX):
                 for _ in range(REQUESTS_MAX):
                     if not await self._serve_one(peer, reader, writer):
                         break
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # It is gone, or sends what is no request.
         finally:
-            self._connections -= 1
+            self._connections[known] -= 1
             with closing(writer):
                 pass
 

@@ -145,14 +145,17 @@ def drop_session(connection: sqlite3.Connection, peer: str) -> None:
 def adopt(connection: sqlite3.Connection, sessions: Sequence[SavedSession]) -> list[SavedSession]:
     """Take over sessions that other parents made; those that were news.
 
-    Of a node that is not declared here, and of an earlier incarnation, none is.
+    Of a node that is not declared here, and of an earlier incarnation, none is; nor one whose UUID
+    or receiver index is another node's: that node's certificate or datagrams would be taken for it.
     """
     taken = []
     for one in sessions:
         agreement = one.agreement
         known = connection.execute(
-            "UPDATE nodes SET uuid = ?1, incarnation = ?2 WHERE name = ?3 AND incarnation < ?2",
-            (str(agreement.node), agreement.incarnation, one.peer),
+            "UPDATE nodes SET uuid = ?1, incarnation = ?2 WHERE name = ?3 AND incarnation < ?2"
+            " AND NOT EXISTS (SELECT 1 FROM nodes WHERE uuid = ?1 AND name != ?3)"
+            " AND NOT EXISTS (SELECT 1 FROM sessions WHERE parent_index = ?4 AND peer != ?3)",
+            (str(agreement.node), agreement.incarnation, one.peer, agreement.parent_index),
         )
         if known.rowcount == 1:
             save_session(connection, one)
