@@ -59,7 +59,7 @@ async def real_backend(folder: Path, *changes):
         open_authority(folder / "pki", clock.wall_s()),
         Replicas(Feed(asyncio.get_running_loop()), store, folder),
         Below(engine, driver.deliver, _nobody, 0),
-        ParentQueue(store, engine),
+        ParentQueue(store, engine.table.attributes_of, lambda done: done()),
     )
     backend = EngineBackend(engine, store, stored.epoch, around)
     running = asyncio.create_task(driver.run(perform))

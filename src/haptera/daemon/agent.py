@@ -20,7 +20,6 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
 from haptera.daemon.tree.moving import Mover
-from haptera.model.entity import node_id
 from haptera.model.errors import HapteraError
 from haptera.model.events import Enrolled
 from haptera.model.parts import Context
@@ -181,8 +180,7 @@ class _Agent:
         assert node is not None
 
         def takes() -> bool:
-            row = engine.table.get(node_id(node))
-            return row is not None and capacity_of(row.attributes) is not None
+            return capacity_of(engine.table.attributes_of(node)) is not None
 
         return AgentQueue(self._channel.ask, takes, Path(self._settings.directory), node)
 

@@ -58,6 +58,11 @@ class EntityTable:
         """The row of the node that the entity is on; a node's own row for a node."""
         return None if row.id.node is None else self._rows.get(node_id(row.id.node))
 
+    def attributes_of(self, node: str) -> Mapping[str, str]:
+        """Those of a node; none of one that is not declared."""
+        row = self._rows.get(node_id(node))
+        return {} if row is None else row.attributes
+
     def on(self, node: str | None) -> list[EntityState]:
         """The rows on a node, its own first, then by id."""
         ids = sorted(self._on_node.get(node, ()), key=lambda one: (one.kind != "node", one))

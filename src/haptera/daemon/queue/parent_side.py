@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.core.engine import Engine
-from haptera.model.entity import node_id
 from haptera.model.errors import Code, HapteraError
 from haptera.queue.asking import ask, has_news, tell
 from haptera.queue.capacity import capacity_of
@@ -15,7 +14,7 @@ from haptera.queue.choice import Room
 from haptera.queue.demand import Wanted, demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Moment, Submission
-from haptera.queue.job import Job, Size
+from haptera.queue.job import NOTHING, Job, Size
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import why
 from haptera.queue.work import WorkAsked, WorkTold
@@ -47,11 +46,19 @@ class ParentQueue:
     """One queue, and who waits for it; all of it is used in the loop's own thread.
 
     A holder's asking is held back while there is nothing to tell it, and ends when it asks anew.
+    `attributes` are those of a node; `settled` calls back once a standby that keeps up has what
+    was written.
     """
 
-    def __init__(self, store: Store, engine: Engine) -> None:
+    def __init__(
+        self,
+        store: Store,
+        attributes: Callable[[str], Mapping[str, str]],
+        settled: Callable[[Callable[[], None]], None],
+    ) -> None:
         self._store = store
-        self._engine = engine
+        self._settled = settled
+        self._attributes = attributes
         self._queue = JobQueue(store.load_queue(), _now())
         self._broken = False
         self._waiting: dict[str, _Waiting] = {}
@@ -89,9 +96,7 @@ class ParentQueue:
         Raises:
             HapteraError: what it is told cannot be written.
         """
-        row = self._engine.table.get(node_id(node))
-        capacity = None if row is None else capacity_of(row.attributes)
-        return await self.ask(node, capacity or Size(0, 0), asked)
+        return await self.ask(node, capacity_of(self._attributes(node)) or NOTHING, asked)
 
     async def ask(
         self, name: str, capacity: Size, asked: WorkAsked, backend: str | None = None
@@ -191,6 +196,9 @@ class ParentQueue:
             await self._reload(written)
             do = "see to the disk, then try again"
             raise HapteraError(failure.text, do=do, code=Code.STORAGE_FAILED)
+        followed = asyncio.Event()
+        self._settled(followed.set)
+        await followed.wait()
 
     def _tell(self) -> None:
         """Give to who waits, those with the least room first: a small job goes to a small node."""

@@ -1,0 +1,102 @@
+"""A parent's and a node's side of the queue as processes of their own, on a Unix socket.
+
+    python -m tests.queue.processes parent DIRECTORY
+    python -m tests.queue.processes node DIRECTORY NAME
+
+A node's words are those it has in life; a driver asks for `submit COUNT COMMAND` and `states`.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from haptera.daemon.queue.agent_side import AgentQueue
+from haptera.daemon.queue.parent_side import ParentQueue
+from haptera.modules.jobs.gate import JobsGate
+from haptera.queue.entry import Submission
+from haptera.queue.job import JobSpec, Size
+from haptera.queue.work import WorkAsked
+from haptera.runtime import clock
+from haptera.runtime.network.peer_messages import (
+    Answer,
+    Request,
+    Unable,
+    hear_answer,
+    hear_request,
+    pack,
+)
+from haptera.runtime.store.store import STATE_FILE, Store
+
+SOCKET = "socket"
+DRIVER = "driver"
+# Of a node that takes four jobs at a time.
+NODE = {"cpus": "4", "memory_mb": "4096"}
+
+
+async def parent(directory: Path) -> None:
+    store = Store.open(directory / STATE_FILE, deliver=lambda _: None, wall_s=clock.wall_s)
+    jobs = ParentQueue(store, lambda _: NODE, lambda done: done())
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            caller = (await reader.readline()).decode().strip()
+            if caller == DRIVER:
+                told = await drive(jobs, (await reader.readline()).decode().split())
+                writer.write(json.dumps(told).encode() + b"\n")
+            else:
+                request = await hear_request(reader)
+                assert isinstance(request, WorkAsked), request
+                writer.write(pack(await jobs.ask_of_node(caller, request)))
+            await writer.drain()
+
+    place = directory / SOCKET
+    place.unlink(missing_ok=True)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(jobs.run())
+        server = await asyncio.start_unix_server(talk, place)
+        tasks.create_task(server.serve_forever())
+
+
+async def drive(jobs: ParentQueue, words: list[str]) -> Any:
+    match words:
+        case ["submit", key, count, *command]:
+            spec = JobSpec(tuple(command), Size(1, 512))
+            one = Submission(owner="eve", name="it", spec=spec, count=int(count), key=key)
+            return len(await jobs.submit(one))
+        case ["states"]:
+            return Counter(one.state for one in jobs.queue.jobs.values())
+        case _:
+            raise AssertionError(words)
+
+
+async def node(directory: Path, name: str) -> None:
+    place = directory / name
+    JobsGate(place).release()
+
+    async def ask(_peer: str, request: Request, within_s: float) -> Answer:
+        try:
+            async with asyncio.timeout(within_s):
+                reader, writer = await asyncio.open_unix_connection(directory / SOCKET)
+                with contextlib.closing(writer):
+                    writer.write(f"{name}\n".encode() + pack(request))
+                    return await hear_answer(reader) or Unable("hung up")
+        except OSError as error:  # a time-out too
+            return Unable(str(error))
+
+    await AgentQueue(ask, lambda: True, place, name).run()
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["parent", directory]:
+            asyncio.run(parent(Path(directory)))
+        case ["node", directory, name]:
+            asyncio.run(node(Path(directory), name))
+
+
+if __name__ == "__main__":
+    main()
