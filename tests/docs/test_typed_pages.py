@@ -60,6 +60,8 @@ NOT_TYPED: dict[str, str] = {
     "make demo ARGS=--once": "the last step of `make test`",
     "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",
     "make demo DEMO=groups ARGS=--once": "needs root: tests/test_demos.py runs it",
+    "haptera fence run COMMAND": "tests/cli/test_fence.py does it",
+    "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",
     "make test": "it is what runs this",
     "make check": "a part of `make test`",
     "make campaign": "takes an hour: `.ci/run` runs it",

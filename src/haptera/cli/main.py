@@ -66,6 +66,7 @@ _COMMANDS: Final = {
     "hold": "haptera.cli.commands.hold:hold",
     "resume": "haptera.cli.commands.resume:resume",
     "job": "haptera.cli.commands.job:job",
+    "fence": "haptera.cli.commands.fence:fence",
     "watch": "haptera.cli.commands.watch:watch",
     "lint": "haptera.cli.commands.lint:lint_files",
     "module": "haptera.cli.commands.module:module",

@@ -57,6 +57,8 @@ UNWATCHED: Final = {
     "hold": _DUTY,
     "resume": _DUTY,
     "job": "it ends with its command; `haptera get --watch node:NAME` shows whether a node is busy",
+    "fence run": "it ends with its command; `haptera get --watch lease` shows who leads",
+    "fence check": "it ends with its command",
     "watch": "it tells of each change anyway: leave it out",
     "lint": _FILES,
     "module new": "it is done once",

@@ -1,0 +1,109 @@
+"""`haptera fence`: run a command only while its replica leads, or only if no later epoch acted."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import click
+
+from haptera.app import Fence, GroupReplica, NotLeaderError, StaleEpochError
+from haptera.model.errors import HapteraError
+
+EPOCH: Final = "HAPTERA_EPOCH"
+LOOK_EVERY_S: Final = 0.02
+# As shells have a command that was ended by a signal.
+SIGNALLED: Final = 128
+
+
+@click.group("fence")
+def fence() -> None:
+    """Keep a command from acting for a replica that does not lead, or not any more."""
+
+
+@fence.command("run", context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(command: tuple[str, ...]) -> int:
+    r"""Wait until this replica leads, then run COMMAND for as long as it does.
+
+    To be used as the command of a group, or below it. COMMAND finds its epoch in HAPTERA_EPOCH.
+    Where the lease is taken back or about to run out, all processes of this group are killed;
+    whoever keeps the replica starts it again, to stand by. Exits as COMMAND does.
+
+    \b
+    Examples:
+      haptera fence run ./serve-as-leader
+      haptera fence run sh -c 'echo "epoch $HAPTERA_EPOCH"; ./write-orders'
+    """
+    replica = _replica()
+    while True:
+        replica.await_lead()
+        try:
+            with replica.leading() as epoch:
+                return _run(replica, epoch, command)
+        except NotLeaderError:
+            continue  # between the two looks it was taken back
+
+
+@fence.command("check", context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--epoch",
+    type=click.IntRange(min=0),
+    envvar=EPOCH,
+    show_envvar=True,
+    help="The epoch that COMMAND acts under.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def check(epoch: int | None, file: Path, command: tuple[str, ...]) -> int:
+    r"""Run COMMAND, alone, unless a later epoch than its own has acted here.
+
+    FILE keeps the highest epoch, and is locked meanwhile; it is made where there is none. It
+    belongs beside what COMMAND changes. Exits as COMMAND does; with 1, COMMAND not run, where the
+    epoch is over.
+
+    \b
+    Examples:
+      haptera fence check orders.epoch ./write-orders
+      haptera fence check --epoch 7 orders.epoch ./write-orders
+    """
+    if epoch is None:
+        raise HapteraError("which epoch acts is not said", do=f"give --epoch, or set {EPOCH}")
+    try:
+        with Fence(file).passed(epoch):
+            return _status(_started(command, epoch).wait())
+    except StaleEpochError as error:
+        raise HapteraError(str(error), where=str(file), do="let the later one act") from None
+
+
+def _run(replica: GroupReplica, epoch: int, command: tuple[str, ...]) -> int:
+    process = _started(command, epoch)
+    while True:
+        try:
+            return _status(process.wait(LOOK_EVERY_S))
+        except subprocess.TimeoutExpired:
+            if replica.epoch() != epoch:
+                # With all that it started: nothing of it may act a moment longer.
+                os.killpg(0, signal.SIGKILL)
+
+
+def _started(command: tuple[str, ...], epoch: int) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(command, env={**os.environ, EPOCH: str(epoch)})
+    except OSError as error:
+        raise HapteraError(f"cannot be run: {error.strerror}", where=command[0]) from None
+
+
+def _status(code: int) -> int:
+    return code if code >= 0 else SIGNALLED - code
+
+
+def _replica() -> GroupReplica:
+    try:
+        return GroupReplica.of_environment()
+    except KeyError as error:
+        raise HapteraError(
+            f"{error.args[0]} is not set: this is no replica of a group",
+            do="make it the command of a group, group:NAME in a site file",
+        ) from None
