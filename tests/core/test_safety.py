@@ -186,7 +186,7 @@ class Rig:
             for one in self.asked.get(name, ())
             if self.answers
         )
-        held, _ = self.engine.links.listed(name)
+        held, _ = self.engine.neighbours.listed(name)
         seen = ObservedUpdate(node_id(name), 1, dict(self.observed))
         updates = (seen,) if self.observed else ()
         message = Message(1, 0, 0, held, Mark(), updates=updates, permits=said)

@@ -136,7 +136,7 @@ async def rig(
             )
         )
         engines = engine_of(None, services), engine_of("n01", services, version)
-        codecs = tuple(Codec(KINDS.values(), one.links.schema) for one in engines)
+        codecs = tuple(Codec(KINDS.values(), one.neighbours.schema) for one in engines)
         heard: tuple[list[Event], list[Event]] = [], []
         parent = ParentChannel(
             authority, engines[0], codecs[0], heard[0].extend, wall, SecretStore(place), no_work

@@ -135,10 +135,10 @@ def test_an_agent_and_a_parent_list_what_they_tell_each_other(tmp_path: Path) ->
             down = await one.agent.ask(PARENT, ListAsked())
             assert isinstance(down, ListTold)
             assert down.versions == [(node_id("n01"), 1), (WEB, 2)]
-            assert down.mark == one.parent_engine.links.listed("n01")[0]
+            assert down.mark == one.parent_engine.neighbours.listed("n01")[0]
             up = await one.parent.ask("n01", ListAsked())
             boot = one.agent_engine.side.instance
-            assert up == ListTold(boot, *one.agent_engine.links.listed(PARENT))
+            assert up == ListTold(boot, *one.agent_engine.neighbours.listed(PARENT))
 
     asyncio.run(story())
 

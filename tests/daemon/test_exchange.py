@@ -89,7 +89,7 @@ def spoil(one: Rig) -> EntityId:
     entity = EntityId("service", "web7", "n01")
     row = one.agent_engine.table.get(entity)
     assert row is not None
-    row.revision, row.desired = 1, {"port": Desired(9, "parent")}
+    row.revision, row.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
     return entity
 
 
@@ -145,9 +145,9 @@ def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path:
             web = EntityId("service", "web", "n01")
             whys = [row.why for engine in engines(one) if (row := engine.table.get(web))]
             assert whys[1] == "the parent runs service 1, here is service 2"
-            assert one.parent_engine.links.differs_in("n01", one.parent_engine.catalog.sums) == (
-                "the agent of n01 runs service 2, here is service 1"
-            )
+            assert one.parent_engine.neighbours.links("n01").differs_in(
+                "n01", one.parent_engine.catalog.sums
+            ) == ("the agent of n01 runs service 2, here is service 1")
             assert (one.parent_counts, one.agent.counts) == ({"SchemaAsked": 1}, {"SchemaAsked": 1})
 
             seen = {"run": SeenValue("running", True, Method.READ, 0, "service")}
@@ -174,7 +174,7 @@ def test_a_schema_that_cannot_be_had_is_asked_for_again_later(tmp_path: Path) ->
             while 1 not in hands.said or not hands.said[1].reads:
                 await hands.step()
             assert not hands.said[0].reads
-            text = one.parent_engine.links.differs_in("n01", {})
+            text = one.parent_engine.neighbours.links("n01").differs_in("n01", {})
             assert text == "the agent of n01 runs other modules"
             one.parent.join(one.session)
             hands.now += 25_000 * MS

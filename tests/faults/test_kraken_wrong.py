@@ -163,7 +163,7 @@ def test_a_name_that_is_not_known_hides_no_other_of_the_same_update() -> None:
         for name, value in {"colour": "red", "run": "failed", "applied": "0", "zeal": "9"}.items()
     }
     assert world.parent.engine is not None
-    peer = world.parent.engine.links.get("n01")
+    peer = world.parent.engine.neighbours.peer("n01")
     assert peer is not None
     version = row_of(world.parent, web("n01")).version + 1
     message = Message(

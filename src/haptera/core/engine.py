@@ -29,7 +29,7 @@ from haptera.core.safety.safety import Safety
 from haptera.core.state.intake import taking
 from haptera.core.state.limits import WOKEN_MAX
 from haptera.core.state.row import EntityState
-from haptera.core.state.side import PARENT, Side
+from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
@@ -92,7 +92,7 @@ class Engine:
         self.neighbours = Neighbours(
             side, self.table, self.timers, here, stored.epoch, schema, self._spoken
         )
-        self.links, near = self.neighbours.links, self.neighbours
+        near = self.neighbours
         self.supervisor = Supervisor(catalog, side, self.table, self.timers)
         self.calls = Calls(self.timers, catalog, self.supervisor.process)
         self.policies = policies = Policies(self.table, catalog)
@@ -134,7 +134,7 @@ class Engine:
             table, catalog, supervisor, answers, hands, agents, decisions, near
         )
         self._permits_told = self.gate.permits()
-        self.takeover = Takeover(side, catalog, table, supervisor, self.links, calls, self._here)
+        self.takeover = Takeover(side, catalog, table, supervisor, near, calls, self._here)
 
     def handle(self, batch: Iterable[Event], now: int) -> list[Effect]:
         """Take in what happened; returns all that is to be done about it, in order."""
@@ -196,7 +196,7 @@ class Engine:
             self.safety.remember(disruption, now)
         for row in self.table:
             self.acts.take_up(row, now)
-        self.neighbours.arrivals.load(stored.incarnations, now)
+        self.neighbours.load(stored.incarnations, now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.resident)
@@ -212,7 +212,7 @@ class Engine:
             case Heard():
                 self._heard(turn, event)
             case Alive() | Learnt() | Listed() | Recalled():
-                self.links.take(turn, event)
+                self.neighbours.take(turn, event)
                 self._heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.take(turn, event)
@@ -232,11 +232,11 @@ class Engine:
             case PlanFound() | PlanFailed():
                 self.searches.take(turn, event)
             case Enrolled(peer, incarnation):
-                self.neighbours.arrivals.enrolled(turn, peer, incarnation)
+                self.neighbours.enrolled(turn, peer, incarnation)
             case Asked(entity):
                 self._asked(turn, entity)
             case Reported() | Silenced():
-                self.neighbours.arrivals.reports.take(turn, event)
+                self.neighbours.report(turn, event)
             case Released(node):
                 self.safety.release(turn, node)
             case WallClockSet(wall_offset_ns):
@@ -256,13 +256,13 @@ class Engine:
                 self.supervisor.exited(turn, event)
 
     def _heard(self, turn: Turn, event: Heard) -> None:
-        self.neighbours.arrivals.meet(turn, event)
-        agreed = self.links.agrees(event.peer)
-        self.links.heard(turn, event)
+        links = self.neighbours.links(event.peer)
+        agreed = links.agrees(event.peer)
+        self.neighbours.heard(turn, event)
         self.agents.measured(event.peer, event.message.measures)
         self._heed(turn)
         self.safety.heard(turn, event.peer)
-        if self.links.agrees(event.peer) != agreed:
+        if links.agrees(event.peer) != agreed:
             node = event.peer if self.side.node is None else self.side.node
             turn.dirty.update(row.id for row in self.table.on(node))
 
@@ -280,9 +280,9 @@ class Engine:
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
             case ("hello" | "tell" | "list" | "schema" as what, str(name)):
-                self.links.wake(turn, what, name)
+                self.neighbours.links(name).wake(turn, what, name)
             case ("tier", str(name)):
-                self.links.check_tier(turn, name)
+                self.neighbours.links(name).check_tier(turn, name)
                 self._heed(turn)
             case ("call", int(call)):
                 self.answers.expire(turn, call)
@@ -337,7 +337,7 @@ class Engine:
             for looking in row.looks.values():
                 looking.due_at = 0
             turn.dirty.add(entity)
-            if self.side.node is None and entity.node and self.links.get(entity.node) is not None:
+            if self.side.node is None and entity.node and self.neighbours.peer(entity.node):
                 turn.effects.append(RequestRetry(entity.node, entity))
 
     def _decide_all(self, turn: Turn) -> None:
@@ -381,8 +381,8 @@ class Engine:
 
     def _heed(self, turn: Turn) -> None:
         """On an agent: do what the parent asks, or what its silence demands."""
-        parent = self.links.get(PARENT)
-        if parent is None or parent.heard_at is None:
+        parent = self.neighbours.parent
+        if self.side.node is None or parent is None or parent.heard_at is None:
             return
         if parent.tier is Tier.LOST:
             self.gate.lose(turn)

@@ -36,7 +36,7 @@ class Figures:
 
 def figures(engine: Engine, now: int) -> Figures:
     """All of an engine's figures."""
-    heard = Counter(peer.tier for peer in engine.links)
+    heard = Counter(peer.tier for peer in engine.neighbours)
     return Figures(
         summary(engine.table).counts,
         {tier: heard[tier] for tier in Tier},
@@ -47,5 +47,5 @@ def figures(engine: Engine, now: int) -> Figures:
             for name in engine.catalog.modules(engine.side.context)
         },
         engine.safety.brake(now).why is not None,
-        dict(engine.links.refused),
+        dict(engine.neighbours.refused),
     )

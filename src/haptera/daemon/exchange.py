@@ -64,11 +64,11 @@ class Exchange:
         """What a neighbour is told."""
         match request:
             case ListAsked():
-                return ListTold(self.boot, *self._engine.links.listed(peer))
+                return ListTold(self.boot, *self._engine.neighbours.listed(peer))
             case SchemaAsked():
                 catalog = self._engine.catalog
                 kinds, manifests = catalog.kinds.values(), catalog.manifests.values()
-                return SchemaTold(told_schema(self._engine.links.schema, kinds, manifests))
+                return SchemaTold(told_schema(self._engine.neighbours.schema, kinds, manifests))
             case RecallAsked(entities):
                 self._deliver([Recalled(peer, entities)])
                 return Noted()

@@ -1,9 +1,11 @@
 """One end of sealed datagrams in a world: the real session and codec on the simulated network."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
 
+from haptera.core.state.side import PARENT
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.testing.clock import Clock
@@ -22,12 +24,28 @@ def agree(node: str, incarnation: int) -> Agreement:
     return Agreement(secret, CLUSTER, UUID(bytes=secret[:16]), incarnation, 1, 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Station:
+    """How a process is called on the network, and how the parent `above` it is."""
+
+    name: str
+    above: str = PARENT
+
+    def address(self, peer: str) -> str:
+        """A neighbour's name on the network."""
+        return self.above if peer == PARENT else peer
+
+    def peer(self, address: str) -> str:
+        """The neighbour with this name on the network."""
+        return PARENT if address == self.above else address
+
+
 class Radio:
     """All sessions of one process; `saved` outlives it: the peer boot-ids on record."""
 
     def __init__(
         self,
-        name: str,
+        station: Station,
         boot: int,
         codec: Codec,
         clock: Clock,
@@ -35,14 +53,15 @@ class Radio:
         deliver: Callable[[list[Event]], None],
         saved: dict[str, int],
     ) -> None:
-        self._name, self._boot, self._codec = name, boot, codec
+        self._station = station
+        self._name, self._boot, self._codec = station.name, boot, codec
         self._clock, self._network, self._deliver = clock, network, deliver
         self._saved = saved
         self._sessions: dict[str, Session] = {}
         self._incarnations: dict[str, int] = {}
         self._schemas: dict[str, int] = {}
         self._bodies: dict[str, bytes] = {}
-        network.attach(name, self._receive)
+        network.attach(station.name, self._receive)
 
     def join(self, peer: str, agreement: Agreement, role: SealRole) -> None:
         """A session, new or saved; a new one begins without a peer's boot-id."""
@@ -51,18 +70,22 @@ class Radio:
         self._incarnations[peer] = agreement.incarnation
         self._bodies.pop(peer, None)
 
-    def rejoin(self, incarnations: Mapping[str, int], role: SealRole, node: str | None) -> None:
+    def rejoin(self, incarnations: Mapping[str, int]) -> None:
         """All sessions that the disk remembers."""
         for peer, incarnation in incarnations.items():
-            self.join(peer, agree(node or peer, incarnation), role)
+            if peer == PARENT:
+                self.join(peer, agree(self._name, incarnation), SealRole.CHILD)
+            else:
+                self.join(peer, agree(peer, incarnation), SealRole.PARENT)
 
     def tell(self, peer: str, message: Message) -> None:
         session = self._sessions.get(peer)
         if session is not None:
             for body in encode(message, self._codec, self._schemas.get(peer)):
-                self._network.send(self._name, peer, session.seal(body))
+                self._network.send(self._name, self._station.address(peer), session.seal(body))
 
-    def _receive(self, sender: str, datagram: bytes) -> None:
+    def _receive(self, address: str, datagram: bytes) -> None:
+        sender = self._station.peer(address)
         session = self._sessions.get(sender)
         if session is None:
             return
@@ -70,7 +93,7 @@ class Radio:
             case Opened() as opened:
                 self._take(sender, opened)
             case Greet() as greet:
-                self._network.send(self._name, sender, session.seal_hi(greet))
+                self._network.send(self._name, address, session.seal_hi(greet))
             case Reject():
                 pass
 

@@ -1,12 +1,12 @@
 """A whole cluster in one process: real engines; network, clock and disks are seeded models."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.side import PARENT, Side
+from haptera.core.state.side import PARENT, Side, below, parent_below
 from haptera.core.views.bus import Bus
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
@@ -48,7 +48,7 @@ from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Network, NetworkFaults
-from haptera.testing.radio import Radio, agree
+from haptera.testing.radio import Radio, Station, agree
 from haptera.testing.searching import searched
 from haptera.testing.tape import UNTAPED, Booted, TapeEntry
 from haptera.wire.seal import SealRole
@@ -67,14 +67,19 @@ WALL_OFFSET_NS = 1_800_000_000 * S
 class WorldProcess:
     """One daemon: an engine that dies and is started again, with what its disk holds.
 
-    `says` makes other messages of those that it would send: it was broken into, and has the key.
+    `above` is the parent above, where it has one. `says` makes other messages of those that it
+    would send: it was broken into, and has the key.
     """
 
-    def __init__(self, world: "World", name: str, disk: Disk, node: str | None) -> None:
+    def __init__(
+        self, world: "World", name: str, disk: Disk, node: str | None, above: str | None = None
+    ) -> None:
         self.world = world
         self.name = name
         self.disk = disk
         self.node = node
+        self.above = above
+        self.station = Station(name, above or PARENT)
         self.engine: Engine | None = None
         self.bus: Bus
         self.radio: Radio | None = None
@@ -106,13 +111,14 @@ class WorldProcess:
         clock = self.world.clock
         context = Context.PARENT if self.node is None else Context.SELF
         instance = self.instance = clock.rng("instances").getrandbits(63) | 1
+        draw, name = clock.rng(f"draw/{self.name}").random, parent_below(self.name)
         side = Side(
-            context, self.node, instance, "world", HELLO_NS, clock.rng(f"draw/{self.name}").random
+            context, self.node, instance, "world", HELLO_NS, draw, name, reports=name is not None
         )
         stored = self.disk.load()
         life = self._life
         self.radio = Radio(
-            self.name,
+            self.station,
             instance,
             self.world.codec,
             clock,
@@ -120,8 +126,7 @@ class WorldProcess:
             lambda events: self.feed(life, events),
             self._boots,
         )
-        role = SealRole.PARENT if self.node is None else SealRole.CHILD
-        self.radio.rejoin(stored.incarnations, role, self.node)
+        self.radio.rejoin(stored.incarnations)
         engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
         self.engine = engine
         self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
@@ -249,28 +254,34 @@ class WorldProcess:
 
     def _fetch_list(self, life: int, peer: str) -> None:
         """What TLS does in life: ask the other process, if there is one just now."""
-        other = self.world.process(peer)
-        listed = Listed(peer, None)
-        cut = frozenset((self.name, peer)) in self.world.network.cut
+        other, listed = self._process(peer), Listed(peer, None)
+        cut = other is None or frozenset((self.name, other.name)) in self.world.network.cut
         if other is not None and not cut and other.awake and other.engine is not None:
-            mark, versions = other.engine.links.listed(self.name)
+            mark, versions = other.engine.neighbours.listed(self._known_as(other))
             listed = Listed(peer, other.instance, mark, tuple(versions))
         self.feed(life, [listed])
 
     def _recall(self, peer: str, entities: tuple[EntityId, ...]) -> None:
-        other = self.world.process(peer)
-        if other is not None:
-            other.deliver([Recalled(self.name, entities)])
+        if (other := self._process(peer)) is not None:
+            other.deliver([Recalled(self._known_as(other), entities)])
 
     def _urge(self, peer: str, entity: EntityId) -> None:
-        other = self.world.process(peer)
-        if other is not None:
+        if (other := self._process(peer)) is not None:
             other.deliver([Asked(entity)])
+
+    def _process(self, peer: str) -> "WorldProcess | None":
+        """The neighbour of this name, if there is one just now."""
+        return self.world.process(self.station.address(peer))
+
+    def _known_as(self, other: "WorldProcess") -> str:
+        """How another process calls this one."""
+        return PARENT if other.above == self.name else self.name
 
 
 class World:
     """A parent and its nodes. One seed is one history; `manifests` are the modules' own.
 
+    `kept` says which nodes speak with a parent below, by its name; each of these follows the root.
     `work_max` is what a plan may cost before a worker searches for it.
     """
 
@@ -281,6 +292,7 @@ class World:
         manifests: Iterable[Manifest],
         faults: NetworkFaults,
         work_max: int = WORK_MAX,
+        kept: Mapping[str, str] | None = None,
     ) -> None:
         self.clock = Clock(seed)
         self.network = Network(self.clock, faults)
@@ -294,12 +306,15 @@ class World:
         self.parent = WorldProcess(self, PARENT, Disk(self.clock, PARENT, 7), None)
         self.agents: dict[str, WorldProcess] = {}
         self.incarnations = dict.fromkeys(names, 0)
-        self.disks = [self.parent.disk]
+        self._kept = {node: below(parent) for node, parent in (kept or {}).items()}
+        self.below = {name: self._parent_below(name) for name in sorted({*self._kept.values()})}
+        self.disks = [self.parent.disk, *(one.disk for one in self.below.values())]
         self.tape: list[TapeEntry] = []
         self.boots: list[Booted] = []
         self.workers_killed = 0.0  # the share of searches that end so
         self._tickets = count(1)
-        self.parent.start()
+        for process in (self.parent, *self.below.values()):
+            process.start()
 
     def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
@@ -308,8 +323,19 @@ class World:
         return ticket
 
     def process(self, name: str) -> WorldProcess | None:
-        """The parent, or the agent of a node that has one."""
-        return self.parent if name == PARENT else self.agents.get(name)
+        """A parent, or the agent of a node that has one."""
+        if name == PARENT:
+            return self.parent
+        return self.below.get(name) or self.agents.get(name)
+
+    def keeper(self, node: str) -> WorldProcess:
+        """The parent that a node's agent speaks with."""
+        return self.below.get(self._kept.get(node, PARENT), self.parent)
+
+    def _parent_below(self, name: str) -> WorldProcess:
+        disk = Disk(self.clock, name, 0)
+        disk.incarnations[PARENT] = self.parent.disk.incarnations[name] = 1
+        return WorldProcess(self, name, disk, None, PARENT)
 
     def converged(self) -> bool:
         """Whether the parent knows all to be as desired, and nothing is under way."""
@@ -344,22 +370,23 @@ class World:
 
     def _booted(self, name: str) -> None:
         """A machine has booted: its agent enrols, in a new incarnation, with nothing kept."""
-        if self.parent.engine is None:
+        keeper = self.keeper(name)
+        if keeper.engine is None:
             self.clock.after(100 * MS, self._enrol_again, name, self.machines[name].cuts)
             return
         self.incarnations[name] += 1
         cuts = self.machines[name].cuts
         self.boots.append(Booted(self.clock.now, name, self.incarnations[name], cuts))
-        self.parent.disk.incarnations[name] = self.incarnations[name]
+        keeper.disk.incarnations[name] = self.incarnations[name]
         disk = Disk(self.clock, name, 0)
         self.disks.append(disk)
         disk.incarnations = {PARENT: self.incarnations[name]}
         if (old := self.agents.get(name)) is not None:
             old.crash()
-        agent = self.agents[name] = WorldProcess(self, name, disk, name)
-        assert self.parent.radio is not None
-        self.parent.radio.join(name, agree(name, self.incarnations[name]), SealRole.PARENT)
-        self.parent.deliver([Enrolled(name, self.incarnations[name])])
+        agent = self.agents[name] = WorldProcess(self, name, disk, name, keeper.name)
+        assert keeper.radio is not None
+        keeper.radio.join(name, agree(name, self.incarnations[name]), SealRole.PARENT)
+        keeper.deliver([Enrolled(name, self.incarnations[name])])
         agent.start()
 
     def _enrol_again(self, name: str, cuts: int) -> None:

@@ -42,7 +42,7 @@ def engine(name: str | None, parents: str = "m1, m2") -> Engine:
 
 
 def keeps(made: Engine) -> bool:
-    return made.neighbours.arrivals.charge.keeps("n1")
+    return made.neighbours.charge.keeps("n1")
 
 
 def calls(effects: list[Effect]) -> list[str]:
@@ -96,7 +96,7 @@ def test_the_next_parent_acts_while_it_hears_the_node_and_no_longer() -> None:
         assert not any(isinstance(one, Write) for one in effects), "it begins no step"
     assert not keeps(second)
     assert stands(second, NODE) == (Condition.WAITING, "is kept by m1", [])
-    assert second.links.get("n1") is None
+    assert second.neighbours.peer("n1") is None
 
 
 def test_a_stranger_takes_up_no_node_that_is_not_its_own() -> None:
@@ -129,7 +129,7 @@ def test_a_parent_is_not_believed_about_nodes_of_others() -> None:
     lie = Reported("m3", (told(NODE, UP, "the disk burns"), told(WEB, {})), ("n1",), 2 * S)
     root.handle([lie], 2 * S)
     assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
-    assert root.neighbours.arrivals.reports.refused == {"m3": 2}
+    assert root.neighbours.reports.refused == {"m3": 2}
 
 
 def test_without_a_list_the_root_keeps_a_node_and_no_parent_below_does() -> None:

@@ -12,9 +12,10 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import LAST_MAX, Usual
 from haptera.core.sync.delta import DesiredOut, ObservedOut
-from haptera.core.sync.links import Links
+from haptera.core.sync.links import Direction, Layers, Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
 from haptera.core.sync.peers import Tier
+from haptera.core.sync.uplink_scope import NodeScope
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
 from haptera.model.effects import FetchList, Recall, Tell
@@ -53,12 +54,14 @@ class End:
         side = Side(context, self.node, boot, "test", S)
         if self.node is None:
             self.desired = DesiredOut(self.table, epoch)
-            self.links = Links(side, self.timers, self.desired, ObservedIn(self.table, PARENTS), 1)
+            layers = Layers(Direction.DOWN, self.desired, ObservedIn(self.table, PARENTS))
         else:
             self.usual = Usual()
-            self.observed = ObservedOut(self.table, side, AGENTS, self.usual)
-            self.incoming = DesiredIn(self.table, epoch)
-            self.links = Links(side, self.timers, self.observed, self.incoming, 1)
+            scope = NodeScope(self.table, self.node, AGENTS)
+            self.observed = ObservedOut(scope, self.usual)
+            self.incoming = DesiredIn(self.table, epoch, scope)
+            layers = Layers(Direction.UP, self.observed, self.incoming)
+        self.links = Links(side, self.timers, layers, 1)
         self.links.join(now, PARENT if self.node else NODE, 1)
 
     def wake(self, now: int) -> None:
@@ -179,7 +182,7 @@ class Pair:
             row.learn("run", Fact(value, "service", Method.READ, self.now, 0))
             turn = Turn(self.now)
             if self.agent.observed.changed(row):
-                self.agent.links.tell_changes(turn, (NODE,))
+                self.agent.links.tell_changes(turn, (PARENT,))
             self.agent.take(turn)
 
     def restart_parent(self) -> None:

@@ -86,7 +86,7 @@ class DecisionLoop:
         elif self.supervisor.runs(entity):
             self.backlog.drop(turn, entity)
             self.supervisor.decide(turn, row)
-        elif row.stepping is None and not self.neighbours.arrivals.charge.keeps(entity.node):
+        elif row.stepping is None and not self.neighbours.keeps(entity.node):
             self.backlog.drop(turn, entity)
             self._leave(turn, row)
         elif not self._has_time_for(turn, row):
@@ -111,7 +111,8 @@ class DecisionLoop:
         self.hands.safety.leave(turn, row.id)
         if row.kind.name == "node":
             self.neighbours.part(row.id.name)
-        self.neighbours.arrivals.reports.stand(turn, row)
+        if (reports := self.neighbours.reports) is not None:
+            reports.stand(turn, row)
 
     def _has_time_for(self, turn: Turn, row: EntityState) -> bool:
         """Whether it can be decided on now, which it is after its node: it borrows of that."""

@@ -9,7 +9,7 @@ from haptera.core.modules.supervise import Supervisor
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
-from haptera.core.sync.links import Links
+from haptera.core.sync.neighbours import Neighbours
 from haptera.model.errors import HapteraError
 from haptera.model.events import Ready
 from haptera.model.packing import schema_digest
@@ -38,7 +38,7 @@ class Takeover:
         catalog: Catalog,
         table: EntityTable,
         supervisor: Supervisor,
-        links: Links,
+        neighbours: Neighbours,
         calls: Calls,
         here: set[tuple[str, str]],
     ) -> None:
@@ -46,7 +46,7 @@ class Takeover:
         self._catalog = catalog
         self._table = table
         self._supervisor = supervisor
-        self._links = links
+        self._neighbours = neighbours
         self._calls = calls
         self._here = here
         self._candidates: dict[str, Candidate] = {}
@@ -114,4 +114,4 @@ class Takeover:
         self._here.clear()
         self._here.update(self._catalog.looked_at(self._side.context))
         kinds = self._catalog.kinds.values()
-        self._links.schema = schema_digest(kinds, self._catalog.parts())
+        self._neighbours.replan(schema_digest(kinds, self._catalog.parts()))

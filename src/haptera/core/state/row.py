@@ -146,8 +146,11 @@ class ReadingConflict:
 
 @dataclass(slots=True)
 class EntityState:
-    """The state of one entity. `version` numbers the last change of its observed layer.
+    """The state of one entity.
 
+    `version` numbers the last change of its observed layer as the parent above is told of it,
+    `heard` as its agent tells of it; `confirmed` is the revision that the parent above has told in
+    its present epoch.
     A `resident` row is there whether or not anybody declared it: that of a module.
     `reported` is the node's last word, good for as long as the node is known to be there, and so
     is `stands`, on where the entity stands; `verdict` is what was last decided, and `since` when;
@@ -172,6 +175,7 @@ class EntityState:
     owner: str = ""
     desired: dict[str, Desired] = field(default_factory=dict)
     revision: int = 0
+    confirmed: int = 0
     leaving: bool = False
     resident: bool = False
     known: dict[str, Fact] = field(default_factory=dict)
@@ -185,6 +189,7 @@ class EntityState:
     oscillation: Oscillation | None = None
     forgiven_at: int = 0
     relented_at: int = 0
+    heard: int = 0
     version: int = 0
     looks: dict[str, LookSchedule] = field(default_factory=dict)
     stepping: StepRun | None = None
@@ -213,7 +218,8 @@ class EntityState:
 
     def withdraw(self) -> None:
         """Nobody declares it any more; a resident stays."""
-        self.owner, self.desired, self.attributes, self.revision = "", {}, {}, 0
+        self.owner, self.desired, self.attributes = "", {}, {}
+        self.revision = self.confirmed = 0
         self.relent()
 
     @property

@@ -129,10 +129,18 @@ class EntityTable:
         if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
             return
-        row.leaving, row.revision = True, 0
+        row.leaving, row.revision, row.confirmed = True, 0, 0
         row.version, row.told = 0, ()  # declared again, it is news to whoever had forgotten it
         row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
         row.relent()
+
+    def undeclare(self, entity: EntityId) -> None:
+        """Nobody declares it any more: forget it, unless it is there all the same."""
+        row = self._rows.get(entity)
+        if row is not None and row.resident:
+            row.withdraw()
+        else:
+            self.remove(entity)
 
     def take_removed(self) -> list[EntityState]:
         """The rows that are gone since this was last asked."""
@@ -143,6 +151,7 @@ class EntityTable:
         row = self.make(stored.entity)
         row.attributes, row.owner = dict(stored.attributes), stored.owner
         row.desired, row.revision = dict(stored.desired), stored.revision
+        row.confirmed = stored.revision
         return row
 
     def draft(self) -> "EntityTable":
@@ -175,11 +184,7 @@ class EntityTable:
                 row.relent()
                 return entity
             case Undeclare(entity):
-                resident = self._rows.get(entity)
-                if resident is not None and resident.resident:
-                    resident.withdraw()
-                else:
-                    self.remove(entity)
+                self.undeclare(entity)
                 return entity
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)

@@ -40,7 +40,7 @@ class Charge:
 
     def keeps(self, node: str | None) -> bool:
         """Whether what is on this node is decided on here."""
-        if node is None or self._side.node is not None:
+        if node is None:
             return True
         listed = self.listed(node)
         if not listed:
@@ -180,7 +180,7 @@ def report(rows: Iterable[EntityState], now: int) -> tuple[ObservedUpdate, ...]:
     return tuple(
         ObservedUpdate(
             row.id,
-            row.version,
+            row.heard,
             {name: _seen(fact, now, known=True) for name, fact in row.known.items()}
             | {name: _seen(fact, now, known=False) for name, fact in row.remembered.items()},
             standing=Standing(row.condition, row.lasted(now) // MS, row.why, row.error),

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from haptera.core.state.limits import GONE_MAX, MS
 from haptera.core.state.row import EntityState
-from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual, is_notable
+from haptera.core.sync.uplink_scope import UplinkScope
 from haptera.model.entity import EntityId
-from haptera.model.facts import Fact
 from haptera.model.messages import (
     DesiredUpdate,
     Mark,
@@ -20,20 +19,19 @@ from haptera.model.messages import (
     Standing,
     Update,
 )
-from haptera.model.views import Condition
 
 
 class Outgoing(Protocol):
-    """The layer that this side is the source of, for one node."""
+    """The layer that this side is the source of, as far as one neighbour is told of it."""
 
-    def mark(self, node: str) -> Mark:
+    def mark(self, peer: str) -> Mark:
         """How far the layer has come."""
 
-    def versions(self, node: str) -> dict[EntityId, int]:
+    def versions(self, peer: str) -> dict[EntityId, int]:
         """All that counts in the mark, each in its version."""
 
     def updates(
-        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+        self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
     ) -> tuple[Update, ...]:
         """All entities that changed after this version, the latest change last, and some others.
 
@@ -59,7 +57,7 @@ def mark_digest(versions: dict[EntityId, int]) -> int:
 
 
 class DesiredOut:
-    """A parent's desired layer of each child: what is on it, and what is told everywhere.
+    """A parent's desired layer of each agent: what is on its node, and what is told everywhere.
 
     What is gone is told until the child knows; of the last GONE_MAX only, for a child that missed
     more holds another digest than ours, and then asks for the list.
@@ -67,7 +65,7 @@ class DesiredOut:
 
     def __init__(self, table: EntityTable, epoch: int) -> None:
         self._table = table
-        self._epoch = epoch
+        self.epoch = epoch
         # By node; None: told everywhere.
         self._gone: dict[str | None, dict[EntityId, int]] = {}
         self._marks: dict[str | None, Mark] = {}
@@ -95,20 +93,39 @@ class DesiredOut:
         nodes, self._changed = self._changed, set()
         return nodes
 
-    def mark(self, node: str) -> Mark:
-        here, everywhere = self._mark_of(node), self._mark_of(None)
-        # A digest over both, as `mark_digest` makes one of all: for one alone it must not be made
-        # anew for each of many nodes whenever the other changes.
-        digest = here.digest ^ everywhere.digest
-        return Mark(self._epoch, max(here.version, everywhere.version), digest)
+    def mark(self, peer: str) -> Mark:
+        return self.mark_of([peer])
 
-    def versions(self, node: str) -> dict[EntityId, int]:
-        rows = self._table.told(node)
-        return {row.id: row.revision for row in rows if row.declared}
+    def versions(self, peer: str) -> dict[EntityId, int]:
+        return self.versions_of([peer])
 
     def updates(
-        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+        self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
     ) -> tuple[Update, ...]:
+        return self.updates_of([peer], after, also)
+
+    def measures(self, after: int) -> tuple[Measure, ...]:
+        """Nobody below has a use for them."""
+        return ()
+
+    def mark_of(self, nodes: Collection[str]) -> Mark:
+        """How far the layer of these nodes has come."""
+        version = digest = 0
+        # A digest over all, as `mark_digest` makes it: for one node alone it must not be made anew
+        # for each of many whenever another changes.
+        for where in (*nodes, None):
+            mark = self._mark_of(where)
+            version, digest = max(version, mark.version), digest ^ mark.digest
+        return Mark(self.epoch, version, digest)
+
+    def versions_of(self, nodes: Collection[str]) -> dict[EntityId, int]:
+        """All that counts in the mark of these nodes, each in its version."""
+        return {row.id: row.revision for row in self._rows(nodes) if row.declared}
+
+    def updates_of(
+        self, nodes: Collection[str], after: int, also: Collection[EntityId]
+    ) -> tuple[Update, ...]:
+        """What changed on these nodes, or everywhere, after this version."""
         here = [
             DesiredUpdate(
                 row.id,
@@ -116,20 +133,20 @@ class DesiredOut:
                 {name: one.value for name, one in row.desired.items()},
                 dict(row.attributes),
             )
-            for row in self._table.told(node)
+            for row in self._rows(nodes)
             if row.revision > after or row.id in also
         ]
         gone = [
             DesiredUpdate(entity, revision, {}, {}, gone=True)
-            for where in (node, None)
+            for where in (*nodes, None)
             for entity, revision in self._gone.get(where, {}).items()
             if revision > after
         ]
         return tuple(sorted((*here, *gone), key=lambda one: one.version))
 
-    def measures(self, after: int) -> tuple[Measure, ...]:
-        """A child has no use for them."""
-        return ()
+    def _rows(self, nodes: Collection[str]) -> list[EntityState]:
+        rows = [row for node in nodes for row in self._table.on(node)]
+        return [*rows, *self._table.everywhere()]
 
     def _mark_of(self, node: str | None) -> Mark:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
@@ -138,19 +155,15 @@ class DesiredOut:
             versions = {row.id: row.revision for row in rows if row.declared}
             gone = self._gone.get(node, {})
             last = max((*versions.values(), *gone.values()), default=0)
-            self._marks[node] = Mark(self._epoch, last, mark_digest(versions))
+            self._marks[node] = Mark(0, last, mark_digest(versions))
         return self._marks[node]
 
 
 class ObservedOut:
-    """An agent's observed layer; a change is one of values or of words, not of ages."""
+    """What is seen below the parent above; a change is one of values or of words, not of ages."""
 
-    def __init__(
-        self, table: EntityTable, side: Side, looked_at_here: set[tuple[str, str]], usual: Usual
-    ) -> None:
-        self._table = table
-        self._side = side
-        self._here = looked_at_here
+    def __init__(self, scope: UplinkScope, usual: Usual) -> None:
+        self._scope = scope
         self._usual = usual
         self._version = 0
         # By part, each with the version that it was first told with.
@@ -158,30 +171,36 @@ class ObservedOut:
 
     def changed(self, row: EntityState) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
+        if row.leaving or not self._scope.reports(row):
+            row.version, row.told = 0, ()
+            return False
+        facts = self._scope.facts(row)
         signature: tuple[tuple[str | bool | None, ...], ...] = tuple(
-            sorted((name, fact.value, known, fact.method) for name, fact, known in self._facts(row))
+            sorted((name, fact.value, known, fact.method) for name, fact, known in facts)
         )
-        if row.condition is not Condition.IDLE:
+        if self._scope.stands(row):
             signature = (*signature, (row.condition, row.why, row.error))
-        if row.leaving or signature == row.told:
+        if signature == row.told:
             return False
         row.told = signature
         self._version += 1
         row.version = self._version
         return True
 
-    def mark(self, node: str) -> Mark:
-        return Mark(0, self._version, mark_digest(self.versions(node)))
+    def mark(self, peer: str) -> Mark:
+        return Mark(0, self._version, mark_digest(self.versions(peer)))
 
-    def versions(self, node: str) -> dict[EntityId, int]:
-        return {row.id: row.version for row in self._told(node)}
+    def versions(self, peer: str) -> dict[EntityId, int]:
+        return {row.id: row.version for row in self._told()}
 
     def updates(
-        self, node: str, after: int, now: int, also: Collection[EntityId] = ()
+        self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
     ) -> tuple[Update, ...]:
-        rows = [row for row in self._told(node) if row.version > after or row.id in also]
+        rows = [row for row in self._told() if row.version > after or row.id in also]
         return tuple(
-            ObservedUpdate(row.id, row.version, self._seen(row, now), standing=_standing(row, now))
+            ObservedUpdate(
+                row.id, row.version, self._seen(row, now), standing=self._standing(row, now)
+            )
             for row in sorted(rows, key=lambda row: row.version)
         )
 
@@ -193,25 +212,18 @@ class ObservedOut:
                     self._measures[path] = Measure(path, usual_ns // MS), self._version
         return tuple(one for one, version in self._measures.values() if version > after)
 
-    def _told(self, node: str) -> list[EntityState]:
+    def _told(self) -> list[EntityState]:
         """What the parent is told of; what it no longer declares is no longer its concern."""
-        return [row for row in self._table.on(node) if row.version and not row.leaving]
+        return [row for row in self._scope.rows() if row.version and not row.leaving]
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:
         return {
             name: SeenValue(fact.value, known, fact.method, (now - fact.at) // MS, fact.by)
-            for name, fact, known in self._facts(row)
+            for name, fact, known in self._scope.facts(row)
         }
 
-    def _facts(self, row: EntityState) -> list[tuple[str, Fact, bool]]:
-        """What this side itself looks at; for the rest its parent's word counts."""
-        facts = [(name, fact, True) for name, fact in row.known.items()]
-        facts += [(name, fact, False) for name, fact in row.remembered.items()]
-        return [one for one in facts if (row.kind.name, one[0]) in self._here]
-
-
-def _standing(row: EntityState, now: int) -> Standing | None:
-    if row.condition is Condition.IDLE:
-        return None
-    error = None if row.error == row.why else row.error
-    return Standing(row.condition, row.lasted(now) // MS, row.why, error)
+    def _standing(self, row: EntityState, now: int) -> Standing | None:
+        if not self._scope.stands(row):
+            return None
+        error = None if row.error == row.why else row.error
+        return Standing(row.condition, row.lasted(now) // MS, row.why, error)

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import assert_never
 
 from haptera.core.state.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
-from haptera.core.state.side import PARENT, Side
+from haptera.core.state.side import Side, named
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.delta import Outgoing
@@ -18,34 +20,62 @@ from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
 from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
 from haptera.model.remote_schema import ModuleSum, ToldSchema, differences
 
-# What a side has to say of asks and permits, on the link about a node.
+# What a side has to say of asks and permits to a neighbour.
 Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
 
 
-class Links:
-    """One link for each child of a parent, or the one that an agent has to its parent.
+class Direction(StrEnum):
+    """Where the neighbours are: what is desired comes from above, what is observed from below."""
 
-    `spoken` tells what is to be said of asks and permits on the link about a node. `schema`
-    stands for the kinds and parts that we plan with. `refused` counts by neighbour what it told of
-    entities that are not its own.
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What passes on links in one direction: the layer that we send, and the one that we take."""
+
+    direction: Direction
+    outgoing: Outgoing
+    incoming: Incoming
+
+    def theirs(self, message: Message) -> Mark:
+        """How far the layer has come that the message's sender is the source of."""
+        return message.desired if self.direction is Direction.UP else message.observed
+
+    def ours(self, message: Message) -> Mark:
+        """How far the message's sender holds the layer that we send it."""
+        return message.observed if self.direction is Direction.UP else message.desired
+
+    def marks(self, peer: str) -> tuple[Mark, Mark]:
+        """How far we hold what is desired, and what is observed."""
+        ours, theirs = self.outgoing.mark(peer), self.incoming.mark(peer)
+        return (theirs, ours) if self.direction is Direction.UP else (ours, theirs)
+
+
+class Links:
+    """The links to all neighbours of one sort: agents, parents below, or the parent above.
+
+    `spoken` tells what is to be said of asks and permits to a neighbour. `schema` stands for the
+    kinds and parts that we plan with. `refused` counts by neighbour what it told of entities that
+    are not its own.
     """
 
     def __init__(
         self,
         side: Side,
         timers: Timers,
-        outgoing: Outgoing,
-        incoming: Incoming,
+        layers: Layers,
         schema: int,
         spoken: Callable[[str], Spoken] = lambda _: ((), ()),
     ) -> None:
         self._side = side
         self._timers = timers
-        self._outgoing = outgoing
-        self._incoming = incoming
+        self._layers = layers
+        self._outgoing, self._incoming = layers.outgoing, layers.incoming
         self._spoken = spoken
         self.schema = schema
-        self._lists = Lists(timers, incoming)
+        self._lists = Lists(timers, layers.incoming)
         self._peers: dict[str, Peer] = {}
         self.refused: Counter[str] = Counter()
 
@@ -80,19 +110,19 @@ class Links:
         peer = self._peers.get(event.peer)
         if peer is None:
             return
-        message, node = event.message, self._node(event.peer)
+        message, name = event.message, event.peer
+        theirs = self._layers.theirs(message)
         if peer.boot != event.boot:
             peer.boot, peer.asks, peer.permits = event.boot, (), ()
-            self._incoming.unconfirm(node, self._their_mark(message).epoch)
-        elif self._their_mark(message).epoch != self._incoming.mark(node).epoch:
-            self._incoming.unconfirm(node, self._their_mark(message).epoch)
-        for update in message.updates:
-            if self._incoming.concerns(node, update):
-                self._incoming.merge(turn, update, event)
-            else:
-                self.refused[event.peer] += 1
-        self._compare(turn, peer, node, self._their_mark(message))
-        peer.said, peer.probed = self._mark_of_ours(message), message.probe
+            self._incoming.unconfirm(name, theirs.epoch)
+        elif theirs.epoch != self._incoming.mark(name).epoch:
+            self._incoming.unconfirm(name, theirs.epoch)
+        own = [one for one in message.updates if self._incoming.concerns(name, one)]
+        if len(own) < len(message.updates):
+            self.refused[name] += len(message.updates) - len(own)
+        self._incoming.merge(turn, own, event)
+        self._compare(turn, peer, theirs)
+        peer.said, peer.probed = self._layers.ours(message), message.probe
         self._note_schema(turn, peer, message.schema)
         peer.hears(message)
         self._alive(turn, peer, event.arrived_at)
@@ -100,7 +130,7 @@ class Links:
     def differs_in(self, name: str, sums: Mapping[str, ModuleSum]) -> str:
         """In which modules a neighbour that does not agree differs, as far as it has told."""
         peer = self._peers[name]
-        who = "the parent" if name == PARENT else f"the agent of {name}"
+        who = named(name)
         if peer.told_schema is None:
             return f"{who} runs other modules"
         return differences(sums, peer.told_schema.modules, who) or f"{who} has other kinds"
@@ -142,26 +172,25 @@ class Links:
 
     def listed(self, name: str) -> tuple[Mark, list[tuple[EntityId, int]]]:
         """All that counts in the layer that we send this neighbour, and its mark."""
-        node = self._node(name)
-        return self._outgoing.mark(node), sorted(self._outgoing.versions(node).items())
+        return self._outgoing.mark(name), sorted(self._outgoing.versions(name).items())
 
     def ask_list(self, turn: Turn, name: str) -> None:
         """The timer of a difference went off."""
         peer = self._peers.get(name)
         if peer is not None:
-            self._lists.ask(turn, peer, self._node(name))
+            self._lists.ask(turn, peer)
 
     def take_list(self, turn: Turn, listed: Listed) -> None:
         """A list that was asked for is there, or cannot be had."""
         peer = self._peers.get(listed.peer)
         if peer is not None:
-            self._lists.take(turn, peer, self._node(peer.name), listed)
+            self._lists.take(turn, peer, listed)
 
     def recall(self, turn: Turn, name: str, entities: Iterable[EntityId]) -> None:
         """A neighbour lacks these, whatever it said to hold."""
         peer = self._peers.get(name)
         if peer is not None:
-            ours = self._outgoing.versions(self._node(name))
+            ours = self._outgoing.versions(name)
             peer.recalled.update(one for one in entities if one in ours)
             peer.tells = 0
             self._tell(turn, peer)
@@ -184,12 +213,12 @@ class Links:
         peer = self._peers.get(name)
         if peer is not None and schema is not None and schema.digest == peer.schema:
             peer.told_schema = schema
-            turn.dirty.update(self._incoming.entities(self._node(name)))
+            turn.dirty.update(self._incoming.entities(name))
 
-    def tell_changes(self, turn: Turn, nodes: Iterable[str]) -> None:
-        """The outgoing layers of these nodes changed: tell at once."""
-        for node in sorted(nodes):
-            peer = self._peers.get(PARENT if self._side.node is not None else node)
+    def tell_changes(self, turn: Turn, names: Iterable[str]) -> None:
+        """What we send to these neighbours changed: tell at once."""
+        for name in sorted(names):
+            peer = self._peers.get(name)
             if peer is not None:
                 peer.tells = 0
                 self._tell(turn, peer)
@@ -231,7 +260,7 @@ class Links:
                 self.probe(turn, name)
                 self._timers.set(("tier", name), turn.now + PROBE_EVERY * hello_ns // 10)
             case Tier.LOST:
-                turn.touch(node_id(self._node(name)))
+                self._incoming.lose(turn, name)
 
     def forgive(self, lag_ns: int) -> None:
         """We did not listen for so long: that is nobody's silence."""
@@ -241,10 +270,10 @@ class Links:
     def _alive(self, turn: Turn, peer: Peer, at: int) -> None:
         back = peer.heard(at)
         if back:
-            turn.touch(node_id(self._node(peer.name)))
+            self._incoming.resume(turn, peer.name)
             self._timers.set(("tier", peer.name), at + SUSPECT_AFTER * self._side.hello_ns // 10)
         elif peer.disbelieved:
-            turn.dirty.add(node_id(self._node(peer.name)))
+            turn.dirty.add(node_id(peer.name))
         if self._settled(peer):
             self._timers.drop(("tell", peer.name))
             peer.tells = 0
@@ -259,14 +288,12 @@ class Links:
         return self._holds(peer) and self._answered(peer)
 
     def _answered(self, peer: Peer) -> bool:
-        if self._side.node is not None:
-            return True
         asks, _ = self._spoken(peer.name)
         return {one.id for one in asks} == {one.id for one in peer.permits}
 
     def _holds(self, peer: Peer) -> bool:
         """Whether it said that it holds our layer as it is; remembered as the last good version."""
-        mark = self._outgoing.mark(self._node(peer.name))
+        mark = self._outgoing.mark(peer.name)
         if (peer.said.epoch, peer.said.digest) != (mark.epoch, mark.digest):
             if peer.said.version < peer.acked or peer.said.epoch != mark.epoch:
                 peer.acked = 0
@@ -285,15 +312,15 @@ class Links:
         peer.tells += 1
         self._timers.set(("tell", peer.name), turn.now + wait_ns)
 
-    def _compare(self, turn: Turn, peer: Peer, node: str, theirs: Mark) -> None:
+    def _compare(self, turn: Turn, peer: Peer, theirs: Mark) -> None:
         """Whether we hold the neighbour's layer; if not, though we hold its latest change, ask.
 
         An earlier version is one that a later message has overtaken, and says nothing of now.
         """
-        ours = self._incoming.mark(node)
+        ours = self._incoming.mark(peer.name)
         if theirs.digest == ours.digest:
             self._lists.agree(peer)
-            self._incoming.settle(turn, node)
+            self._incoming.settle(turn, peer.name)
         elif theirs.version == ours.version:
             self._lists.differ(turn, peer)
         else:
@@ -303,21 +330,19 @@ class Links:
         self, turn: Turn, peer: Peer, *, after: int | None, probe: bool = False
     ) -> Message:
         """A hello; with the changes after a version where one is given."""
-        node = self._node(peer.name)
-        ours, theirs = self._outgoing.mark(node), self._incoming.mark(node)
         updates: tuple[Update, ...] = ()
         measures: tuple[Measure, ...] = ()
         if after is not None:
-            updates = self._outgoing.updates(node, after, turn.now, peer.recalled)
+            updates = self._outgoing.updates(peer.name, after, turn.now, peer.recalled)
             measures = self._outgoing.measures(after)
-        down = self._side.node is None
-        asks, permits = self._spoken(node)
+        desired, observed = self._layers.marks(peer.name)
+        asks, permits = self._spoken(peer.name)
         return Message(
             peer.incarnation,
             0,
             self.schema,
-            ours if down else theirs,
-            theirs if down else ours,
+            desired,
+            observed,
             updates=updates,
             probe=probe,
             asks=asks,
@@ -325,13 +350,3 @@ class Links:
             reads=peer.told_schema is not None,
             measures=measures,
         )
-
-    def _node(self, peer: str) -> str:
-        """The node that a link is about: the child, or this agent's own."""
-        return peer if self._side.node is None else self._side.node
-
-    def _their_mark(self, message: Message) -> Mark:
-        return message.observed if self._side.node is None else message.desired
-
-    def _mark_of_ours(self, message: Message) -> Mark:
-        return message.desired if self._side.node is None else message.observed

@@ -43,36 +43,36 @@ class Lists:
             peer.differs = True
             self._timers.set(("list", peer.name), turn.now + LIST_AFTER_NS)
 
-    def ask(self, turn: Turn, peer: Peer, node: str) -> None:
+    def ask(self, turn: Turn, peer: Peer) -> None:
         """They still differ, whatever was done about it: ask for a list, after some for all."""
         if not peer.differs:
             return
         if peer.lists >= LISTS_MAX:
-            self._have_all(peer, node)
+            self._have_all(peer)
             return
         if peer.tier is not Tier.LOST:
             peer.lists += 1
             turn.effects.append(FetchList(peer.name))
         self._timers.set(("list", peer.name), turn.now + LIST_WITHIN_NS)
 
-    def take(self, turn: Turn, peer: Peer, node: str, listed: Listed) -> None:
+    def take(self, turn: Turn, peer: Peer, listed: Listed) -> None:
         """A list is there, or cannot be had; one of another epoch or process says nothing."""
         if not peer.differs:
             return
         if listed.mark is None:
-            self._have_all(peer, node)
+            self._have_all(peer)
             return
         self._timers.set(("list", peer.name), turn.now + LIST_AGAIN_NS)
-        if (listed.boot, listed.mark.epoch) == (peer.boot, self._incoming.mark(node).epoch):
-            lacking = self._incoming.reconcile(turn, node, listed.mark.version, listed.versions)
-            self._recall(turn, peer, node, lacking)
+        if (listed.boot, listed.mark.epoch) == (peer.boot, self._incoming.mark(peer.name).epoch):
+            last, versions = listed.mark.version, listed.versions
+            self._recall(turn, peer, self._incoming.reconcile(turn, peer.name, last, versions))
 
-    def _recall(self, turn: Turn, peer: Peer, node: str, lacking: list[EntityId]) -> None:
+    def _recall(self, turn: Turn, peer: Peer, lacking: list[EntityId]) -> None:
         if len(lacking) > RECALLED_MAX:
-            self._have_all(peer, node)
+            self._have_all(peer)
         elif lacking:
             turn.effects.append(Recall(peer.name, tuple(lacking)))
 
-    def _have_all(self, peer: Peer, node: str) -> None:
+    def _have_all(self, peer: Peer) -> None:
         self.agree(peer)
-        self._incoming.unconfirm(node, self._incoming.mark(node).epoch)
+        self._incoming.unconfirm(peer.name, self._incoming.mark(peer.name).epoch)

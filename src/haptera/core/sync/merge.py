@@ -1,15 +1,21 @@
 """Whose word counts: desired state flows down, observed state flows up, newest version first."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
+import msgspec
+
 from haptera.core.state.limits import MS
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import PARENT
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.state.verdict import Stands
 from haptera.core.sync.delta import mark_digest
+from haptera.core.sync.uplink_scope import UplinkScope
 from haptera.model.changes import Desired
-from haptera.model.entity import EntityId
+from haptera.model.effects import SaveDesired
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Heard
 from haptera.model.facts import Fact
 from haptera.model.messages import DesiredUpdate, Mark, ObservedUpdate, Standing, Update
@@ -21,63 +27,72 @@ VERSION_JUMP_MAX: Final = 1 << 40
 
 
 class Incoming(Protocol):
-    """The layer that the neighbour is the source of, for one node.
+    """The layer that a neighbour is the source of.
 
     What came from another epoch, or an earlier process, is kept but not *confirmed*: it does not
     count in the mark, so that the neighbour sends all again, and what it did not send is dropped.
     """
 
-    def mark(self, node: str) -> Mark:
+    def mark(self, peer: str) -> Mark:
         """How far the layer is held, confirmed entities only."""
 
-    def concerns(self, node: str, update: Update) -> bool:
-        """Whether the neighbour on this node's link may speak of the entity, and in this version.
+    def concerns(self, peer: str, update: Update) -> bool:
+        """Whether the neighbour may speak of the entity, and in this version.
 
         Who it is its key says; what it speaks of is in the payload, and may be another's.
         """
 
-    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
-        """Take one entity over, if it is news; `concerns` has been asked."""
+    def merge(self, turn: Turn, updates: Sequence[Update], heard: Heard) -> None:
+        """Take over what of this is news; `concerns` has been asked of each."""
 
-    def unconfirm(self, node: str, epoch: int) -> None:
+    def unconfirm(self, peer: str, epoch: int) -> None:
         """Keep what there is, confirm none of it."""
 
-    def settle(self, turn: Turn, node: str) -> None:
+    def settle(self, turn: Turn, peer: str) -> None:
         """The neighbour's digest fits: drop what it did not confirm."""
 
-    def entities(self, node: str) -> list[EntityId]:
+    def entities(self, peer: str) -> list[EntityId]:
         """All that there is, confirmed or not."""
 
-    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+    def reconcile(self, turn: Turn, peer: str, last: int, versions: Versions) -> list[EntityId]:
         """Compare with the neighbour's list, which has come as far as version `last`.
 
         What it does not have goes; what we have in an earlier version, or not at all, we lack. That
         is not confirmed any more, and is told. What is later than the list is none of its business.
         """
 
+    def lose(self, turn: Turn, peer: str) -> None:
+        """The neighbour has been silent for too long."""
+
+    def resume(self, turn: Turn, peer: str) -> None:
+        """The neighbour is heard for the first time, or again after it was lost."""
+
 
 class ObservedIn:
-    """On a parent: what a child saw of its entities, unless this side looks at that itself."""
+    """On a parent: what an agent saw of its entities, unless this side looks at that itself."""
 
     def __init__(self, table: EntityTable, looked_at_here: set[tuple[str, str]]) -> None:
         self._table = table
         self._here = looked_at_here
 
-    def mark(self, node: str) -> Mark:
-        versions = {row.id: row.version for row in self._table.on(node) if row.version}
+    def mark(self, peer: str) -> Mark:
+        versions = {row.id: row.heard for row in self._table.on(peer) if row.heard}
         return Mark(0, max(versions.values(), default=0), mark_digest(versions))
 
-    def concerns(self, node: str, update: Update) -> bool:
+    def concerns(self, peer: str, update: Update) -> bool:
         row = self._table.get(update.entity)
-        held = 0 if row is None else row.version
-        return update.entity.node == node and update.version - held <= VERSION_JUMP_MAX
+        held = 0 if row is None else row.heard
+        return update.entity.node == peer and update.version - held <= VERSION_JUMP_MAX
 
-    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
-        assert isinstance(update, ObservedUpdate)
-        row = self._table.get(update.entity)
-        if row is None or update.version <= row.version:
-            return
-        row.version = update.version
+    def merge(self, turn: Turn, updates: Sequence[Update], heard: Heard) -> None:
+        for update in updates:
+            assert isinstance(update, ObservedUpdate)
+            row = self._table.get(update.entity)
+            if row is not None and update.version > row.heard:
+                self._merge(turn, row, update, heard)
+
+    def _merge(self, turn: Turn, row: EntityState, update: ObservedUpdate, heard: Heard) -> None:
+        row.heard = update.version
         theirs = [
             name for name in (*row.known, *row.remembered) if not self._mine(row.id.kind, name)
         ]
@@ -93,26 +108,32 @@ class ObservedIn:
         row.stands = _stands(update.standing, heard.arrived_at)
         turn.touch(row.id)
 
-    def unconfirm(self, node: str, epoch: int) -> None:
-        for row in self._table.on(node):
-            row.version = 0
+    def unconfirm(self, peer: str, epoch: int) -> None:
+        for row in self._table.on(peer):
+            row.heard = 0
 
-    def settle(self, turn: Turn, node: str) -> None:
+    def settle(self, turn: Turn, peer: str) -> None:
         """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""
 
-    def entities(self, node: str) -> list[EntityId]:
-        return [row.id for row in self._table.on(node)]
+    def entities(self, peer: str) -> list[EntityId]:
+        return [row.id for row in self._table.on(peer)]
 
-    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+    def reconcile(self, turn: Turn, peer: str, last: int, versions: Versions) -> list[EntityId]:
         theirs = dict(versions)
         lacking: list[EntityId] = []
-        for row in self._table.on(node):
-            if row.version < theirs.get(row.id, 0):
+        for row in self._table.on(peer):
+            if row.heard < theirs.get(row.id, 0):
                 lacking.append(row.id)
-                row.version = 0
-            elif row.id not in theirs and row.version <= last:
-                row.version = 0
+                row.heard = 0
+            elif row.id not in theirs and row.heard <= last:
+                row.heard = 0
         return lacking
+
+    def lose(self, turn: Turn, peer: str) -> None:
+        turn.touch(node_id(peer))
+
+    def resume(self, turn: Turn, peer: str) -> None:
+        turn.touch(node_id(peer))
 
     def _mine(self, kind: str, name: str) -> bool:
         return (kind, name) in self._here
@@ -126,38 +147,60 @@ def _stands(told: Standing | None, arrived_at: int) -> Stands | None:
 
 
 class DesiredIn:
-    """On an agent: what its parent wants of its node's entities, and what it tells everywhere."""
+    """What the parent above wants of the entities of a link's scope, and what it tells everywhere.
 
-    def __init__(self, table: EntityTable, epoch: int) -> None:
+    `whole_epoch` is the last one in which all that it wants was held; 0: none yet. The layer is
+    `unsaved` where it is another than the one that was last kept.
+    """
+
+    def __init__(self, table: EntityTable, epoch: int, scope: UplinkScope) -> None:
         self._table = table
-        self.epoch = epoch
-        self._changed = False
+        self.epoch = self.whole_epoch = epoch
+        self._scope = scope
+        self._changed: dict[EntityId, int] = {}
+        self.unsaved = False
 
-    def take_changed(self) -> bool:
-        """Whether the layer changed since this was last asked."""
-        changed, self._changed = self._changed, False
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the parent above wanted in its present epoch was held at some time."""
+        return self.whole_epoch == self.epoch
+
+    def take_changed(self) -> dict[EntityId, int]:
+        """Of which entities something else is wanted since this was last asked, since when each."""
+        changed, self._changed = self._changed, {}
         return changed
 
-    def mark(self, node: str) -> Mark:
-        versions = {row.id: row.revision for row in self._table.told(node) if row.revision}
+    def save(self) -> SaveDesired:
+        """Have the layer kept as it is: what is not confirmed is not when it is loaded, either."""
+        self.unsaved = False
+        stored = tuple(
+            msgspec.structs.replace(one, revision=self._held(one.entity))
+            for one in self._table.stored()
+        )
+        return SaveDesired(self.epoch, self._table.revision, stored)
+
+    def mark(self, peer: str) -> Mark:
+        versions = {row.id: row.confirmed for row in self._told() if row.confirmed}
         last = max(self._table.revision, *versions.values(), 0)
         return Mark(self.epoch, last, mark_digest(versions))
 
-    def concerns(self, node: str, update: Update) -> bool:
+    def concerns(self, peer: str, update: Update) -> bool:
         if update.version - self._table.revision > VERSION_JUMP_MAX:
             return False
-        return self._is_told(node, update.entity)
+        return self._is_told(update.entity)
 
-    def merge(self, turn: Turn, update: Update, heard: Heard) -> None:
-        assert isinstance(update, DesiredUpdate)
-        row = self._table.get(update.entity)
-        if update.version <= (0 if row is None else row.revision):
-            return
-        if not self._table.knows(update.entity.kind):
-            return  # of a parent with more kinds: both wait, and say so
+    def merge(self, turn: Turn, updates: Sequence[Update], heard: Heard) -> None:
+        for update in updates:
+            assert isinstance(update, DesiredUpdate)
+            # A kind that is not known is of a parent with more kinds: both wait, and say so.
+            news = update.version > self._held(update.entity)
+            if news and self._table.knows(update.entity.kind):
+                self._merge(turn, update)
+
+    def _merge(self, turn: Turn, update: DesiredUpdate) -> None:
         self._table.revision = max(self._table.revision, update.version)
         if update.gone:
-            self._table.dismiss(update.entity, PARENT)
+            self._scope.leave(update.entity)
         else:
             row = self._table.make(update.entity)
             row.leaving = False
@@ -168,54 +211,71 @@ class DesiredIn:
             }
             if (desired, update.attributes) != (row.desired, row.attributes):
                 row.relent()
-            row.attributes, row.revision = dict(update.attributes), update.version
-            row.desired = desired
-        self._changed = True
-        turn.touch(update.entity)
+            row.attributes, row.desired = dict(update.attributes), desired
+            row.revision = row.confirmed = update.version
+        self._note(turn, update.entity, update.version)
 
-    def unconfirm(self, node: str, epoch: int) -> None:
+    def unconfirm(self, peer: str, epoch: int) -> None:
         self.epoch = epoch
         self._table.revision = 0
-        for row in self._table.told(node):
-            row.revision = 0
+        for row in self._told():
+            row.confirmed = 0
 
-    def settle(self, turn: Turn, node: str) -> None:
-        for row in self._table.told(node):
-            if not row.revision and not row.leaving and row.declared:
-                self._table.dismiss(row.id, PARENT)
-                self._changed = True
-                turn.touch(row.id)
+    def settle(self, turn: Turn, peer: str) -> None:
+        for row in self._told():
+            if not row.confirmed and not row.leaving and row.declared:
+                self._drop(turn, row)
+        self.whole_epoch = self.epoch
 
-    def entities(self, node: str) -> list[EntityId]:
-        return [row.id for row in self._table.told(node)]
+    def entities(self, peer: str) -> list[EntityId]:
+        return [row.id for row in self._told()]
 
-    def reconcile(self, turn: Turn, node: str, last: int, versions: Versions) -> list[EntityId]:
+    def reconcile(self, turn: Turn, peer: str, last: int, versions: Versions) -> list[EntityId]:
         theirs = dict(versions)
         lacking = {
             one: None
             for one, version in versions
-            if self._held(one) < version and self._is_told(node, one)
+            if self._held(one) < version and self._is_told(one)
         }
-        for row in self._table.told(node):
+        for row in self._told():
             if row.id in lacking:
-                row.revision = 0
-            elif row.id not in theirs and row.revision <= last and not row.leaving:
-                self._table.dismiss(row.id, PARENT)
-                self._changed = True
-                turn.touch(row.id)
+                row.confirmed = 0
+            elif row.id not in theirs and row.confirmed <= last and not row.leaving:
+                self._drop(turn, row)
         return list(lacking)
 
-    def _is_told(self, node: str, entity: EntityId) -> bool:
-        """Whether a parent tells this node of such an entity, as far as its kind is known here."""
+    def lose(self, turn: Turn, peer: str) -> None:
+        self._touch_heard(turn)
+
+    def resume(self, turn: Turn, peer: str) -> None:
+        self._touch_heard(turn)
+
+    def _touch_heard(self, turn: Turn) -> None:
+        for entity in self._scope.heard():
+            turn.touch(entity)
+
+    def _drop(self, turn: Turn, row: EntityState) -> None:
+        self._scope.leave(row.id)
+        self._note(turn, row.id, self._table.revision)
+
+    def _note(self, turn: Turn, entity: EntityId, version: int) -> None:
+        self._changed[entity], self.unsaved = version, True
+        turn.touch(entity)
+
+    def _told(self) -> list[EntityState]:
+        return [*self._scope.rows(), *self._table.everywhere()]
+
+    def _is_told(self, entity: EntityId) -> bool:
+        """Whether a parent tells this side of such an entity, as far as its kind is known here."""
         if entity.node is not None or not self._table.knows(entity.kind):
-            return entity.node == node
+            return entity.node is not None and self._scope.includes(entity.node)
         return self._table.is_everywhere(entity)
 
     def _held(self, entity: EntityId) -> int:
         row = self._table.get(entity)
-        return 0 if row is None else row.revision
+        return 0 if row is None else row.confirmed
 
     def forget(self, entity: EntityId) -> None:
         """An entity that was leaving has left."""
         self._table.remove(entity)
-        self._changed = True
+        self._changed[entity], self.unsaved = self._table.revision, True

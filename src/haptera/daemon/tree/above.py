@@ -166,7 +166,7 @@ class Above:
 
     def _updates(self, changed: set[EntityId]) -> tuple[ObservedUpdate, ...]:
         """What changed on nodes that are kept here, and all of those that are so from now on."""
-        table, charge = self._engine.table, self._engine.neighbours.arrivals.charge
+        table, charge = self._engine.table, self._engine.neighbours.charge
         kept = frozenset(one for one in table.nodes() if charge.keeps(one))
         new, self._kept = kept - self._kept, kept
         rows: list[EntityState] = [row for node in sorted(new) for row in table.on(node)]
@@ -177,8 +177,8 @@ class Above:
         return updates_of(rows, now_ns())
 
     def _heard(self) -> tuple[str, ...]:
-        charge = self._engine.neighbours.arrivals.charge
-        return tuple(peer.name for peer in self._engine.links if charge.hears(peer.name))
+        charge = self._engine.neighbours.charge
+        return tuple(peer.name for peer in self._engine.neighbours if charge.hears(peer.name))
 
 
 def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession]]:

@@ -65,7 +65,7 @@ class Below:
             ) from None
         if report.parent not in self._heard_at and len(self._heard_at) >= PARENTS_MAX:
             raise LimitError(f"{PARENTS_MAX} parents report already", do="use fewer")
-        charge = self._engine.neighbours.arrivals.charge
+        charge = self._engine.neighbours.charge
         mine = [one for one in report.sessions if report.parent in charge.listed(one.peer)]
         if mine:
             await self._adopt(mine)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from haptera.core.engine import Engine
-from haptera.core.state.side import PARENT
 from haptera.core.sync.peers import Tier
 from haptera.runtime.enrolment.enrol import Enrolment
 
@@ -45,7 +44,7 @@ class Mover:
         while True:
             await asyncio.sleep(self._engine.side.hello_ns / _S)
             hellos += 1
-            peer = self._engine.links.get(PARENT)
+            peer = self._engine.neighbours.parent
             if peer is not None and peer.tier is Tier.LOST:
                 self._go((self._at + 1) % len(self._parents), "the parent before is silent")
             elif hellos % RETURN_EVERY == 0:

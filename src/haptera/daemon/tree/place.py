@@ -65,7 +65,7 @@ class Tree:
         """Where the parents are that a node may have."""
         rows = [
             self._engine.table.get(node_id(one))
-            for one in self._engine.neighbours.arrivals.charge.listed(node)
+            for one in self._engine.neighbours.charge.listed(node)
         ]
         addresses = [None if row is None else row.attributes.get(address.name) for row in rows]
         return tuple(one for one in addresses if one is not None)
