@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
-from haptera.controllers.replication import ReplicaHost, Settled, settle
+from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
 from haptera.kinds import group, lease, node, replica
 from haptera.kinds.group import (
     LeaderPolicy,
@@ -161,7 +161,29 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     lead, last = desired(view, "lead"), int(desired(view, "epoch") or 0)
     named = None if lead is None else int(lead)
     grants.sort(key=lambda one: one.epoch)
-    _write_leases(view, succeed(members, grants, policy, configured, named, last), writes)
+    next_ = succeed(members, grants, policy, configured, named, last)
+    _write_leases(view, next_, writes)
+    near = shared(settled.nodes, hosts, dimensions)
+    says = f"{_placed(len(ranks), settled, near, dimensions)}; {_led(grants, next_)}"
+    if desired(view, "says") != (says := says[: group.SAYS_BYTES_MAX]):
+        writes.desired.setdefault(view.entity, {})["says"] = says
+
+
+def _placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
+    """How far a group is placed, in words."""
+    by = [one for one in dimensions if one not in near]
+    text = f"{len(settled.nodes)} of {count} placed"
+    text += f", apart by {', '.join(by)}" if by else ""
+    return f"{text}, not by {', '.join(near)}" if near else text
+
+
+def _led(grants: Sequence[Grant], next_: Succession) -> str:
+    """Who leads, in words."""
+    held = [one for one in grants if one.wanted and one not in next_.take_back]
+    one = next_.grant or next(reversed(held), None)
+    if one is None:
+        return "nobody leads now"
+    return f"rank {one.rank} leads on {one.node} under epoch {one.epoch}"
 
 
 def _write_replicas(
@@ -199,7 +221,7 @@ def _write_leases(view: EntityView, next_: Succession, writes: Writes) -> None:
     writes.undeclare.extend(_lease_name(view, one.epoch, one.node) for one in next_.forget)
     if (lead := next_.grant) is not None:
         name = _lease_name(view, lead.epoch, lead.node)
-        writes.desired[view.entity] = {"epoch": lead.epoch}
+        writes.desired.setdefault(view.entity, {})["epoch"] = lead.epoch
         writes.declare[name] = {}
         writes.desired[name] = {"state": LeaseState.HELD, "rank": lead.rank}
 

@@ -62,7 +62,7 @@ def settle(
     `loads` count what else runs on each node.
     """
     living = {rank: node for rank, node in now.items() if rank in ranks and node in hosts}
-    if len(living) == len(ranks) and not _shared(living, hosts, dimensions):
+    if len(living) == len(ranks) and not shared(living, hosts, dimensions):
         return Settled(living)
     spots = [Spot(one.name, one.groups, loads.get(one.name, 0)) for one in hosts.values()]
     found = place(ranks, spots, living, dimensions)
@@ -75,6 +75,18 @@ def settle(
     if len(set(chosen.values())) < len(chosen):
         return _forced(ranks, hosts, living, dimensions, loads)
     return _told(chosen, living, hosts, dimensions, found)
+
+
+def shared(
+    nodes: Mapping[int, str], hosts: Mapping[str, ReplicaHost], dimensions: Sequence[str]
+) -> list[str]:
+    """By which dimensions some two of these nodes are not apart."""
+    there = [hosts[name] for name in nodes.values() if name in hosts]
+    return [
+        dimension
+        for dimension in dimensions
+        if any(one.shares(two, (dimension,)) for one, two in combinations(there, 2))
+    ]
 
 
 def _forced(
@@ -102,13 +114,6 @@ def _forced(
         chosen[rank] = best.name
     unplaced = tuple(rank for rank in ranks if rank not in chosen)
     return _told(chosen, living, hosts, dimensions, Placement(chosen, unplaced=unplaced))
-
-
-def _shared(
-    nodes: Mapping[int, str], hosts: Mapping[str, ReplicaHost], dimensions: Sequence[str]
-) -> list[str]:
-    pairs = combinations([hosts[name] for name in nodes.values()], 2)
-    return [group for one, two in pairs for group in one.shares(two, dimensions)]
 
 
 def _told(
@@ -145,5 +150,5 @@ def _why(
         names = ", ".join(sorted(other.name for other in others))
         text = f"shares no {' or '.join(dimensions)} with {names}"
     else:
-        text = "the least loaded node that may run it"
+        text = "is on the least loaded node that may run it"
     return text if len(text) <= WHY_CHARS_MAX else f"{text[: WHY_CHARS_MAX - 1]}…"

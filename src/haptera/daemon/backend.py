@@ -10,6 +10,7 @@ from typing import Final
 
 from cryptography.x509 import CertificateSigningRequest
 
+from haptera.controllers import groups
 from haptera.core.desired.desired_at import desired_before
 from haptera.core.engine import Engine
 from haptera.core.figures import Figures, figures
@@ -18,6 +19,7 @@ from haptera.core.views.bus import Bus
 from haptera.core.views.course import course_of
 from haptera.core.views.query import detail, explained, summary, view
 from haptera.core.views.standing import alike
+from haptera.daemon.follow_ups import follow_ups
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
 from haptera.daemon.queue.parent_side import ParentQueue
@@ -253,12 +255,19 @@ class EngineBackend:
         return Reply(ticket, None, text, Cause.STORAGE)
 
     async def preview(self, changes: tuple[Change, ...]) -> Plan:
-        ticket = next(self._tickets)
-        shown = await self._answer(ticket, Considered(ticket, changes), PREVIEW_WITHIN_S)
+        ticket, whole = next(self._tickets), (*changes, *self._follow_ups(changes))
+        shown = await self._answer(ticket, Considered(ticket, whole), PREVIEW_WITHIN_S)
         assert isinstance(shown, PlanReply), "the engine keeps its own time"
         if shown.plan is None:
             raise refused(shown.refusal, shown.cause or Cause.INVALID)
         return shown.plan
+
+    def _follow_ups(self, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        """What the controller of groups would write of it, where there is that controller."""
+        if groups.controller.name not in self._engine.catalog.controllers():
+            return ()
+        rows = (row for row in self._engine.table if row.kind.name in groups.KINDS)
+        return follow_ups({str(row.id): view(row, now_ns()) for row in rows}, changes)
 
     async def _answer(
         self, ticket: int, asked: Proposed | Considered, within_s: float

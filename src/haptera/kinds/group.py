@@ -12,6 +12,7 @@ from haptera.model.schema import Kind, Plain
 from haptera.selectors.nodeset import parse_nodeset
 
 REPLICAS_MAX: Final = 64
+SAYS_BYTES_MAX: Final = 112
 # A service has more: of a replica more else is told, in one datagram.
 COMMAND_BYTES_MAX: Final = 400
 _ITEMS: Final = re.compile(r"[,\s]+")
@@ -102,9 +103,12 @@ lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_M
 # The last epoch that was granted, or is about to be: written before anybody is told of it.
 epoch = Plain("group", "epoch", int, size_bytes_max=10, check=between(0, 2**63 - 1))
 
+# Where it stands, in words; the controller's.
+says = Plain("group", "says", str, size_bytes_max=SAYS_BYTES_MAX)
+
 kind = Kind(
     "group",
     (),
-    plain=(command, port, ready, replicas, on, apart, leader, lead, epoch),
+    plain=(command, port, ready, replicas, on, apart, leader, lead, epoch, says),
     of_cluster=True,
 )

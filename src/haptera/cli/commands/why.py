@@ -11,7 +11,7 @@ from haptera.cli.output.job_words import sentence as job_sentence
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
-from haptera.cli.output.words import COLOURS, details, sentence, told
+from haptera.cli.output.words import COLOURS, details, of_group, sentence, told
 from haptera.client import Client, calls
 from haptera.model.views import SETTLED, EntityDetail, EntityView
 
@@ -63,6 +63,8 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
     else:
         for group in grouped(views):
             print_sentence(together(group), output, colour=COLOURS[group.condition])
+    if len(views) == 1 and views[0].entity == selection and (said := of_group(views[0])):
+        print_sentence(said, output, indent="  ")
     if not views:
         click.echo("all is as desired")
 

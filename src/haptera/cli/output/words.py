@@ -76,6 +76,15 @@ def sentence(view: EntityView) -> str:
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {more}"
 
 
+def of_group(view: EntityView) -> str | None:
+    """What the controller of groups says of it: where a group stands, why a replica is there."""
+    says = view.desired.get("says")
+    placed = view.attributes.get("placed") if view.kind == "replica" else None
+    if view.kind == "group" and says is not None:
+        return printable(str(says.value))
+    return f"placed: it {printable(placed)}" if placed else None
+
+
 def details(view: EntityView) -> Iterator[str]:
     """Below the sentence: what is wanted, what is known and by whom, the chain, the last error."""
     for name, desired in view.desired.items():
