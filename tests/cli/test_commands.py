@@ -290,7 +290,7 @@ def test_logs_show_the_end_of_what_was_written(cluster, capsys):
     assert typed(capsys, "logs", "-n", "2", str(WEB1)) == (OK, "second [2J\nth\ufffdird\n", "")
     cluster.backend.logs[EntityId("module", "labnode", None)] = b"ready\n"
     told = json.loads(typed(capsys, "logs", "module:labnode", "-o", "json")[1])
-    assert told == {"entity": "module:labnode", "lines": ["ready"]}
+    assert told == {"entity": "module:labnode", "lines": ["ready"], "after": "1.6", "anew": False}
     code, _, errors = typed(capsys, "logs", "module:service@rack1n1")
     assert (code, errors.partition("\n")[0]) == (
         REFUSED,
@@ -325,25 +325,29 @@ def test_the_brake_is_shown_and_released(cluster, capsys):
 
 def test_a_node_is_put_out_once(cluster, capsys, monkeypatch, tmp_path):
     point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
-    told = "n1 is put out; boot it anew to have it back\n"
+    told = "n1 is evicted; boot it again to re-admit it\n"
     assert typed(capsys, "evict", "n1") == (OK, told, "")
     code, out, errors = typed(capsys, "evict", "n1")
     assert (code, out, errors.splitlines()[0]) == (REFUSED, "", "error: n1 has no session")
 
 
 def test_retry_asks_for_one_entity_at_once(cluster, capsys):
-    assert typed(capsys, "retry", "node:rack1n3") == (OK, "node:rack1n3 is tried again\n", "")
+    assert typed(capsys, "retry", "node:rack1n3") == (OK, "node:rack1n3 is retried now\n", "")
     assert cluster.backend.asked == [N3]
     assert typed(capsys, "retry", "node:rack9n9")[0] == REFUSED
 
 
 def test_retry_of_many_asks_for_those_that_are_held_up(cluster, capsys):
-    assert typed(capsys, "retry", "rack1*") == (OK, "nothing of it waits or is stuck\n", "")
+    assert typed(capsys, "retry", "rack1*") == (
+        OK,
+        "nothing to retry: no selected entity is waiting or stuck\n",
+        "",
+    )
     stuck(cluster)
-    assert typed(capsys, "retry", "rack1*") == (OK, "node:rack1n3 is tried again\n", "")
+    assert typed(capsys, "retry", "rack1*") == (OK, "node:rack1n3 is retried now\n", "")
     assert cluster.backend.asked == [N3]
     cluster.do(cluster.backend.say, N1, condition=Condition.STUCK)
-    assert typed(capsys, "retry", "condition=stuck")[1] == "node:rack1n[1,3] are tried again\n"
+    assert typed(capsys, "retry", "condition=stuck")[1] == "node:rack1n[1,3] are retried now\n"
     assert typed(capsys, "retry", "-o", "name", "condition=stuck")[1] == "node:rack1n[1,3]\n"
     tried = json.loads(typed(capsys, "retry", "-o", "json", "rack1*")[1])
     assert tried == ["node:rack1n1", "node:rack1n3"]
@@ -441,7 +445,8 @@ def test_plan_groups_equal_chains_and_marks_what_disrupts(cluster, capsys, tmp_p
         "  1. brings power to on  (labnode.switch_on on the parent)\n"
         "  2. looks at agent, expecting up  (labnode.look_agent on the node)\n"
         "  3. brings power to off  (labnode.reset on the parent)  DISRUPTIVE\n"
-        "  costs 3; no measure yet of labnode.switch_on, labnode.look_agent, labnode.reset\n"
+        "  costs 3; duration unknown: labnode.switch_on, labnode.look_agent, labnode.reset"
+        " not yet measured\n"
         "\n"
         "disrupts up to 0 of 3 nodes\n"
         "plan …\n",

@@ -24,7 +24,7 @@ def test_a_node_that_is_put_out_is_heard_no_more_and_the_others_are(tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
     with lab(tmp_path):
         wait_for(lambda: typed("status", "--check", folder=tmp_path)[0] == 0)
-        told = "n1 is put out; boot it anew to have it back\n"
+        told = "n1 is evicted; boot it again to re-admit it\n"
         assert typed("evict", "n1", folder=tmp_path) == (0, told, "")
         code, _, errors = typed("logs", "service:idle@n1", folder=tmp_path)
         assert (code, "n1 has not enrolled yet" in errors) == (1, True)

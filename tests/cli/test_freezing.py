@@ -122,7 +122,7 @@ def test_thawing_nothing_is_an_error_that_says_what_is_frozen(cluster, capsys):
     [
         (
             ("rack1n1",),
-            "error: there is no reason\n  say why it is frozen: --reason TEXT\n",
+            "error: a freeze needs a reason\n  give one: --reason TEXT\n",
         ),
         (
             ("rack1n1", "--reason", "x", "--for", "soon"),

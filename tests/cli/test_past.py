@@ -50,7 +50,7 @@ def test_what_changed_alike_on_many_nodes_is_one_line(cluster, capsys):
 def test_what_is_not_shown_is_said(cluster, capsys):
     code, out, errors = typed(capsys, "history", "node:rack1n3", "-n", "1")
     assert (code, columns(out)[0][2:5]) == (OK, ["user:ada", "node", "rack1n3"])
-    assert errors == "older ones are not shown: ask for more than 1 with --limit\n"
+    assert errors == "older changes are not shown: raise --limit above 1\n"
     assert typed(capsys, "history", "rack9*") == (
         REFUSED,
         "",
@@ -159,14 +159,14 @@ def test_what_differs_between_two_times(cluster, capsys):
 
 
 def test_a_revert_is_shown_and_asked_about_before_it_is_done(cluster, capsys, monkeypatch):
-    shown = "1 change (1 unset) at revision 8\nnothing would run: all is as it would be desired\n"
+    shown = "1 change (1 unset) at revision 8\nnothing would run: everything already matches\n"
     assert typed(capsys, "revert", "8", "--dry-run") == (OK, shown, "")
     monkeypatch.setattr("sys.stdin", io.StringIO())
     code, out, errors = typed(capsys, "revert", "8")
     assert (code, out) == (REFUSED, shown)
     assert errors.splitlines()[-2:] == [
-        "error: nobody agreed: nothing was written",
-        "  answer y, or say --yes",
+        "error: not confirmed: nothing was written",
+        "  answer y, or give --yes",
     ]
     assert "port" in cluster.backend.store[WEB].desired
     code, _, errors = typed(capsys, "revert", "8", "-o", "json")

@@ -26,7 +26,7 @@ def test_what_waits_for_a_thaw_or_the_brake_is_told(capsys: pytest.CaptureFixtur
 
 def test_in_how_many_rounds_the_budgets_let_it_be_done_is_told() -> None:
     (group,) = previewed(lab_node(power="on", agent="up", busy="free"), OFF).groups
-    costs = "costs 1; no measure yet of labnode.switch_off"
+    costs = "costs 1; duration unknown: labnode.switch_off not yet measured"
     for rounds, at_least_ms, told in [
         (1, 0, ""),
         (4, 0, "; in 4 rounds by the budgets"),

@@ -102,7 +102,7 @@ def test_what_is_forgotten_is_told_in_one_line_whatever_its_attributes_were(caps
 def test_a_revert_of_much_is_not_done_by_saying_yes(cluster, capsys):
     code, _, errors = typed(capsys, "revert", "40", "--yes")
     assert (code, cluster.backend.revision()) == (REFUSED, 40)
-    assert "it may disrupt too many nodes to be done unseen" in errors
+    assert "the plan may disrupt too many nodes for --yes" in errors
     named = digest(capsys, "revert", "40", "--dry-run")
     assert at_terminal(named, "revert", "40")[0] == OK
     assert cluster.backend.revision() == 60

@@ -48,5 +48,5 @@ def test_what_cannot_be_is_told(cluster, capsys):
         assert typed(capsys, "token", "make", "eve", "--for", duration) == (
             REFUSED,
             "",
-            f"error: no token holds for {duration}\n  give it from 1s to 732d\n",
+            f"error: a token cannot be valid for {duration}\n  give it from 1s to 732d\n",
         )

@@ -105,11 +105,11 @@ class Verbs(Lazy):
     "--client",
     "client_file",
     type=click.Path(path_type=Path),
-    help="The client file; else $HAPTERA_CLIENT, or .haptera/client.json here or above.",
+    help="The client file; default $HAPTERA_CLIENT, or .haptera/client.json here or above.",
 )
 @click.pass_context
 def cli(ctx: click.Context, client_file: Path | None) -> None:
-    """Say what every machine and service should be; see what it is, and why."""
+    """Declare what every machine and service should be; see what it is, and why."""
     ctx.obj = client_file
 
 

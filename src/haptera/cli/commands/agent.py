@@ -16,13 +16,13 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     type=_FOLDER,
     default=Path("/run/haptera"),
     show_default=True,
-    help="Its run directory.",
+    help="The run directory.",
 )
 @click.option("--address", required=True, help="The node's own address.")
 @click.option(
     "--invitation",
     type=click.File("rb"),
-    help="What the boot handed over, as JSON (- for standard input); needed once a boot.",
+    help="The invitation from the boot, as JSON (- for standard input).",
 )
 def agent(directory: Path, address: str, invitation: BinaryIO | None) -> int:
     r"""Run a node's agent.

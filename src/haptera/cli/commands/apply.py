@@ -26,8 +26,8 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @click.option("--plan", "plan_file", metavar="FILE", type=_PATH, help="Apply a saved plan instead.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
-@click.option("--wait", "waits", is_flag=True, help="Until what it changed is as desired.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--wait", "waits", is_flag=True, help="Wait until what it changed is as desired.")
 @within_option
 @terms_options
 @entities_option
@@ -42,13 +42,13 @@ def apply(  # noqa: PLR0913 (an argument for each option)
     terms: WriteTerms,
     output: str,
 ) -> int:
-    r"""Make a site's files what the cluster should be.
+    r"""Apply a site's files: what they say becomes the desired state.
 
-    FILE is a path, a folder of files, or - for standard input; several are one site.
+    FILE is a path, a folder, or - for standard input; several files are one site.
 
-    What may disrupt more than a tenth of the nodes needs the digest of its plan (--digest); at a
-    terminal the plan is shown then, and its digest asked for. A saved plan (--plan) is applied only
-    if nothing that it stands on has changed.
+    A write that may disrupt more than a tenth of the nodes needs the digest of its plan (--digest).
+    At a terminal the plan is shown first, and you type its digest. A saved plan (--plan) is applied
+    only if the state it was made for has not changed.
 
     \b
     Examples:

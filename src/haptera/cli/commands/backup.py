@@ -11,7 +11,7 @@ dir_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default="here",
-    help="Where the parent's .haptera/ is.",
+    help="The directory that holds the parent's .haptera/.",
 )
 
 
@@ -19,10 +19,11 @@ dir_option = click.option(
 @click.argument("file", type=FILE)
 @dir_option
 def backup(file: Path, directory: Path) -> None:
-    r"""Write a parent's state into FILE, checked; the parent may run meanwhile.
+    r"""Write a parent's state to FILE, and verify it; the parent may be running.
 
-    It holds what is desired, intents, tokens, secrets and the keys of the cluster's authority: keep
-    it as safe as these. The past (`haptera history --all`) is not in it.
+    The backup holds desired state, intents, tokens, secrets and the keys of the cluster's
+    authority: protect it as you protect these. It does not hold the event history (`haptera history
+    --all`).
 
     \b
     Examples:

@@ -9,13 +9,13 @@ from haptera.model.walltime import duration
 
 
 @click.command()
-@click.option("--release", is_flag=True, help="Let disruptive steps go on: the cause is known.")
+@click.option("--release", is_flag=True, help="Release the brake: the cause is known.")
 @output_option
 @click.pass_context
 def brake(ctx: click.Context, release: bool, output: str) -> None:
-    r"""Show whether the brake is on, which stops all that may harm what runs.
+    r"""Show whether the brake is on, which stops all disruptive steps.
 
-    It goes on by itself where many nodes fall silent at once, and off when that is over.
+    The brake goes on by itself when many nodes fall silent at once, and off when they are back.
 
     \b
     Examples:

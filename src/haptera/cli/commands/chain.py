@@ -41,9 +41,10 @@ class ChainForm(msgspec.Struct, frozen=True):
 @entities_option
 @click.pass_context
 def chain(ctx: click.Context, entity: str, watch: bool, output: str) -> None:
-    r"""Show what is still to be done with ENTITY and why, and what was tried, by whom.
+    r"""Show the steps left for ENTITY and why, and the attempts so far.
 
-    A restart of either forgets what it has tried.
+    Attempts are those of the parent and of the node's agent. A process forgets its attempts when it
+    restarts.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Write what a shell needs to complete commands, options, names of nodes and variables.
+    r"""Print the completion script for a shell: commands, options, names of nodes.
 
     \b
     Examples:

@@ -26,12 +26,12 @@ _COLOURS = {"-": "red", "+": "green"}
 
 @click.command()
 @click.argument("files", metavar="[FILE]...", nargs=-1, shell_complete=completing.files)
-@click.option("--at", "times", multiple=True, help="A time, once or twice, instead of files.")
+@click.option("--at", "times", multiple=True, help="Compare two times, or one time and now.")
 @click.option(
     "--select",
     metavar="SELECTOR",
     shell_complete=completing.selectors,
-    help="With --at: only of these.",
+    help="With --at: only what this matches.",
 )
 @watch_option
 @entities_option
@@ -44,15 +44,15 @@ def diff(
     watch: bool,
     output: str,
 ) -> int:
-    r"""Show where a site's files and what is in force differ, or how it was at two times.
+    r"""Compare a site's files with the state in force, or the state at two times.
 
-    FILE is a path, a folder of files, or - for standard input; several are one site. A line with
-    - is in force, one with + is what the files say; who else a value belongs to stands behind it.
+    FILE is a path, a folder, or - for standard input; several files are one site. Lines with - are
+    in force, lines with + are in the files. Values of other owners name their owner.
 
-    With --at, a line with - was so at the first time, one with + at the second, or now. TIME is
-    how long ago (10m, 2h), or a date and time (2026-11-21 18:00, in UTC).
+    With --at, lines with - are the first time, lines with + the second, or now. TIME is an age
+    (10m, 2h) or a date and time in UTC (2026-11-21 18:00).
 
-    Exit codes: 0 they are the same, 1 they differ, 2 a file is wrong.
+    Exit codes: 0 no difference, 1 differences, 2 a file is wrong.
 
     \b
     Examples:

@@ -13,10 +13,10 @@ from haptera.client import calls
 @output_option
 @click.pass_context
 def evict(ctx: click.Context, node: str, output: str) -> None:
-    r"""End the session of NODE, whose machine is not to be trusted any more.
+    r"""End the session of NODE, because its machine is no longer trusted.
 
-    Its datagrams count no more, its certificate is answered nothing, tokens that were made for it
-    are none. It is still declared, and has a session again once its parent has booted it anew.
+    Its datagrams and certificate are refused, and its enrolment tokens are void. The node stays
+    declared; it gets a new session when its parent boots it again.
 
     \b
     Examples:
@@ -25,6 +25,6 @@ def evict(ctx: click.Context, node: str, output: str) -> None:
     """
     told = the_client(ctx).ask(calls.evict(node))
     if Format(output).for_people:
-        click.echo(f"{told.node} is put out; boot it anew to have it back")
+        click.echo(f"{told.node} is evicted; boot it again to re-admit it")
     else:
         print_data(told, output)

@@ -8,13 +8,14 @@ from haptera.client import calls
 
 
 @click.command()
-@click.option("--owner", metavar="OWNER", help="Only what this one has: site, user:NAME…")
+@click.option("--owner", metavar="OWNER", help="Only values of this owner: site, user:NAME…")
 @output_option
 @click.pass_context
 def export(ctx: click.Context, owner: str | None, output: str) -> None:
-    r"""Write what is in force as a site file, which applies to nothing.
+    r"""Write the state in force as a site file.
 
-    The same state is written the same way each time, so that it can be kept in git.
+    Applying it changes nothing. The same state always gives the same text, so you can keep it in
+    git.
 
     \b
     Examples:

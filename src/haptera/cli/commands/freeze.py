@@ -22,11 +22,11 @@ _HEADERS = ("SELECTOR", "UNTIL", "OWNER", "ENTITIES", "REASON")
 
 @click.command()
 @click.argument("selector", required=False, shell_complete=completing.selectors)
-@click.option("--reason", help="Why, for whoever finds it frozen.")
+@click.option("--reason", help="Why it is frozen.")
 @click.option(
-    "--for", "duration", default="1h", help="30s, 15m, 2h, 1d, or ever; an hour if not given."
+    "--for", "duration", default="1h", help="How long: 30s, 15m, 2h, 1d, or ever; default one hour."
 )
-@click.option("--even-if-none", is_flag=True, help="Also a pattern that means nothing yet.")
+@click.option("--even-if-none", is_flag=True, help="Accept a pattern that matches nothing yet.")
 @watch_option
 @entities_option
 @click.pass_context
@@ -39,11 +39,11 @@ def freeze(
     watch: bool,
     output: str,
 ) -> None:
-    r"""Begin no step on what SELECTOR names, or show what is frozen.
+    r"""Freeze what SELECTOR matches: no step starts there. Without SELECTOR, list freezes.
 
-    It is looked at as before, and a step that has begun is followed to its end. SELECTOR goes by
-    names, groups and attributes: rack1n[1-4] (the nodes and all on them), service:web@@gpu, ….
-    What it names must be there; with --even-if-none, a pattern also holds what is declared later.
+    Frozen entities are still observed, and running steps finish. SELECTOR uses names, groups and
+    attributes: rack1n[1-4] (the nodes and everything on them), service:web@@gpu, and so on. It must
+    match something; with --even-if-none, a pattern also covers what is declared later.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def freeze(
         raise click.UsageError("--watch shows what is frozen: leave SELECTOR out")
     if reason is None:
         raise HapteraError(
-            "there is no reason", do="say why it is frozen: --reason TEXT", code=Code.MISSING
+            "a freeze needs a reason", do="give one: --reason TEXT", code=Code.MISSING
         )
     for_s = None if duration == EVER else _seconds(duration)
     view = client.ask(calls.freeze(selector, reason, for_s=for_s, even_if_none=even_if_none))

@@ -34,7 +34,7 @@ _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
     "what", metavar="ENTITY|KIND|SELECTOR", shell_complete=completing.kinds_or_selectors
 )
 @click.argument("names", metavar="[NAME...]", nargs=-1)
-@click.option("--at", help="As it was then: 10m (ago), 2h, or 2026-11-21 18:00 (UTC).")
+@click.option("--at", help="Show the state at a time: 10m (ago), 2h, 2026-11-21 18:00 (UTC).")
 @watch_option
 @entities_option
 @click.pass_context
@@ -46,10 +46,10 @@ def get(
     watch: bool,
     output: str,
 ) -> None:
-    r"""Show one entity, all of a kind, or all that SELECTOR means ('node:* and power=off').
+    r"""Show one entity, all of a kind, or what SELECTOR matches ('node:* and power=off').
 
-    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME; KIND is node, service, freeze and so on, all
-    of it or these NAMEs. What is alike is told in one line.
+    ENTITY is node:NAME, KIND:NAME@NODE or KIND:NAME. KIND is node, service, freeze and so on; names
+    after it select some of that kind. Entities in the same state share one line.
 
     \b
     Examples:

@@ -55,9 +55,9 @@ class GraphForm(StrEnum):
     "--entity",
     metavar="ENTITY",
     shell_complete=completing.entities,
-    help="An entity, its goal and its chain marked.",
+    help="Mark the goal and the chain of this entity.",
 )
-@click.option("--problem", metavar="FILE", help="A problem as JSON, or - for standard input.")
+@click.option("--problem", metavar="FILE", help="Draw a planning problem: a JSON file, or -.")
 @click.option(
     "-o",
     "--output",
@@ -75,10 +75,10 @@ def graph(
     problem: str | None,
     output: str,
 ) -> None:
-    r"""Draw all that can be known of KIND, and the looks and steps between.
+    r"""Draw all states that KIND can be in, and the looks and steps between them.
 
-    KIND is drawn as haptera's own modules serve it, without asking a parent; with --entity, as
-    the parent plans for that entity. What is large is drawn in several graphs
+    KIND is drawn as served by haptera's own modules, without a parent. With --entity, the graph is
+    what the parent plans with for that entity. Large kinds give several graphs
     (docs/reference/graph.md).
 
     \b

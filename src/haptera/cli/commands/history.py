@@ -41,10 +41,12 @@ _CHANGES: Final = (News.DESIRED, News.GONE)
     type=click.IntRange(1),
     default=_SHOWN,
     show_default=True,
-    help="So many changes at most.",
+    help="Show at most this many changes.",
 )
-@click.option("-a", "--all", "everything", is_flag=True, help="Also what happened to it.")
-@click.option("--audit", is_flag=True, help="What was asked for, by whom, instead of each change.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Add readings, conditions and attempts."
+)
+@click.option("--audit", is_flag=True, help="Show requests and who made them, instead of changes.")
 @watch_option
 @entities_option
 @click.pass_context
@@ -57,11 +59,11 @@ def history(
     watch: bool,
     output: str,
 ) -> None:
-    r"""Show what was changed of what is desired, the latest last: who, when, why, and what.
+    r"""Show changes of the desired state, latest last: who, when, what and why.
 
-    Of ENTITY, of what SELECTOR means, or of everything. Changes that are alike are told in one
-    line; the number at its beginning is what `haptera revert` takes. With --all also what was
-    seen, where it stood and why, and what was tried.
+    Name an ENTITY or a SELECTOR; without one, all changes are shown. Identical changes on many
+    nodes share one line. The number at its start is the revision that `haptera revert` takes. --all
+    adds readings, conditions and attempts.
 
     \b
     Examples:
@@ -105,7 +107,7 @@ def _show(client: Client, selector: str | None, limit: int, output: str) -> None
     names = [one.entity for one in page.changes]
     _print_rows(_CHANGED, names, page, _lines(reversed(page.changes)), output)
     if page.before is not None and Format(output).for_people:
-        click.echo(f"older ones are not shown: ask for more than {limit} with --limit", err=True)
+        click.echo(f"older changes are not shown: raise --limit above {limit}", err=True)
 
 
 def _show_all(client: Client, selector: str | None, limit: int, output: str) -> None:
@@ -130,7 +132,7 @@ def _print_rows(
     elif rows:
         print_table(headers, rows, output)
     else:
-        click.echo("nothing was changed")
+        click.echo("no changes")
 
 
 def _lines(changes: Iterable[Changed]) -> list[tuple[str, ...]]:

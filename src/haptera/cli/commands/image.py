@@ -47,10 +47,10 @@ def image() -> None:
 def build(
     ctx: click.Context, name: str, recipe: Path, take: bool, why: str | None, within: str
 ) -> int:
-    r"""Build the image NAME from the Dockerfile in DIR, a folder of the parent's machine.
+    r"""Build the image NAME from the Dockerfile in DIR, a folder on the parent's machine.
 
-    It is desired from now on, in your name. What was built from this folder before is not built
-    again: give what is different another name.
+    The image is desired from now on, in your name. A folder that was built before is not built
+    again: use a new name after a change.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def build(
 @names_option
 @click.pass_context
 def list_images(ctx: click.Context, output: str) -> None:
-    r"""List all images: how each stands, and from what it was built.
+    r"""List images: the condition of each, and its recipe.
 
     \b
     Examples:
@@ -88,7 +88,7 @@ def list_images(ctx: click.Context, output: str) -> None:
 @output_option
 @click.pass_context
 def show(ctx: click.Context, name: str, output: str) -> None:
-    r"""Show one image: its digest and size, and which systems are to run it.
+    r"""Show one image: digest, size, and the systems that use it.
 
     \b
     Examples:
@@ -116,9 +116,9 @@ def show(ctx: click.Context, name: str, output: str) -> None:
 @within_option
 @click.pass_context
 def rm(ctx: click.Context, name: str, take: bool, why: str | None, within: str) -> int:
-    r"""Remove the image NAME, and its artefact where no other name stands for it.
+    r"""Remove the image NAME, and its artefact if no other name uses it.
 
-    Systems that run it go on; a node that boots could not fetch it any more.
+    Systems that run it continue; a node that boots cannot fetch it any more.
 
     \b
     Examples:

@@ -55,10 +55,11 @@ class Imported(msgspec.Struct, frozen=True):
 @click.group("import")
 @click.pass_context
 def import_from(ctx: click.Context) -> None:
-    """Write a site file of what another tool knows; no parent is asked.
+    """Convert the inventory of another tool to a site file.
 
-    The site goes to standard output; what of the source is not in it, to standard error. Nothing is
-    desired in it without --manage: applied, haptera looks at these nodes, and changes nothing.
+    The site goes to standard output; what could not be converted is reported on standard error. No
+    parent is asked. Without --manage the site desires nothing: once applied, haptera observes the
+    nodes and changes nothing.
     """
     # Trees of many pieces, and no cycle among them: looking for some takes longer than the rest.
     if gc.isenabled():
@@ -72,7 +73,7 @@ def _options(manage: str) -> _Decorator:
     def added(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in (
             entities_option,
-            click.option("--strict", is_flag=True, help="Exit with 1 if anything is told."),
+            click.option("--strict", is_flag=True, help="Exit with 1 if anything is reported."),
             click.option("--manage", is_flag=True, help=manage),
             click.option(
                 "--cluster", default=CLUSTER, show_default=True, help="The cluster's name."

@@ -29,13 +29,13 @@ IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
     default=gate_path(Path("/run/haptera")),
     show_default=True,
     show_envvar=True,
-    help="The node's gate; services are told it in HAPTERA_JOBS.",
+    help="The node's gate; services find it in HAPTERA_JOBS.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def job(gate: Path, command: tuple[str, ...]) -> int:
-    r"""Run COMMAND as a job: its node is busy for as long as it lives.
+    r"""Run COMMAND as a job: its node counts as busy until it ends.
 
-    Exits as COMMAND does; with 75, COMMAND not run, where the node lets no jobs begin.
+    Exits as COMMAND does, or with 75, without running it, if the node admits no jobs now.
 
     \b
     Examples:

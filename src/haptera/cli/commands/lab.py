@@ -14,7 +14,7 @@ _SITE = click.Path(path_type=Path)
 
 @click.command()
 @dir_option
-@click.option("--site", type=_SITE, help="The site file, or folder of them.")
+@click.option("--site", type=_SITE, help="The site file, or a folder of site files.")
 @click.option(
     "--vms",
     "machines",
@@ -23,7 +23,7 @@ _SITE = click.Path(path_type=Path)
     help="Instead of a site: N virtual machines with IPMI BMCs, booted by network; needs root.",
 )
 @click.option("--uefi", is_flag=True, help="Give the virtual machines UEFI, not a BIOS.")
-@click.option("--once", is_flag=True, help="Converge, break things, see them heal, exit.")
+@click.option("--once", is_flag=True, help="Run the check beside the site file, then exit.")
 @radius_option(EVERYTHING_PERCENT)
 def lab(
     directory: Path,
@@ -33,9 +33,9 @@ def lab(
     once: bool,
     radius_percent: int,
 ) -> int:
-    r"""Run a virtual cluster on this machine.
+    r"""Run a virtual cluster on this machine, until Ctrl-C.
 
-    A parent, and a process tree or a virtual machine for each node; until Ctrl-C.
+    It has a parent, and a process tree or a virtual machine for each node.
 
     \b
     Examples:

@@ -14,16 +14,16 @@ from haptera.site.syntax.tree import Place
 
 @click.command("lint")
 @files_argument
-@click.option("--lab", "for_lab", is_flag=True, help="As a lab reads it: {x} is known.")
+@click.option("--lab", "for_lab", is_flag=True, help="Check it as a lab reads it: {x} is known.")
 @lint_options
 def lint_files(
     files: tuple[str, ...], for_lab: bool, output: str, notes: bool, strict: bool
 ) -> int:
-    r"""Look for what can never be as a site desires it, with the modules that it names.
+    r"""Find states that a site desires and that can never be reached.
 
-    FILE is a path, a folder of files, or - for standard input; all of them are one site. No parent
-    is asked; of modules of its own a process is run, which tells what they declare. What cannot
-    even be read is told as by `haptera site check`.
+    FILE is a path, a folder, or - for standard input; several files are one site. No parent is
+    asked. Modules of your own are run to ask what they declare. Syntax errors are reported as by
+    `haptera site check`.
 
     \b
     Examples:

@@ -34,15 +34,15 @@ _LOGGED: Final = ("module", "service")
     "--watch",
     "watch",
     is_flag=True,
-    help="Go on with what is added, until Ctrl-C.",
+    help="Follow the log until Ctrl-C.",
 )
 @output_option
 @click.pass_context
 def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) -> None:
-    r"""Show the end of what a module or a service has written.
+    r"""Show the last log lines of a module or a service.
 
-    ENTITY is module:NAME (the parent's own), module:NAME@NODE or service:NAME@NODE; of a node it is
-    what all modules and services on it have written.
+    ENTITY is module:NAME (on the parent), module:NAME@NODE or service:NAME@NODE. For a node, the
+    logs of all its modules and services are shown.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def logs(ctx: click.Context, entity: str, lines: int, watch: bool, output: str) 
     for line in last.lines:
         click.echo(printable(line))
     if not last.lines:
-        click.echo(f"{entity} has written nothing", err=True)
+        click.echo(f"{entity} has no log lines yet", err=True)
     if watch:
         with contextlib.suppress(KeyboardInterrupt):
             _follow(client, entity, answer.after)

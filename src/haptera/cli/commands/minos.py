@@ -19,7 +19,7 @@ _dir_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default="here",
-    help="Where the parent's .haptera/ is.",
+    help="The directory that holds the parent's .haptera/.",
 )
 _to_option = click.option(
     "--folder",
@@ -48,9 +48,9 @@ def minos() -> None:
 def build_it(
     directory: Path, folder: Path | None, drivers: tuple[str, ...], kernel: str | None, output: str
 ) -> None:
-    r"""Build one from the installed packages of the distribution, and this haptera.
+    r"""Build a minOS from the distribution's packages and this haptera.
 
-    The same packages give the same bytes. What is missing is named, with the apt line.
+    The same packages give the same bytes. Missing packages are named, with the apt command.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def build_it(
 @_to_option
 @output_option
 def show(directory: Path, folder: Path | None, output: str) -> None:
-    r"""Tell what is in one, and why.
+    r"""Show what a minOS contains, and why.
 
     \b
     Examples:

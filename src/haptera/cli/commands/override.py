@@ -11,14 +11,14 @@ from haptera.model.walltime import duration
 
 @click.command()
 @click.argument("node", shell_complete=completing.entities)
-@click.option("-m", "--why", required=True, help="Why nobody's work is lost, for the audit.")
+@click.option("-m", "--why", required=True, help="Why no work is lost, for the audit.")
 @output_option
 @click.pass_context
 def override(ctx: click.Context, node: str, why: str, output: str) -> None:
-    r"""Need no permit of NODE for ten minutes: its gate never grants one, or cannot be asked.
+    r"""Act on NODE without a permit for ten minutes, if its gate cannot grant one.
 
-    What runs there may be lost. It takes an admin, and stands in the audit. What is known to be
-    busy is spared all the same, and so is what a budget or the brake holds back.
+    Work that runs there may be lost. This needs a token of scope admin, and is recorded in the
+    audit. A node known to be busy is spared all the same; budgets and the brake still hold.
 
     \b
     Examples:

@@ -34,10 +34,12 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("files", metavar="[FILE...]", nargs=-1)
-@click.option("--save", metavar="FILE", type=_PATH, help="Save it, for `apply --plan FILE`.")
-@click.option("--take", is_flag=True, help="Also what belongs to other owners.")
-@click.option("--problem", metavar="FILE", help="Answer problems as JSON instead, one a line.")
-@click.option("--explain", is_flag=True, help="With --problem: also why, and what else there is.")
+@click.option("--save", metavar="FILE", type=_PATH, help="Save the plan, for `apply --plan FILE`.")
+@click.option("--take", is_flag=True, help="Take over values of other owners.")
+@click.option(
+    "--problem", metavar="FILE", help="Solve planning problems, one JSON document a line."
+)
+@click.option("--explain", is_flag=True, help="With --problem: add reasons and alternatives.")
 @entities_option
 @click.pass_context
 def plan(
@@ -51,12 +53,12 @@ def plan(
 ) -> int:
     r"""Show what would run if a site's files were applied.
 
-    FILE is a path, a folder of files, or - for standard input; several are one site. What is
-    shown, docs/reference/plans.md explains.
+    FILE is a path, a folder, or - for standard input; several files are one site.
+    docs/reference/plans.md explains the output.
 
-    With --problem nothing is asked of a parent: the planner answers the problems in that file
-    (docs/reference/problem.md). Exit codes then: 0 all have a chain, 2 some have none, 3 for some
-    it gave up, 64 some are malformed; where several fit, the greatest.
+    With --problem the planner solves the problems in that file instead, without a parent
+    (docs/reference/problem.md). Exit codes then: 0 all solved, 2 some have no plan, 3 some exceeded
+    the search budget, 64 some are malformed; the greatest counts.
 
     \b
     Examples:

@@ -36,11 +36,11 @@ def switch(
     terms: WriteTerms,
     output: str,
 ) -> int:
-    r"""Switch nodes on or off, or off and on again, whoever desires what of them now.
+    r"""Switch nodes on or off, or off and on again.
 
-    What the site says of them is yours then; `haptera unset SELECTOR power` and an apply give it
-    back. Permits and budgets hold: a busy node is switched off once it is free. cycle is two
-    writes: it waits for all to be off before it switches them on.
+    The desired power becomes yours, whoever owned it; to give it back, `haptera unset SELECTOR
+    power` and apply the site. Permits and budgets hold: a busy node is switched off once it is
+    free. cycle waits until all are off, then switches them on.
 
     \b
     Examples:

@@ -11,9 +11,9 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--dir", "directory", type=_FOLDER, required=True, help="The directory of the standby."
 )
-@click.option("--anyway", is_flag=True, help="Even though the primary still answers.")
+@click.option("--anyway", is_flag=True, help="Promote it even if the primary still answers.")
 def promote(directory: Path, anyway: bool) -> int:
-    r"""Make a standby the parent: the one that it followed must be gone for good.
+    r"""Promote a standby to parent; its old parent must be gone for good.
 
     \b
     Examples:

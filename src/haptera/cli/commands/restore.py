@@ -11,10 +11,10 @@ from haptera.cli.commands.backup import FILE, dir_option
 @click.argument("file", type=FILE)
 @dir_option
 def restore(file: Path, directory: Path) -> None:
-    r"""Make a parent's state of FILE where there is none, to be served by `haptera serve`.
+    r"""Restore a parent's state from FILE into a directory without one.
 
-    What was desired after the backup is lost; apply the site's files again. Never serve both the
-    old state and the restored one: nodes would obey whichever they hear.
+    Changes after the backup are lost; apply the site's files again. Never run both the old parent
+    and the restored one: nodes would obey either.
 
     \b
     Examples:

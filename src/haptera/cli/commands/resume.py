@@ -20,6 +20,7 @@ def resume(ctx: click.Context, node: str, output: str) -> None:
     \b
     Examples:
       haptera resume rack1n3
+      haptera resume rack1n3 -o json
     """
     view = the_client(ctx).ask(calls.resume(node.removeprefix("node:")))
     if Format(output).for_people:

@@ -19,9 +19,10 @@ _HELD_UP = (Condition.WAITING, Condition.STUCK)
 @entities_option
 @click.pass_context
 def retry(ctx: click.Context, selection: str, output: str) -> None:
-    r"""Try ENTITY again at once, whatever its back-off or cool-down.
+    r"""Retry ENTITY now, without waiting for its back-off or cool-down.
 
-    Or all that SELECTOR means (rack1n[1-4], 'condition=stuck') and that waits or is stuck.
+    With a SELECTOR (rack1n[1-4], 'condition=stuck'), everything it matches that is waiting or
+    stuck.
 
     \b
     Examples:
@@ -41,6 +42,6 @@ def retry(ctx: click.Context, selection: str, output: str) -> None:
         print_entities(tried, tried, output)
     elif tried:
         verb = "is" if len(tried) == 1 else "are"
-        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} tried again")
+        click.echo(f"{fold_entities(map(parse_entity, tried))} {verb} retried now")
     else:
-        click.echo("nothing of it waits or is stuck")
+        click.echo("nothing to retry: no selected entity is waiting or stuck")

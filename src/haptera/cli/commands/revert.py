@@ -19,10 +19,12 @@ _PATH: Final = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("revision", type=click.IntRange(1))
-@click.option("--dry-run", is_flag=True, help="Only show what would be changed and would run.")
-@click.option("--save", metavar="FILE", type=_PATH, help="Only save it, for `apply --plan FILE`.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("-m", "--why", help="Why, for whoever reads the history.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change and run.")
+@click.option(
+    "--save", metavar="FILE", type=_PATH, help="Only save the plan, for `apply --plan FILE`."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-m", "--why", help="The reason, for the history.")
 @entities_option
 @click.pass_context
 def revert(
@@ -34,11 +36,11 @@ def revert(
     why: str | None,
     output: str,
 ) -> None:
-    r"""Undo the write that made REVISION, where nothing of it was changed since.
+    r"""Undo the write that made REVISION, unless its values were changed since.
 
-    Each value becomes what it was before, and belongs to whom it did. What would run is shown
-    first, and only that is done. What may disrupt more than a tenth of the nodes is not done by
-    --yes: type the digest of its plan, or save the plan and apply that.
+    Each value and its owner become what they were before. The plan is shown first, and only that
+    plan is applied. If it may disrupt more than a tenth of the nodes, --yes is not enough: type the
+    digest of the plan, or save the plan and apply it.
 
     \b
     Examples:
@@ -67,13 +69,13 @@ def _agree(planned: AppliedView, *, unasked: bool) -> None:
     if planned.wide and unasked:
         do = "leave out --yes and type its digest, or --save it, then haptera apply --plan"
         raise HapteraError(
-            "it may disrupt too many nodes to be done unseen", do=do, code=Code.NOT_CONFIRMED
+            "the plan may disrupt too many nodes for --yes", do=do, code=Code.NOT_CONFIRMED
         )
     if planned.wide:
         type_digest(planned.plan)
     elif not unasked and not agreed("revert it?"):
         raise HapteraError(
-            "nobody agreed: nothing was written",
-            do="answer y, or say --yes",
+            "not confirmed: nothing was written",
+            do="answer y, or give --yes",
             code=Code.NOT_CONFIRMED,
         )

@@ -7,6 +7,7 @@ from typing import Final
 import click
 import msgspec
 
+from haptera.cli.commands.backup import dir_option
 from haptera.cli.output.printing import Format, names_option, print_names
 from haptera.cli.output.tables import print_table
 from haptera.client import Client, calls, find
@@ -28,29 +29,21 @@ class SecretView(msgspec.Struct, frozen=True):
 
 
 _HELD_UP: Final = "module:* and condition in (acting,waiting,stuck)"
-_dir_option = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
-    show_default="here",
-    help="Where the parent's .haptera/ is.",
-)
 
 
 @click.group()
 def secret() -> None:
-    """Keep secrets for modules, beside a parent's state; they are never shown again."""
+    """Store secrets for modules, beside a parent's state; they are never shown again."""
 
 
 @secret.command("set")
 @click.argument("name")
-@_dir_option
+@dir_option
 def put(name: str, directory: Path) -> None:
-    r"""Keep what stands on standard input as NAME; settings name it as {secret: NAME}.
+    r"""Store standard input as the secret NAME; settings refer to it as {secret: NAME}.
 
-    A module is handed the new value when it is started the next time; one that waits for a secret
-    of this name is tried again at once. It may be set before the parent was ever started.
+    Modules get the new value at their next start; a module that waits for this secret is retried at
+    once. You can store secrets before the parent first runs.
 
     \b
     Examples:
@@ -95,10 +88,10 @@ def _names(view: EntityView, name: str) -> bool:
 
 
 @secret.command("list")
-@_dir_option
+@dir_option
 @names_option
 def names(directory: Path, output: str) -> None:
-    r"""Show the names of all secrets, and which modules may name each.
+    r"""List the names of all secrets, and which modules may use each.
 
     \b
     Examples:
@@ -117,11 +110,11 @@ def names(directory: Path, output: str) -> None:
 @secret.command("allow")
 @click.argument("name")
 @click.argument("modules", metavar="MODULE...", nargs=-1, required=True)
-@_dir_option
+@dir_option
 def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
-    r"""Let only these modules name the secret NAME; until then, all may.
+    r"""Allow only these modules to use the secret NAME; before that, all may.
 
-    A module that may not is not started with settings that name it, whoever wrote them.
+    A module that may not use it is not started with settings that name it.
 
     \b
     Examples:
@@ -138,9 +131,9 @@ def allow(name: str, modules: tuple[str, ...], directory: Path) -> None:
 
 @secret.command("remove")
 @click.argument("name")
-@_dir_option
+@dir_option
 def remove(name: str, directory: Path) -> None:
-    r"""Keep NAME no longer.
+    r"""Remove the secret NAME.
 
     \b
     Examples:

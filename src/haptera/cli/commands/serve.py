@@ -18,7 +18,7 @@ dir_option = click.option(
     type=_FOLDER,
     default=Path(),
     show_default="here",
-    help="Where .haptera/ with all state is.",
+    help="The directory that holds .haptera/, all state.",
 )
 
 
@@ -29,7 +29,7 @@ _hello_option = click.option(
     type=click.FloatRange(0.1, 60),
     default=5,
     show_default=True,
-    help="How often it and its nodes tell each other that they are there (H).",
+    help="The heartbeat interval between parent and nodes (H).",
 )
 
 
@@ -42,7 +42,7 @@ def radius_option(default: int) -> Callable[[Command], Command]:
         type=click.IntRange(0, 100),
         default=default,
         show_default=True,
-        help="More than this share of the nodes is not disrupted without the plan's digest.",
+        help="A plan that may disrupt a larger share of the nodes needs its digest.",
     )
 
 
@@ -58,42 +58,40 @@ def radius_option(default: int) -> Callable[[Command], Command]:
     metavar="ADDRESS",
     default="127.0.0.1",
     show_default=True,
-    help="The address at which nodes reach it, and the API is served.",
+    help="The address that nodes use, and that serves the API.",
 )
 @click.option(
     "--api",
     metavar="ADDRESS",
-    help="Where to serve the API instead; all but 127.x.y.z is served with TLS.",
+    help="Serve the API at another address; all but 127.x.y.z use TLS.",
 )
-@click.option(
-    "--host", "hosts", multiple=True, metavar="NAME", help="A name under which the API is asked."
-)
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="A host name of the API.")
 @click.option(
     "--socket",
     metavar="PATH",
     show_default=".haptera/api.sock",
-    help="Where to serve on a Unix socket too, for root, the own user, and whom --let-in names.",
+    help="A Unix socket for the API: for root, its own user, and --let-in.",
 )
 @click.option(
     "--let-in",
     multiple=True,
     metavar="RULE",
-    help="Who else may use the socket: eve=read, @operators=write, eve=write:rack1n*.",
+    help="Who else may use the socket: eve=read, @ops=write, eve=write:rack1n*.",
 )
 @click.option(
     "--keep-user",
     metavar="MODULE",
     multiple=True,
-    help="A module that runs as root, if the parent does, and not as a user of its own.",
+    help="A module that runs as the parent's user, not as one of its own.",
 )
 @_hello_option
-@click.option("--name", help="For a parent below others: its name in the lists of nodes (parents).")
+@click.option("--name", help="For a parent below another: its name in `parents` of nodes.")
 @click.option(
     "--above",
     multiple=True,
     metavar="CLIENT_FILE",
     type=click.Path(path_type=Path),
-    help="The parent above, and perhaps its standby, by client files of scope admin.",
+    help="Client files of the parent above and its standby, scope admin.",
 )
 @radius_option(RADIUS_PERCENT)
 def serve(  # noqa: PLR0913 (an argument for each option)

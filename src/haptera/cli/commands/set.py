@@ -35,7 +35,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
     required=True,
     shell_complete=completing.values,
 )
-@click.option("--unset", "drops", metavar="NAME", multiple=True, help="Desire this no more.")
+@click.option("--unset", "drops", metavar="NAME", multiple=True, help="Remove this desired value.")
 @dry_run_option
 @terms_options
 @entities_option
@@ -49,11 +49,11 @@ def set_values(
     terms: WriteTerms,
     output: str,
 ) -> None:
-    r"""Desire values of ENTITY; they belong to you, and no site file changes them.
+    r"""Set desired values of ENTITY, or of what SELECTOR matches.
 
-    Or of all that SELECTOR means, in one write: all or none. A value that belongs to another owner
-    (the site, a controller) is left as it is, unless you --take it. Values that can never be
-    together with others that are desired are refused, with the form that does both.
+    The values belong to you: no site file changes them. Several entities are written together, all
+    or none. Values of other owners (the site, a controller) are left alone unless you --take them.
+    Values that contradict other desired values are refused, with a command that sets both.
 
     \b
     Examples:

@@ -37,21 +37,21 @@ class SiteChecked(msgspec.Struct, frozen=True):
 
 @click.group()
 def site() -> None:
-    """Check site files; nothing is asked of a parent."""
+    """Check site files, without a parent."""
 
 
 @site.command()
 @files_argument
-@click.option("--lab", "for_lab", is_flag=True, help="As a lab reads it: {x}, and its own part.")
+@click.option(
+    "--lab", "for_lab", is_flag=True, help="Check it as a lab reads it: {x} and `lab` are known."
+)
 @entities_option
 def check(files: tuple[str, ...], for_lab: bool, output: str) -> int:
-    r"""Say all that is wrong with a site's files, each with its line and column.
+    r"""Report all errors in a site's files, with line and column.
 
-    Of modules of a site's own that are given settings a process is run, which tells which of these
-    are secrets: what is one must be named here only, as {secret: NAME}.
-
-    FILE is a path, a folder of files, or - for standard input. Exits with 1 where anything is
-    wrong.
+    FILE is a path, a folder, or - for standard input. For modules of your own that have settings, a
+    process is run to ask which settings are secrets; the site must name those as {secret: NAME}.
+    Exits with 1 if there are errors.
 
     \b
     Examples:

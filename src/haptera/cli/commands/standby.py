@@ -10,9 +10,15 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--dir", "directory", type=_FOLDER, required=True, help="Where its own .haptera/ is.")
 @click.option(
-    "--listen", metavar="ADDRESS", required=True, help="As of `haptera serve`, once it is promoted."
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    required=True,
+    help="The directory that holds its own .haptera/.",
+)
+@click.option(
+    "--listen", metavar="ADDRESS", required=True, help="As in `haptera serve`, once promoted."
 )
 @click.option(
     "--hello",
@@ -21,11 +27,11 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="As of `haptera serve`, once it is promoted.",
+    help="As in `haptera serve`, once promoted.",
 )
 @click.pass_context
 def standby(ctx: click.Context, directory: Path, listen: str, hello_s: float) -> int:
-    r"""Follow a parent's store until promoted, then be the parent.
+    r"""Follow a parent's store; when promoted, be the parent.
 
     The client file names the parent, with a token of scope admin.
 

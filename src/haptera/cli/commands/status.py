@@ -15,19 +15,20 @@ from haptera.model.views import SETTLED
 
 @click.command()
 @click.argument("selector", required=False, shell_complete=completing.selectors)
-@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired, see below.")
+@click.option("--check", is_flag=True, help="Exit with 4 unless all is as desired; see above.")
 @watch_option
 @entities_option
 @click.pass_context
 def status(ctx: click.Context, selector: str | None, check: bool, watch: bool, output: str) -> None:
-    r"""Show how the cluster stands, or only what SELECTOR means.
+    r"""Show the state of the cluster, or of what SELECTOR matches.
 
-    It is rack1n[1-4] (these nodes and all on them), service:web@rack*, 'power!=on and @gpu', ….
+    SELECTOR is rack1n[1-4] (these nodes and everything on them), service:web@rack*, 'power!=on and
+    @gpu', and so on.
 
-    Modules are shown where something is wrong with them; `haptera get module` shows them all.
+    Modules are shown only if something is wrong with them; `haptera get module` shows all.
 
-    With --check it exits with 4 where not all of it is as desired; with 5 before a site is applied,
-    for what nobody desired anything of is not as desired; with 1 where SELECTOR means nothing.
+    With --check, exits with 4 unless everything is as desired, with 5 if nothing is desired yet (no
+    site was applied), and with 1 if SELECTOR matches nothing.
 
     \b
     Examples:

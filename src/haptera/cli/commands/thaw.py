@@ -14,7 +14,7 @@ from haptera.client import calls
 @entities_option
 @click.pass_context
 def thaw(ctx: click.Context, selector: str, output: str) -> None:
-    r"""Let go on what SELECTOR names; of what was frozen with it, the rest stays frozen.
+    r"""Unfreeze what SELECTOR matches; the rest of each freeze stays in force.
 
     \b
     Examples:

@@ -23,22 +23,26 @@ _scope_option = click.option(
     type=click.Choice([one.value for one in Scope]),
     default=Scope.READ.value,
     show_default=True,
-    help="What it allows; each includes the one before.",
+    help="What the token allows; each scope includes the one before.",
 )
 _for_option = click.option(
-    "--for", "duration", default="30d", show_default=True, help="30m, 12h, 90d."
+    "--for",
+    "duration",
+    default="30d",
+    show_default=True,
+    help="How long it is valid: 30m, 12h, 90d.",
 )
 _within_option = click.option(
     "--within",
     metavar="SELECTOR",
     shell_complete=completing.selectors,
-    help="Only what this names, as rack1n*.",
+    help="Limit it to these nodes, as rack1n*.",
 )
 
 
 @click.group()
 def token() -> None:
-    """Make, list and take back tokens of the API."""
+    """Create, list and revoke tokens of the API."""
 
 
 @token.command()
@@ -46,7 +50,7 @@ def token() -> None:
 @_scope_option
 @_for_option
 @_within_option
-@click.option("--client-file", is_flag=True, help="Write a client file instead of the token.")
+@click.option("--client-file", is_flag=True, help="Print a client file instead of the token.")
 @names_option
 @click.pass_context
 def make(
@@ -58,7 +62,7 @@ def make(
     client_file: bool,
     output: str,
 ) -> None:
-    r"""Make a token for NAME, and write it: it is shown this once.
+    r"""Create a token for NAME and print it; it cannot be printed again.
 
     What NAME writes with it belongs to user:NAME.
 
@@ -86,7 +90,7 @@ def make(
 @_scope_option
 @_for_option
 @_within_option
-@click.option("--client-file", is_flag=True, help="Write a client file that names it.")
+@click.option("--client-file", is_flag=True, help="Print a client file that uses it.")
 @names_option
 @click.pass_context
 def certify(  # noqa: PLR0913 (an argument for each option)
@@ -99,9 +103,9 @@ def certify(  # noqa: PLR0913 (an argument for each option)
     client_file: bool,
     output: str,
 ) -> None:
-    r"""Make a key for NAME, and a certificate that lets it in over TLS without a token.
+    r"""Create a key and a client certificate for NAME, to use over TLS instead of a token.
 
-    Both are put into FILE; the key is made here, and sent nowhere.
+    Both are written to FILE. The key is created here and never leaves this machine.
 
     \b
     Examples:
@@ -137,7 +141,7 @@ def certify(  # noqa: PLR0913 (an argument for each option)
 @names_option
 @click.pass_context
 def list_(ctx: click.Context, output: str) -> None:
-    r"""Show all tokens that hold, without their secrets.
+    r"""List valid tokens, without their secrets.
 
     \b
     Examples:
@@ -160,7 +164,7 @@ def list_(ctx: click.Context, output: str) -> None:
 @names_option
 @click.pass_context
 def revoke(ctx: click.Context, ids: tuple[str, ...], output: str) -> None:
-    r"""Take tokens back: whoever holds one is refused from now on.
+    r"""Revoke tokens, effective immediately.
 
     \b
     Examples:
@@ -186,7 +190,7 @@ def _seconds(duration: str) -> int:
     for_s = parse_duration_ms(duration) // _MS_PER_S
     if not 1 <= for_s <= TOKEN_FOR_S_MAX:
         do = f"give it from 1s to {TOKEN_FOR_S_MAX // _S_PER_DAY}d"
-        raise ParseError(f"no token holds for {duration}", do=do)
+        raise ParseError(f"a token cannot be valid for {duration}", do=do)
     return for_s
 
 

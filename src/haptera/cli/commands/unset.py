@@ -25,10 +25,10 @@ def unset_values(
     terms: WriteTerms,
     output: str,
 ) -> None:
-    r"""Desire nothing any more of these variables of ENTITY.
+    r"""Remove desired values of ENTITY, or of what SELECTOR matches.
 
-    Or of all that SELECTOR means, in one write. What a site file says of them holds again once it
-    is applied.
+    Several entities are written together. Values from a site file come back when the site is
+    applied again.
 
     \b
     Examples:

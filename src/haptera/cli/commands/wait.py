@@ -33,7 +33,7 @@ def within_option(command: Command) -> Command:
         metavar="DURATION",
         default=WITHIN,
         show_default=True,
-        help="Wait no longer than this: 30s, 10m, 2h.",
+        help="Give up after this time: 30s, 10m, 2h.",
     )(command)
 
 
@@ -50,10 +50,10 @@ def within_option(command: Command) -> Command:
 @within_option
 @click.pass_context
 def wait(ctx: click.Context, selector: str, standing: str, within: str) -> int:
-    r"""Wait until all that SELECTOR means is as desired, or as --for says.
+    r"""Wait until everything that SELECTOR matches is as desired, or as --for says.
 
-    What nothing is desired of counts as converged. Exits with 4, and says what is left, where the
-    time is over before; with 1 where SELECTOR means nothing.
+    Entities without desired values count as converged. On a timeout, exits with 4 and shows what is
+    left. Exits with 1 if SELECTOR matches nothing.
 
     \b
     Examples:

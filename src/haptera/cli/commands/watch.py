@@ -33,16 +33,16 @@ class NotThere(msgspec.Struct, frozen=True, omit_defaults=True):
     "types",
     type=click.Choice([one.value for one in News]),
     multiple=True,
-    help="Only changes of this type; may be given again.",
+    help="Only changes of this type; repeatable.",
 )
 @click.argument("selector", required=False, shell_complete=completing.selectors)
 @click.pass_context
 def watch(ctx: click.Context, selector: str | None, types: tuple[str, ...], output: str) -> None:
-    r"""Write a line for every change of what SELECTOR names (all, without one), until Ctrl-C.
+    r"""Print a line for each change of what SELECTOR matches, until Ctrl-C.
 
-    A SELECTOR is rack1n[1-4] (nodes, and what is on them), service:web@rack1n1, condition=stuck, ….
-    What comes to be selected is told, and what no longer is has left. Programs read a document for
-    each change: with -o json one a line.
+    Without SELECTOR, all changes. SELECTOR is rack1n[1-4] (nodes and everything on them),
+    service:web@rack1n1, condition=stuck, and so on. An entity that no longer matches is reported as
+    left. With -o json each change is one line of JSON.
 
     \b
     Examples:

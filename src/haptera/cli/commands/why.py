@@ -23,15 +23,15 @@ from haptera.model.views import SETTLED, EntityDetail, EntityView
     required=False,
     shell_complete=completing.selectors,
 )
-@click.option("-v", "--verbose", is_flag=True, help="Also the chain, and each fact with its age.")
+@click.option("-v", "--verbose", is_flag=True, help="Add the chain, and each reading with its age.")
 @watch_option
 @entities_option
 @click.pass_context
 def why(ctx: click.Context, selection: str | None, verbose: bool, watch: bool, output: str) -> None:
-    r"""Say why something is not as desired, and what is frozen.
+    r"""Explain why something is not as desired, and show what is frozen.
 
-    Of ENTITY, or of all that SELECTOR means (rack1n[1-4], 'age(condition)>10m'), or of everything.
-    What has one cause is told in one line, unless -v asks for each.
+    Name an ENTITY, or a SELECTOR (rack1n[1-4], 'age(condition)>10m'); without one, everything is
+    explained. Entities with the same cause share one line, unless you give -v.
 
     \b
     Examples:

@@ -22,9 +22,9 @@ class WriteTerms:
 def terms_options(command: Callable[..., Result]) -> Callable[..., Result]:
     """Give a command --take, --digest and --why, as its `terms`."""
 
-    @click.option("--take", is_flag=True, help="Also what belongs to other owners.")
-    @click.option("--digest", metavar="HEX", help="The digest of the plan that is meant.")
-    @click.option("-m", "--why", help="Why, for whoever reads the history.")
+    @click.option("--take", is_flag=True, help="Take over values of other owners.")
+    @click.option("--digest", metavar="HEX", help="The digest of the plan to apply.")
+    @click.option("-m", "--why", help="The reason, for the history.")
     @wraps(command)
     def with_terms(
         *given: object, take: bool, digest: str | None, why: str | None, **named: object

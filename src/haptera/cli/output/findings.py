@@ -63,15 +63,17 @@ def _counted(levels: Sequence[Level], *, notes: bool) -> str:
 def lint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What all lint commands can be told."""
     for option in (
-        click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too."),
-        click.option("--notes", is_flag=True, help="Also show what may well be meant so."),
+        click.option("--strict", is_flag=True, help="Exit with 1 on warnings too."),
+        click.option(
+            "--notes", is_flag=True, help="Also show notes: findings that may be intended."
+        ),
         click.option(
             "-o",
             "--output",
             type=click.Choice([one.value for one in LintFormat]),
             default=LintFormat.TEXT.value,
             callback=remember,
-            help="How to write what is found.",
+            help="Output format.",
         ),
     ):
         command = option(command)

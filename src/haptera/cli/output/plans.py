@@ -13,7 +13,7 @@ from haptera.model.walltime import duration
 from haptera.rest.schemas import AppliedView
 from haptera.selectors.nodeset import expand, fold
 
-_NOTHING = "nothing would run: all is as it would be desired"
+_NOTHING = "nothing would run: everything already matches"
 
 
 def print_plan(answer: AppliedView) -> None:
@@ -80,9 +80,9 @@ def _takes(group: PlanGroup) -> str:
     unmeasured = ", ".join(group.unmeasured)
     parts = list(dict.fromkeys(link.part for link in group.chain))
     if len(group.unmeasured) == len(parts):
-        return f"no measure yet of {unmeasured}"
-    rest = f" and what {unmeasured} takes: no measure yet" if unmeasured else ""
-    return f"usually takes {duration(group.usual_ms)}{rest}"
+        return f"duration unknown: {unmeasured} not yet measured"
+    rest = f"; {unmeasured} not yet measured" if unmeasured else ""
+    return f"estimated {duration(group.usual_ms)}{rest}"
 
 
 def _rounds(group: PlanGroup) -> str:

@@ -49,15 +49,15 @@ def _option(forms: Iterable[Format], names: str = "") -> Callable[[Command], Com
         type=click.Choice([one.value for one in forms]),
         default=Format.TABLE.value,
         callback=remember,
-        help=f"How to write the answer{names}.",
+        help=f"Output format{names}.",
     )
 
 
 output_option = _option([Format.TABLE, Format.JSON, Format.YAML])
 # Where the answer is about entities, also as one selector that means them.
-entities_option = _option(Format, "; wide: all columns, no line wrapped; name: one SELECTOR")
+entities_option = _option(Format, "; wide: all columns, no line wrap; name: one SELECTOR")
 # Where it is about what has names of its own: secrets, modules, the ids of tokens.
-names_option = _option(Format, "; wide: no line wrapped; name: the names alone, one a line")
+names_option = _option(Format, "; wide: no line wrap; name: one name a line")
 
 
 def print_data(data: object, output: str, *, err: bool = False) -> None:

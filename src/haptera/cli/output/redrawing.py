@@ -9,7 +9,7 @@ from haptera.client import ApiCall, Client
 from haptera.rest.schemas import Event
 
 watch_option = click.option(
-    "-w", "--watch", is_flag=True, help="Write it anew whenever it changes, until Ctrl-C."
+    "-w", "--watch", is_flag=True, help="Show it again after each change, until Ctrl-C."
 )
 
 

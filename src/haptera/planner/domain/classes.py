@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from haptera.planner.domain.domain import Domain, compiling_class, excluding_attribute
-from haptera.planner.domain.pieces import Pieces, at_once
+from haptera.planner.domain.pieces import Pieces
 from haptera.planner.domain.problem import Problem
 
 # Ways to combine attributes that are gone through, and classes that are made of them.
@@ -27,13 +27,8 @@ class Classes:
     complete: bool
 
 
-def classes_of(problem: Problem) -> Classes:
-    """All classes, whatever the attributes of the problem are; those with fewer of them first."""
-    return at_once(compiling(problem))
-
-
 def compiling(problem: Problem) -> Pieces[Classes]:
-    """The same, a piece at a time."""
+    """All classes, whatever the attributes of the problem; those with fewer first. In pieces."""
     found: dict[tuple[str, ...], Problem] = {}
     complete = _combinations(problem) <= COMBINATIONS_MAX
     for attributes in islice(_attributes(problem), COMBINATIONS_MAX):

@@ -17,4 +17,4 @@ _COMMANDS: Final = {
 
 @click.group(cls=Lazy, places=_COMMANDS)
 def module() -> None:
-    """What an author of modules needs."""
+    """Write, check and list modules."""

@@ -48,7 +48,7 @@ class CheckForm(msgspec.Struct, frozen=True):
 
 @click.command("check", context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="CMD...", nargs=-1, required=True)
-@click.option("--act", is_flag=True, help="Take its steps too; its looks must find something.")
+@click.option("--act", is_flag=True, help="Run its steps too; its looks must find something.")
 @click.option("--setting", "settings", metavar="NAME=VALUE", multiple=True, help="One of settings.")
 @click.option("--secret", "secrets", metavar="NAME", multiple=True, help="A setting, made up.")
 @click.option("--entity", metavar="ENTITY", help="What it is asked of, in place of node:n01.")
@@ -65,11 +65,11 @@ def check(
     output: str,
     **given: Any,
 ) -> int:
-    r"""Check that a module speaks the frames (docs/reference/frames.md), by talking to it.
+    r"""Check that a module follows the protocol of docs/reference/frames.md, by calling it.
 
-    CMD is any command, with its words, started as a daemon starts it; or, in one word, a Python
-    module: FILE.py[:ATTRIBUTE], PLACE:ATTRIBUTE, or the name of one that is installed. Without
-    --act only what changes nothing is asked: looks, and what must be refused.
+    CMD is any command with its arguments, started as a daemon starts it; or one word for a Python
+    module: FILE.py[:ATTRIBUTE], PLACE:ATTRIBUTE, or the name of an installed one. Without --act
+    only looks and invalid requests are sent, which change nothing.
 
     \b
     Examples:

@@ -19,10 +19,10 @@ from haptera.modules import BUNDLED
 @click.argument("names", metavar="[MODULE]...", nargs=-1)
 @lint_options
 def lint_modules(names: tuple[str, ...], output: str, notes: bool, strict: bool) -> int:
-    r"""Look for what cannot hold in what modules declare.
+    r"""Find contradictions in what modules declare.
 
-    MODULE is the name of a bundled module, FILE.py[:ATTRIBUTE] or PLACE[:ATTRIBUTE]; without any,
-    all bundled ones are looked at. They are taken together, as on one site.
+    MODULE is the name of a bundled module, FILE.py[:ATTRIBUTE] or PLACE[:ATTRIBUTE]; without one,
+    all bundled modules are checked. All are checked together, as on one site.
 
     \b
     Examples:

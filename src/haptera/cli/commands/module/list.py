@@ -17,10 +17,10 @@ from haptera.modules import BUNDLED
 @click.command("list")
 @names_option
 def list_modules(output: str) -> int:
-    r"""List the modules and kinds that a site file on this machine can name.
+    r"""List the modules and kinds that a site file on this machine can use.
 
-    They come with haptera, or with packages installed beside it, which name them as entry points
-    of the groups haptera.modules and haptera.kinds. No parent is asked.
+    They come with haptera, or with packages that declare entry points of the groups haptera.modules
+    and haptera.kinds. No parent is asked.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ FILES: Final = {
     "--dir",
     "folder",
     type=click.Path(path_type=Path),
-    help="Where to write it; else a new folder of its name, here.",
+    help="Where to write it; default: a new folder NAME here.",
 )
 def new(name: str, folder: Path | None) -> int:
     r"""Write a new module called NAME: a package with a module that works, its test, its page.
