@@ -289,4 +289,5 @@ STAGES: dict[str, Stage] = {
     "docs/tutorial/first-module.md strip": desk(),
     "docs/tutorial/first-module.md": desk(**CHECKOUT),
     "docs/tutorial/lamp-in-perl.md": desk(),
+    "docs/tutorial/queue.md": desk(),
 }

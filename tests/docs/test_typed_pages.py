@@ -35,7 +35,7 @@ COMMENT = re.compile(r"\s+#\s.*")
 REFUSED = re.compile(r"\s# refused")
 GOES_ON = re.compile(r"haptera (?:serve|lab|watch)\b")
 # What only looks may be typed again: it answers what the page says so soon, not at once.
-LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|module list)|cat|ls)\b")
+LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|queue|jobs|module list)|cat|ls)\b")
 NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.which(name) is None}
 
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
@@ -59,6 +59,7 @@ NOT_TYPED: dict[str, str] = {
     "make demo": "until Ctrl-C",
     "make demo ARGS=--once": "the last step of `make test`",
     "make demo DEMO=images ARGS=--once": "needs root: tests/modules/test_images_live.py",
+    "make demo DEMO=queue ARGS=--once": "tests/test_demos.py runs it",
     "make demo DEMO=groups ARGS=--once": "needs root: tests/test_demos.py runs it",
     "haptera fence run COMMAND": "tests/cli/test_fence.py does it",
     "haptera fence check FILE COMMAND": "tests/cli/test_fence.py does it",

@@ -18,14 +18,14 @@ def why(queue: JobQueue, job: Job, now_s: float) -> str:
         case JobState.LOCKED:
             return f"{job.holder} has it and is about to begin" + _stopping(job)
         case JobState.RUNNING:
-            return f"it runs on {job.holder}" + _stopping(job)
+            return f"on {job.holder}" + _stopping(job)
         case JobState.COMPLETE:
-            return f"it is complete, run on {job.holder}"
+            return f"on {job.holder}"
         case JobState.FAILED:
             how = f"status {job.status}" if job.reason is None else job.reason
-            return f"it failed on {job.holder}: {how}"
+            return f"on {job.holder}: {how}"
         case JobState.CANCELLED:
-            return f"it was cancelled: {job.reason}"
+            return job.reason or "nobody said why"
 
 
 def _why_queued(queue: JobQueue, job: Job, now_s: float) -> str:
