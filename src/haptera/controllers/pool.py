@@ -226,23 +226,27 @@ class _Purchase:
                 return
 
     def make_way(self, head: Wanted) -> None:
-        """Where the pool is full, let an instance end that is of no use to the head.
+        """Where the pool is full, let instances end that are of no use to the head.
 
-        It is drained, never stopped; one after the other, as the head needs one.
+        They are drained, never stopped: of those that are idle as many as the head needs, of those
+        that are busy one after the other.
         """
         leaving = (SlotPhase.DRAINING, SlotPhase.DRAINED, SlotPhase.DESTROYING)
-        if head.size not in self._crowded or any(one.phase in leaving for one in self._slots):
+        missing = sum(one.count for one in self._unmet if one.size == head.size)
+        missing -= sum(one.phase in leaving for one in self._slots)
+        if head.size not in self._crowded or missing <= 0:
             return
         useless = [
             one
             for one in self._slots
-            if one.phase in (SlotPhase.IDLE, SlotPhase.BUSY)
-            and (one.size not in self._sizes or not room_of(self._sizes[one.size]).fits(head.size))
+            if one.size not in self._sizes or not room_of(self._sizes[one.size]).fits(head.size)
         ]
-        if useless:
-            chosen = min(useless, key=lambda one: (one.phase is SlotPhase.BUSY, one.since_ns))
-            why = f"the pool is full, and a job of {head.size} waits"
-            self._actions.append(Drain(chosen.name, why))
+        idle = [one for one in useless if one.phase is SlotPhase.IDLE]
+        busy = [one for one in useless if one.phase is SlotPhase.BUSY]
+        none_leaves = not any(one.phase in leaving for one in self._slots)
+        chosen = idle[:missing] or (busy[:1] if none_leaves else [])
+        why = f"the pool is full, and a job of {head.size} waits"
+        self._actions.extend(Drain(one.name, why) for one in chosen)
 
     def clear_away(self) -> None:
         """What has been idle for too long, never came up, failed, or is empty at last."""

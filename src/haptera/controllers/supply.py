@@ -20,7 +20,7 @@ from haptera.controllers.pool import (
     room_of,
 )
 from haptera.kinds import instance, node, pool
-from haptera.kinds.instance import Exist, Refusal, RefusalWords, noted_attributes
+from haptera.kinds.instance import Exist, RefusalWords, noted_attributes
 from haptera.kinds.node import Agent, Power
 from haptera.kinds.pool import InstanceSize, parse_factor, parse_sizes
 from haptera.model.errors import HapteraError
@@ -71,8 +71,8 @@ class Supply(Protocol):
     def tend(self, views: Views, writes: PoolWrites) -> None:
         """What is to be written whatever is decided."""
 
-    def refusals(self, views: Views, living: int, now: int) -> Mapping[str, Refusal]:
-        """What was refused, by slot; so many instances are living."""
+    def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
+        """Which slots were refused: of which size, in which words."""
 
     def fill(self, slot: str, size: str, writes: PoolWrites) -> None:
         """Have an instance made."""
@@ -185,19 +185,16 @@ class InstanceSupply:
             size = sizes.get(_desired(view, instance.size.name) or "")
             if size is not None and _is_there(view) and _is_wanted(view):
                 self._tend_node(view, size, views.get(f"node:{view.name}"), writes)
-            elif not _is_wanted(view) and f"node:{view.name}" in views:
-                writes.undeclare.append(f"node:{view.name}")
+            elif not _is_wanted(view):
+                self._tend_leaving(view, views.get(f"node:{view.name}"), writes)
 
-    def refusals(self, views: Views, living: int, now: int) -> dict[str, Refusal]:
-        """What the provider said no to, by slot."""
-        families = {one.name: one.family for one in self.said.pool.sizes}
-        found = {}
-        for view in self._views(views):
-            size = _desired(view, instance.size.name)
-            if size is not None and _was_refused(view):
-                words = RefusalWords.parse(view.error or "")
-                found[view.name] = words.refusal(size, families.get(size, ""), living, now)
-        return found
+    def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
+        sizes = {one.name: one for one in self.said.pool.sizes}
+        return {
+            view.name: (size, RefusalWords.parse(view.error or ""))
+            for view in self._views(views)
+            if (size := sizes.get(_desired(view, instance.size.name) or "")) and _was_refused(view)
+        }
 
     def fill(self, slot: str, size: str, writes: PoolWrites) -> None:
         writes.declare[f"instance:{slot}"] = self._attributes()
@@ -219,6 +216,15 @@ class InstanceSupply:
         if there is None or there.attributes != attributes:
             writes.declare[f"node:{view.name}"] = attributes
             writes.desired[f"node:{view.name}"] = dict(POWERED)
+
+    def _tend_leaving(self, view: EntityView, there: EntityView | None, writes: PoolWrites) -> None:
+        """Nothing is desired any more of the node that ends; once it has, it is none."""
+        if there is None:
+            return
+        if _is_gone(view):
+            writes.undeclare.append(there.entity)
+        elif there.desired:
+            writes.desired[there.entity] = dict.fromkeys(there.desired)
 
     def _attributes(self) -> Mapping[str, str]:
         at = {} if self.said.at is None else {instance.at.name: self.said.at}
@@ -259,7 +265,7 @@ class MachineSupply:
     def tend(self, views: Views, writes: PoolWrites) -> None:
         """Nothing: they are declared by others."""
 
-    def refusals(self, views: Views, living: int, now: int) -> Mapping[str, Refusal]:
+    def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
         """None: one whose power cannot be had is waited for, and then left."""
         return {}
 

@@ -56,12 +56,16 @@ class Refusal:
 class RefusalWords:
     """What a provider's module says where it refuses, as text: `capacity of size: none left`.
 
+    What the engine adds to a module's words, of when it is tried again, is left out.
+
     >>> str(RefusalWords(RefusalCause.RATE, "slow down", after_ms=1500))
     'rate, again in 1500 ms: slow down'
     >>> RefusalWords.parse("create: rate, again in 1500 ms: slow down").after_ms
     1500
     >>> RefusalWords.parse("capacity of family: no more of these").scope
     'family'
+    >>> RefusalWords.parse("quota: 3 at most; given up after 1 attempt, for 1 h").text
+    '3 at most'
     >>> RefusalWords.parse("whatever").cause
     <RefusalCause.OTHER: 'other'>
     """
@@ -79,7 +83,8 @@ class RefusalWords:
     @classmethod
     def parse(cls, text: str) -> "RefusalWords":
         """What these words say; of words that say nothing of the kind, OTHER."""
-        found = _WORDS.search(text)
+        at = _BEGINS.search(text)
+        found = None if at is None else _WORDS.fullmatch(text, at.start())
         if found is None:
             return cls(RefusalCause.OTHER, text)
         after = found["after"]
@@ -119,9 +124,10 @@ def noted_attributes(note: str) -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals and name and value}
 
 
+_BEGINS: Final = re.compile(r"\b(?:quota|capacity|rate)\b")
 _WORDS: Final = re.compile(
-    r"\b(?P<cause>quota|capacity|rate)(?: of (?P<scope>size|family))?"
-    r"(?:, again in (?P<after>[0-9]{1,9}) ms)?: (?P<text>.*)",
+    r"(?P<cause>quota|capacity|rate)(?: of (?P<scope>size|family))?"
+    r"(?:, again in (?P<after>[0-9]{1,9}) ms)?: (?P<text>.*?)(?:; given up after .*)?",
     re.DOTALL,
 )
 

@@ -139,11 +139,17 @@ class JobQueue:
     def expire(self, now: Moment) -> None:
         """Take from holders that were silent beyond their lease what they held."""
         for holder in list(self.holders.values()):
-            if holder.lease_ns > now.ns:
-                continue
-            for key in list(holder.held.values()):
-                self.release(self.jobs[key], now, f"{holder.name} was lost")
-            del self.holders[holder.name]
+            if holder.lease_ns <= now.ns:
+                self.lose(holder.name, now, f"{holder.name} was lost")
+
+    def lose(self, name: str, now: Moment, reason: str) -> None:
+        """Take from a holder that is known to be gone what it held, whatever its lease."""
+        holder = self.holders.get(name)
+        if holder is None:
+            return
+        for key in list(holder.held.values()):
+            self.release(self.jobs[key], now, reason)
+        del self.holders[name]
 
     def duty(self, name: str) -> DutyState:
         """Where a holder stands."""

@@ -154,6 +154,11 @@ class ParentQueue:
         self.queue.set_duty(name, duty)
         await self._write()
 
+    async def lose(self, name: str, reason: str) -> None:
+        """As `JobQueue.lose`."""
+        self.queue.lose(name, _now(), reason)
+        await self._write()
+
     def why(self, job: Job) -> str:
         """Why a job is not done."""
         return why(self.queue, job, clock.wall_s())

@@ -8,10 +8,10 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from haptera.controllers.pool import Slot, SlotPhase, Unmet, decide, held_until
+from haptera.controllers.pool import Decision, Slot, SlotPhase, decide, held_until
 from haptera.controllers.supply import (
     NodeStanding,
     PoolSaid,
@@ -29,6 +29,7 @@ from haptera.kinds.instance import Refusal
 from haptera.model.errors import HapteraError
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyState
+from haptera.queue.job import Size
 from haptera.runtime import clock
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
@@ -43,12 +44,15 @@ _S: Final = 1_000_000_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What was decided of a pool last: said again only where it is another."""
+@dataclass(slots=True)
+class _Kept:
+    """One pool, what is seen of it, and what is to be written."""
 
-    actions: tuple[object, ...] = ()
-    unmet: tuple[Unmet, ...] = ()
+    said: PoolSaid
+    supply: Supply
+    views: Views
+    slots: list[Slot] = field(default_factory=list)
+    writes: PoolWrites = field(default_factory=PoolWrites)
 
 
 class Pools:
@@ -62,7 +66,7 @@ class Pools:
         self._waken = asyncio.Event()
         self._since: dict[str, tuple[SlotPhase, int]] = {}
         self._refusals: dict[tuple[object, ...], Refusal] = {}
-        self._told: dict[str, _Told] = {}
+        self._unmet: dict[str, frozenset[Size]] = {}
 
     async def run(self) -> None:
         """Keep them until cancelled."""
@@ -96,42 +100,67 @@ class Pools:
     async def _look(self, cluster: Cluster[None]) -> float:
         """Do what each pool needs now; returns how long nothing more is needed by itself."""
         self._waken.clear()
-        wanted: list[Wanted] = self._jobs.demand()
-        wait_s = LOOK_EVERY_S
-        for view in sorted(self._views.values(), key=lambda one: one.name):
-            if view.kind != pool.kind.name or not view.desired:
-                continue
-            said = pool_said(view)
-            supply = supply_of(said, self._owner)
-            wanted, until_ns = await self._keep(cluster, said, supply, wanted)
-            if until_ns is not None:
-                wait_s = min(wait_s, max(0.0, (until_ns - clock.now_ns()) / _S))
-        return wait_s
+        kept = [
+            _Kept(said, supply, await self._seen(cluster, supply))
+            for view in sorted(self._views.values(), key=lambda one: one.name)
+            if view.kind == pool.kind.name and view.desired
+            for said in (pool_said(view),)
+            for supply in (supply_of(said, self._owner),)
+        ]
+        # From here on nothing is waited for: demand and holders are of one moment.
+        now = clock.now_ns()
+        wanted = self._jobs.demand()
+        until_ns = now + int(LOOK_EVERY_S * _S)
+        for one in kept:
+            wanted, again_ns = self._decide(one, wanted, now)
+            until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
+        for one in kept:
+            await self._write(cluster, one.writes)
+            await self._forget(one.said, one.slots)
+        return max(0.0, (until_ns - clock.now_ns()) / _S)
 
-    async def _keep(
-        self, cluster: Cluster[None], said: PoolSaid, supply: Supply, wanted: list[Wanted]
+    def _decide(
+        self, one: "_Kept", wanted: list[Wanted], now: int
     ) -> tuple[list[Wanted], int | None]:
         """What one pool leaves unmet, and when it is to be looked at again by itself."""
-        now = clock.now_ns()
-        views = await self._seen(cluster, supply)
-        tending = PoolWrites()
-        supply.tend(views, tending)
-        slots = self._dated(supply.slots(views, self._standings(views)), now)
-        living = sum(one.phase is not SlotPhase.ABSENT for one in slots)
-        for slot, refusal in supply.refusals(views, living, now).items():
-            _log.info("pool %s: %s was refused: %s", said.name, slot, refusal)
-            self._refusals[said.name, refusal.cause, refusal.size, refusal.family] = refusal
-            supply.empty(slot, tending)
-        if tending:
-            await self._write(cluster, tending)
-            self._waken.set()
-            return wanted, None
-        decision = decide(said.pool, slots, wanted, self._refusals_of(said.name, now), now)
-        self._tell(said, _Told(decision.actions, decision.unmet))
-        await self._write(cluster, writes_of(said, supply, decision.actions))
-        priorities = {one.size: one.priority for one in wanted}
-        left = [Wanted(one.size, one.count, priorities.get(one.size, 0)) for one in decision.unmet]
+        said, supply = one.said, one.supply
+        one.slots = self._dated(supply.slots(one.views, self._standings(one.views)), now)
+        supply.tend(one.views, one.writes)
+        self._take_refusals(one)
+        if one.writes:
+            return wanted, now
+        decision = decide(said.pool, one.slots, wanted, self._refusals_of(said.name, now), now)
+        self._tell(said, decision)
+        one.writes = writes_of(said, supply, decision.actions)
+        priorities = {each.size: each.priority for each in wanted}
+        left = [
+            Wanted(each.size, each.count, priorities.get(each.size, 0)) for each in decision.unmet
+        ]
         return left, decision.until_ns
+
+    def _take_refusals(self, one: "_Kept") -> None:
+        """Remember what was refused, and want it no more: what is asked for next is decided."""
+        refused = one.supply.refusals(one.views)
+        there = (slot for slot in one.slots if slot.phase is not SlotPhase.ABSENT)
+        living = sum(slot.name not in refused for slot in there)
+        for slot, (size, words) in refused.items():
+            _log.info("pool %s: %s was refused: %s", one.said.name, slot, words)
+            refusal = words.refusal(size.name, size.family, living, clock.now_ns())
+            key = one.said.name, refusal.cause, refusal.size, refusal.family
+            self._refusals[key] = refusal
+            one.supply.empty(slot, one.writes)
+
+    async def _forget(self, said: PoolSaid, slots: Iterable[Slot]) -> None:
+        """Whoever asked for work from what is gone is gone too, and so is our drain of it."""
+        queue = self._jobs.queue
+        for one in slots:
+            if one.phase is not SlotPhase.ABSENT:
+                continue
+            if one.name in queue.holders:
+                await self._jobs.lose(one.name, f"{one.name} is gone")
+            duty = queue.duties.get(one.name)
+            if duty is not None and duty.who == said.who:
+                await self._jobs.set_duty(one.name, None)
 
     async def _seen(self, cluster: Cluster[None], supply: Supply) -> Views:
         found = dict(self._views)
@@ -163,14 +192,16 @@ class Pools:
                 del self._refusals[key]
         return [one for key, one in self._refusals.items() if key[0] == name]
 
-    def _tell(self, said: PoolSaid, told: _Told) -> None:
-        if told == self._told.get(said.name, _Told()):
-            return
-        self._told[said.name] = told
-        for action in told.actions:
+    def _tell(self, said: PoolSaid, decision: Decision) -> None:
+        for action in decision.actions:
             _log.info("pool %s: %s", said.name, action)
-        for unmet in told.unmet:
-            _log.info("pool %s: %d of %s wait: %s", said.name, unmet.count, unmet.size, unmet.why)
+        # Numbers change all the time; that some of a size wait is news once.
+        sizes = frozenset(one.size for one in decision.unmet)
+        if sizes != self._unmet.get(said.name):
+            self._unmet[said.name] = sizes
+            for unmet in decision.unmet:
+                text = "pool %s: no instance for %d jobs of %s: %s"
+                _log.info(text, said.name, unmet.count, unmet.size, unmet.why)
 
     async def _write(self, cluster: Cluster[None], writes: PoolWrites) -> None:
         """Duties first: who is about to be ended is given nothing more from then on."""

@@ -13,6 +13,8 @@ from haptera.kinds.instance import Exist
 from haptera.sdk import PARENT, HapteraError, Module, Policy, Target
 
 CALL_S_MAX: Final = 30.0
+# A call that failed may have its effect so much later, no more.
+LATE_S: Final = 3.0
 # What is refused is not asked for again by itself: its pool decides what comes next.
 ONCE: Final = Policy(1, backoff_ms=1_000, backoff_ms_max=1_000, cool_down_ms=3_600_000)
 # Nothing is left behind for want of trying.
@@ -78,12 +80,12 @@ def provider_module(name: str, connect: Callable[[Target], Provider]) -> Module[
                 return Exist.PRESENT
         return Exist.ABSENT
 
-    @exist.step(Exist.ABSENT, Exist.PRESENT, within_s=CALL_S_MAX, policy=ONCE)
+    @exist.step(Exist.ABSENT, Exist.PRESENT, within_s=CALL_S_MAX, late_s=LATE_S, policy=ONCE)
     def create(one: InstancePlace) -> None:
         size = str(one.target.values.get(instance.size.name, ""))
         one.provider.create(one.target.name, one.owner, size)
 
-    @exist.step(Exist.PRESENT, Exist.ABSENT, within_s=CALL_S_MAX, policy=PERSISTENT)
+    @exist.step(Exist.PRESENT, Exist.ABSENT, within_s=CALL_S_MAX, late_s=LATE_S, policy=PERSISTENT)
     def destroy(one: InstancePlace) -> None:
         one.provider.destroy(one.target.name, one.owner)
 
