@@ -19,6 +19,7 @@ const DEEDS = {
 
 export class Actions {
   rights = { scope: null, within: null };
+  past = false; // what was is not acted on
 
   constructor(dialog, done) {
     this.dialog = dialog;
@@ -27,7 +28,7 @@ export class Actions {
   }
 
   get mayWrite() {
-    return ["write", "admin"].includes(this.rights.scope);
+    return !this.past && ["write", "admin"].includes(this.rights.scope);
   }
 
   // Freezes are about the cluster: a token that is limited to some entities may not.

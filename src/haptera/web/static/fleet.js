@@ -2,12 +2,14 @@
 
 export const natural = new Intl.Collator("en", { numeric: true }).compare;
 
+let shapes = 0; // of all fleets: no two have the same
+
 export class Fleet {
   cluster = "haptera";
   views = new Map(); // by entity; each with `arrived`, when it came
   nodes = []; // names, in their natural order
   index = new Map(); // of a node in `nodes`
-  shape = 0; // another number whenever nodes came, went, or have other attributes
+  shape = (shapes += 1); // another number whenever nodes came, went, or have other attributes
   variables = new Set(); // what can be known or desired of a node, or of `service:web.`
   attributes = new Set();
   changed = new Set(); // nodes, since `settle`
@@ -30,8 +32,13 @@ export class Fleet {
     const names = [...this.#on.keys()].filter((name) => this.views.has(`node:${name}`));
     this.nodes = names.sort(natural);
     this.index = new Map(this.nodes.map((name, number) => [name, number]));
-    this.shape += 1;
+    this.shape = shapes += 1;
     return changed;
+  }
+
+  // All is to be looked at again: another fleet was shown meanwhile.
+  touch() {
+    for (const name of this.nodes) this.changed.add(name);
   }
 
   node(name) {

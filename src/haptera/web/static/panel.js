@@ -2,6 +2,7 @@
 
 import { ask } from "./api.js";
 import { duration, make, pairs, refill } from "./dom.js";
+import { told } from "./told.js";
 
 const HISTORY_MAX = 20;
 
@@ -53,7 +54,7 @@ export class Panel {
         ask("GET", "history", { query }),
         ask("GET", "happenings", { query }),
       ]);
-      if (node === this.#node) list.replaceChildren(...told(changed.changes, happened.happened));
+      if (node === this.#node) list.replaceChildren(...told(changed.changes, happened.happened, HISTORY_MAX));
     } catch (error) {
       list.replaceChildren(make("li", { textContent: `not known: ${error.message}` }));
     }
@@ -85,7 +86,7 @@ export class Panel {
 
   #told(view, name) {
     const [seen, wanted, lines] = [view.observed[name], view.desired[name], []];
-    if (seen) {
+    if (seen && seen.by !== null) {
       const element = make("small");
       this.#ages.push({ element, seen, arrived: view.arrived });
       lines.push(element);
@@ -93,7 +94,8 @@ export class Panel {
     }
     if (wanted) {
       const other = seen && !(seen.known && seen.value === String(wanted.value));
-      const text = `desired: ${wanted.value}, says ${wanted.owner}`;
+      const whose = wanted.owner === null ? "" : `, says ${wanted.owner}`;
+      const text = `desired: ${wanted.value}${whose}`;
       lines.push(make("small", { classes: other ? "differs" : "", textContent: text }));
     }
     const value = seen ? seen.value + (seen.known ? "" : "?") : wanted ? "unknown" : "";
@@ -154,28 +156,4 @@ function section(heading, content) {
 function line(texts) {
   const text = texts.filter(Boolean).join("; ");
   return text ? make("p", { textContent: text }) : null;
-}
-
-// Both lists as one, latest first.
-function told(changes, happenings) {
-  const rows = [
-    ...changes.map((one) => [one.at_s, one.entity, changeText(one)]),
-    ...happenings.map((one) => [one.at_s, one.entity, happeningText(one)]),
-  ].sort((a, b) => b[0] - a[0]);
-  if (!rows.length) return [make("li", { textContent: "nothing" })];
-  return rows.slice(0, HISTORY_MAX).map(([at_s, entity, text]) => {
-    const when = new Date(at_s * 1000);
-    const time = make("time", { dateTime: when.toISOString(), textContent: when.toLocaleTimeString() });
-    return make("li", {}, time, ` ${entity} `, make("span", { textContent: text }));
-  });
-}
-
-function changeText(one) {
-  const who = `by ${one.who ?? one.owner}${one.why ? `: ${one.why}` : ""}`;
-  if (one.name === null) return `${one.after === null ? "undeclared" : "declared"} ${who}`;
-  return `desired ${one.name} ${one.before ?? "unset"} \u2192 ${one.after ?? "unset"} ${who}`;
-}
-
-function happeningText(one) {
-  return [one.sort, one.name, one.value, one.note && `(${one.note})`].filter(Boolean).join(" ");
 }

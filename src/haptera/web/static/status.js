@@ -13,12 +13,16 @@ import { expand } from "./nodeset.js";
 import { Panel } from "./panel.js";
 import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
 import { groupsOf, offer } from "./groups.js";
+import { fleetAt } from "./past.js";
+import { Timeline } from "./timeline.js";
 
 const CAUSES_EVERY_MS = 250;
 const SEARCH_EVERY_MS = 2000;
 const SEARCH_AFTER_MS = 300; // of typing no more
 
-let fleet = new Fleet();
+let live = new Fleet(); // as the events tell it
+let fleet = live; // what is shown: this, or the past
+let going = 0; // how often another time was asked for
 const colouring = new Colouring();
 let scene = null;
 let causes = [];
@@ -150,6 +154,7 @@ function paintCounts() {
 // What the parent says of how long it lasts: the longest that is under way, or since when all rests.
 function paintClock() {
   if (!fleet.views.size || lostAt !== null) return paintLost();
+  if (fleet !== live) return write(at("elapsed"), "");
   let [acting, rest] = [null, Infinity];
   for (const view of fleet.views.values()) {
     const lasted = view.since_ms + performance.now() - view.arrived;
@@ -190,14 +195,24 @@ async function search() {
     return paintSoon();
   }
   try {
-    const told = await ask("GET", "status", { query: { select } });
+    const found = place.at ? await foundThen(select, place.at) : await foundNow(select);
     if (select !== place.select) return;
-    searched = new Set(told.alike.flatMap((one) => expand(one.on)));
+    searched = new Set(found);
     write(at("searched"), "");
   } catch (error) {
     if (select === place.select) write(at("searched"), error.message);
   }
   paintSoon();
+}
+
+async function foundNow(select) {
+  const told = await ask("GET", "status", { query: { select } });
+  return told.alike.flatMap((one) => expand(one.on));
+}
+
+async function foundThen(select, when) {
+  const told = await ask("GET", "past", { query: { select, at: when } });
+  return told.entities.map(({ entity }) => entity.split("@").at(-1).replace(/^node:/, ""));
 }
 
 function choose(number) {
@@ -210,6 +225,30 @@ function choose(number) {
 // What is looked at is another: it is kept in the address, and painted.
 function go() {
   writePlace();
+  paintSoon();
+}
+
+// Shows another time; the last one that was asked for wins.
+async function travel() {
+  const mine = (going += 1);
+  const when = place.at === "" ? null : Number(place.at);
+  timeline.show(when);
+  let shown = live;
+  if (when !== null) {
+    try {
+      shown = await fleetAt(when, live.cluster);
+      write(at("searched"), "");
+    } catch (error) {
+      if (mine === going) write(at("searched"), error.message);
+      return;
+    }
+  }
+  if (mine !== going) return;
+  fleet = shown;
+  fleet.touch();
+  actions.past = when !== null;
+  document.body.classList.toggle("past", actions.past);
+  if (place.select) search();
   paintSoon();
 }
 
@@ -236,7 +275,12 @@ const causeList = new CauseList(at("causes"), (key) => {
 });
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
 const panel = new Panel({ element: at("entity"), history: at("history"), actions });
-const rightsText = () => [actions.rights.scope, actions.rights.within].join();
+const rightsText = () => [actions.rights.scope, actions.rights.within, actions.past].join();
+const timeline = new Timeline(at("time"), (when) => {
+  place.at = when === null ? "" : String(when);
+  writePlace();
+  travel();
+});
 
 at("counts").addEventListener("click", (event) => {
   const key = event.target.dataset.key;
@@ -291,11 +335,11 @@ function begin() {
   at("select").value = place.select;
   if (!place.select) searched = null;
   else if (following !== null) search();
-  if (following !== null && !given) return paintSoon();
+  if (following !== null && !given) return travel();
   following?.abort();
   if (!token.get()) return signedOut("no token: open the address that haptera printed");
   const mine = (following = new AbortController());
-  fleet = new Fleet();
+  fleet = live = new Fleet();
   actions.rights = { scope: null, within: null };
   at("sign-in").hidden = true;
   follow({
@@ -315,8 +359,10 @@ function begin() {
       signedOut(`${problem.what}: open the address that haptera printed`);
     },
     taken: (kind, event) => {
-      fleet.take(kind, event);
-      paintSoon();
+      const first = !live.views.size;
+      live.take(kind, event);
+      if (first && place.at) travel();
+      if (fleet === live) paintSoon();
     },
   });
 }
