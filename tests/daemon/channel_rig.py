@@ -43,7 +43,7 @@ from haptera.wire.seal import Agreement
 from haptera.wire.updates import Codec
 
 HOST, NODE_HOST = "127.0.0.1", "127.0.0.2"
-WITHIN_S = 30.0
+WITHIN_S = 120.0
 WEB = EntityId("service", "web", "n01")
 
 
@@ -157,7 +157,7 @@ async def rig(
         async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
             requests = RequestServer(parent.admit, parent.answer, counts)
             context = server_context(identity, authority.ca_pem, ssl.CERT_OPTIONAL)
-            server = TlsServer(context, requests.converse, counts, handshake_within_s=5.0)
+            server = TlsServer(context, requests.converse, counts, handshake_within_s=WITHIN_S)
             serving = [
                 tasks.create_task(server.serve(parent_socket)),
                 tasks.create_task(agent.serve(agent_socket)),
