@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Looks at the tree from outside, kills a parent below and then the root, and sees what comes of it.
+# Looks at the tree from outside, kills a parent below and then the root, puts a node out, and sees
+# what comes of it.
 #
 #   examples/tree/check.sh [DIRECTORY]     the directory that holds .haptera
 #
-# It uses curl, ss, /proc, pid files, logs and the BMCs' own records; of haptera `promote` alone.
+# It uses curl, ss, /proc, pid files, logs and the BMCs' own records; of haptera `promote` and
+# `evict` alone.
 set -euo pipefail
 
 directory=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -155,6 +157,16 @@ said "the old root is back; m2 does not follow it" "$since" "a change from the n
 change rack2n5 8080 "$new"
 running=$(sed "s/^rack2n5 .*/rack2n5 $(listener rack2n5)/" <<<"$running")
 untouched "the old root is back"
+
+# 4. A node is put out at the root: no parent that it may have hears it any more.
+since=$(now_ms)
+"$haptera" --client "$new" evict rack3n1 >/dev/null
+put_out() { grep -q "node rack3n1 put out" "$tree/$1.log"; }
+for name in m1 m2 m3; do wait_for "$name puts rack3n1 out" put_out "$name"; done
+silent() { ask "$new" GET /v1/entities/service:web@rack3n1 | tail -n 1 | grep -q '"run":{[^}]*"known":false'; }
+wait_for "what was known of it is remembered" silent
+said "rack3n1 put out at the root" "$since" "m3, which kept it, does not hear it"
+untouched "rack3n1 put out"
 
 for log in "$tree"/*.log; do ! grep -q Traceback "$log" || fail "$log has a traceback"; done
 echo "all held"

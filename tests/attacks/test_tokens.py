@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,12 +25,13 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT")
 RANK = {"read": 0, "write": 1, "admin": 2}
 FOR_S = 600
 # What is named is not there, or belongs to nobody: to be let in changes nothing.
-NAMED = {"entity": "node:n3", "node": "n9", "token": "none", "revision": "999999"}
+NAMED = {"entity": "node:n3", "node": "n9", "revision": "999999"}
 QUERIES = {
     "/v1/past": "at=5",
     "/v1/replica": "as=below",
     "/v1/freezes": "selector=nobody",
 }
+_PARAMETER = re.compile(r"\{(\w+)\}")
 # Of these a limited token is told, or writes, its own part.
 OF_ITS_OWN = {
     *("/v1/entities", "/v1/status", "/v1/summary", "/v1/events", "/v1/history", "/v1/happenings"),
@@ -46,7 +48,7 @@ class Operation:
 
     @property
     def target(self) -> str:
-        path = self.path.format(**{name: quote(one) for name, one in NAMED.items()})
+        path = _PARAMETER.sub(lambda found: quote(NAMED.get(found[1], "none")), self.path)
         return f"{path}?{self.query}" if self.query else path
 
 

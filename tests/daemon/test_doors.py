@@ -58,6 +58,16 @@ def test_a_certificate_lets_in_at_its_own_cluster_alone(parent: Parent) -> None:
     assert [known.bearer(CertifiedPeer(*one)) for one in shown] == [EVE, None, None]
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "::1", "::", "::ffff:127.0.0.1"])
+def test_who_may_be_elsewhere_is_served_with_tls_only(parent: Parent, address: str) -> None:
+    if ":" in address and not Path("/proc/net/if_inet6").read_bytes():
+        pytest.skip("this machine has no IPv6")
+    with parent.doors(api=address, hosts=("parent.example",)) as doors:
+        assert (doors.url.partition(":")[0], doors.trusted is not None) == ("https", True)
+    with parent.doors(api="127.99.1.1") as doors:
+        assert (doors.url.partition(":")[0], doors.trusted) == ("http", None)
+
+
 @pytest.mark.parametrize(("let_in", "mode"), [((), 0o600), (("@0=read",), 0o666)])
 def test_others_can_open_the_socket_where_a_rule_lets_some_in_and_it_goes_with_the_parent(
     parent: Parent, tmp_path: Path, let_in: tuple[str, ...], mode: int

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.core.sync.admission import AdmissionReason
+from haptera.daemon.sessions import ended_above
 from haptera.model.changes import (
     Author,
     Cause,
@@ -39,6 +40,7 @@ from haptera.model.errors import HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, Bearer, Scope, parse_token
+from haptera.runtime.store import sessions_sql
 from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sessions_sql import TOKENS_MAX, Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import WRITES_QUEUED_MAX
@@ -63,7 +65,7 @@ class Opened:
         self.store = Store.open(
             path, deliver=self.answers.put, wall_s=lambda: self.wall_s, pages_max=pages_max
         )
-        self.ticket = 0
+        self.path, self.ticket = path, 0
 
     def write(
         self, *changes: Change, if_revision: int | None = None, author: Author | None = None
@@ -477,6 +479,47 @@ def test_no_session_is_adopted_that_would_be_taken_for_another_nodes(path: Path)
         assert one.store.adopt([sound]).result() == [sound]
         assert one.store.adopt([replace(sound, address=("127.9.9.8", 5))]).result() == []
         assert one.store.sessions() == [own, sound]
+
+
+def test_a_session_that_ended_above_ends_below_and_is_never_handed_up_again(tmp_path: Path) -> None:
+    """Two stores of a tree; what passes between them is what one has read of the other."""
+    with opened(tmp_path / "above" / "state.db") as above, opened(tmp_path / "b" / "state.db") as b:
+        for one in (above, b):
+            one.write(Declare(N01, {}, "site"), OpenIntent(BOOT))
+        first = enrolled(b)
+        assert above.store.adopt([first]).result() == [first]
+        assert ended_above({"n01": 1}, above.store.sessions(), counted(above)) == []
+
+        above.store.drop_session("n01").result()
+        assert ended_above({"n01": 1}, above.store.sessions(), counted(above)) == ["n01"]
+        assert above.store.adopt([first]).result() == []
+        b.store.drop_session("n01").result()
+        assert b.store.adopt([first], counted(above)).result() == []
+
+        b.write(OpenIntent(replace_id(BOOT, "i2")))
+        again = enrolled(b, "i2")
+        assert above.store.adopt([again]).result() == [again]
+        own = {"n01": again.agreement.incarnation}
+        assert ended_above(own, above.store.sessions(), counted(above)) == []
+        with opened(tmp_path / "c" / "state.db") as other:
+            other.write(Declare(N01, {}, "site"))
+            sessions = above.store.sessions()
+            assert other.store.adopt(sessions, counted(above)).result() == [again]
+            other.store.drop_session("n01").result()
+            assert ended_above(own, other.store.sessions(), counted(other)) == ["n01"]
+
+
+def enrolled(one: Opened, intent: str = "i1") -> SavedSession:
+    token = one.store.token_for(intent)
+    assert token is not None
+    claimed = one.claim(token, b"key")
+    assert isinstance(claimed, Claimed)
+    return claimed.session
+
+
+def counted(one: Opened) -> dict[str, int]:
+    with contextlib.closing(sqlite3.connect(one.path)) as connection:
+        return sessions_sql.load_incarnations(connection)
 
 
 def test_an_expired_or_wrong_token_and_one_of_a_removed_node_are_refused(path: Path) -> None:

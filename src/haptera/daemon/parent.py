@@ -207,7 +207,7 @@ class _Parent:
         self._sessions = Sessions(
             self._store, self._udp, self._channel, self._boot, self._channel.declares
         )
-        self._tree = Tree(engine, self._store, self._sessions.join, self._deliver, self._feed.log)
+        self._tree = Tree(engine, self._store, self._sessions, self._deliver, self._feed.log)
         self._logs = Logs(self._home, self._catalog.modules(Context.PARENT))
         self._searcher = Searcher(self._zygote, self._deliver, self._logs.log_dir)
         self._readers = readers(self._zygote, self._logs.log_dir)

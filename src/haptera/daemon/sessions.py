@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -88,6 +88,18 @@ class Sessions:
         kept(await asyncio.wrap_future(self._store.drop_session(peer)))
         return saved.agreement.incarnation
 
+    async def heed_above(
+        self, sessions: Iterable[SavedSession], incarnations: Mapping[str, int]
+    ) -> None:
+        """End what a parent above has ended, which has these sessions, and has counted so far.
+
+        Raises:
+            HapteraError: that cannot be written.
+        """
+        own = {peer: one.agreement.incarnation for peer, one in self._sessions.items()}
+        for peer in ended_above(own, sessions, incarnations):
+            await self.evict(peer)
+
     def _look(self, peer: str) -> None:
         if not self._declared(peer):
             loop = asyncio.get_running_loop()
@@ -99,3 +111,18 @@ class Sessions:
             if saved.agreement is agreement and not self._declared(peer):
                 self._parting = asyncio.ensure_future(self.evict(peer))
                 return
+
+
+def ended_above(
+    own: Mapping[str, int], sessions: Iterable[SavedSession], incarnations: Mapping[str, int]
+) -> list[str]:
+    """The nodes whose sessions, of these incarnations here, a parent above has put out.
+
+    The end of a session counts as an incarnation, of which nobody has a session.
+    """
+    there = {one.peer: one.agreement.incarnation for one in sessions}
+    return sorted(
+        peer
+        for peer, incarnation in own.items()
+        if incarnations.get(peer, 0) > max(incarnation, there.get(peer, 0))
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Final, Protocol
@@ -13,7 +13,7 @@ from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
 from haptera.core.state.row import EntityState
 from haptera.core.sync.charge import report as updates_of
-from haptera.daemon.tree.below import Adopt, SubtreeReport
+from haptera.daemon.tree.below import SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
 from haptera.daemon.tree.relayed import changes, nodes_of, relayed
 from haptera.daemon.tree.replicas import read_beside
@@ -40,6 +40,10 @@ _S: Final = 1_000_000_000
 _log = logging.getLogger(__name__)
 
 
+# Has the sessions of nodes, and how far their incarnations were counted, heeded here.
+Take = Callable[[Sequence[SavedSession], Mapping[str, int]], Awaitable[None]]
+
+
 class Stores(Proposing, Protocol):
     """Who takes proposals, and says what is desired now."""
 
@@ -56,7 +60,7 @@ class Above:
         home: Path,
         engine: Engine,
         backend: Stores,
-        adopt: Adopt,
+        take: Take,
     ) -> None:
         self._name = name
         self._places = [Path(one) for one in places]
@@ -64,7 +68,7 @@ class Above:
         self._own = home
         self._engine = engine
         self._backend = backend
-        self._adopt = adopt
+        self._take = take
         self._place: Path | None = None
         self._said: dict[Path, str] = {}
         self._log = 0
@@ -123,7 +127,7 @@ class Above:
 
     async def _relay(self, replica: Replica) -> None:
         """Have the own store hold what is desired of the nodes, and their sessions."""
-        entities, sessions = await asyncio.to_thread(_read, replica)
+        entities, sessions, counted = await asyncio.to_thread(_read, replica)
         await asyncio.to_thread(keep_beside, self._own, _secrets(self._own, self._home))
         wanted = relayed(entities, self._name)
 
@@ -132,7 +136,10 @@ class Above:
 
         await write(self._backend, make, Author("above", "as the parent above desires"))
         nodes = nodes_of(entities, self._name)
-        await self._adopt([one for one in sessions if one.peer in nodes])
+        await self._take(
+            [one for one in sessions if one.peer in nodes],
+            {name: incarnation for name, incarnation in counted.items() if name in nodes},
+        )
 
     async def _report(self) -> None:
         hello_s = self._engine.side.hello_ns / _S
@@ -181,10 +188,14 @@ class Above:
         return tuple(peer.name for peer in self._engine.neighbours if charge.hears(peer.name))
 
 
-def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession]]:
+def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession], dict[str, int]]:
     connection = replica.connection
     assert connection is not None
-    return changes_sql.load(connection).entities, sessions_sql.load_sessions(connection)
+    return (
+        changes_sql.load(connection).entities,
+        sessions_sql.load_sessions(connection),
+        sessions_sql.load_incarnations(connection),
+    )
 
 
 def _secrets(own: Path, above: Path) -> dict[str, bytes]:

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from haptera.core.engine import Engine
 from haptera.daemon.exchange import Exchange
+from haptera.daemon.sessions import Sessions
 from haptera.daemon.settings import ParentSettings
 from haptera.daemon.tree.above import Above, Stores
 from haptera.daemon.tree.below import Below
@@ -17,23 +19,25 @@ from haptera.runtime.store.sessions import SavedSession
 from haptera.runtime.store.sqlite_writer import Failure
 from haptera.runtime.store.store import Store
 
+_NOBODY: Final[Mapping[str, int]] = {}
+
 _log = logging.getLogger(__name__)
 
 
 class Tree:
-    """The two ends of one parent; `join` has a session heard, `log` names this process."""
+    """The two ends of one parent, whose `sessions` these are; `log` names this process."""
 
     def __init__(
         self,
         engine: Engine,
         store: Store,
-        join: Callable[[SavedSession], None],
+        sessions: Sessions,
         deliver: Callable[[Iterable[Event]], None],
         log: int,
     ) -> None:
         self._engine = engine
         self._store = store
-        self._join = join
+        self._sessions = sessions
         self._deliver = deliver
         self.below = Below(engine, deliver, self._adopt, log)
         self._above: Above | None = None
@@ -43,7 +47,7 @@ class Tree:
         if settings.parent_name is not None:
             home, name = Path(settings.directory), settings.parent_name
             above = settings.above
-            self._above = Above(name, above, home, self._engine, backend, self._adopt)
+            self._above = Above(name, above, home, self._engine, backend, self._take)
 
     def runs(self, exchange: Exchange) -> list[Coroutine[None, None, None]]:
         """What passes messages on for as long as the parent runs."""
@@ -70,9 +74,18 @@ class Tree:
         addresses = [None if row is None else row.attributes.get(address.name) for row in rows]
         return tuple(one for one in addresses if one is not None)
 
-    async def _adopt(self, sessions: Sequence[SavedSession]) -> None:
+    async def _take(
+        self, sessions: Sequence[SavedSession], incarnations: Mapping[str, int]
+    ) -> None:
+        """What a parent above knows of nodes that may move here."""
+        await self._sessions.heed_above(sessions, incarnations)
+        await self._adopt(sessions, incarnations)
+
+    async def _adopt(
+        self, sessions: Sequence[SavedSession], counted: Mapping[str, int] = _NOBODY
+    ) -> None:
         """Sessions that other parents made: their nodes may move here."""
-        news = await asyncio.wrap_future(self._store.adopt(sessions))
+        news = await asyncio.wrap_future(self._store.adopt(sessions, counted))
         if isinstance(news, Failure):
             _log.warning("sessions of other parents are not kept: %s", news.text)
             return
@@ -80,5 +93,5 @@ class Tree:
             self._heed(saved)
 
     def _heed(self, saved: SavedSession) -> None:
-        self._join(saved)
+        self._sessions.join(saved)
         self._deliver([Enrolled(saved.peer, saved.agreement.incarnation)])

@@ -2,7 +2,7 @@
 
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -138,12 +138,27 @@ def save_session(connection: sqlite3.Connection, session: SavedSession) -> None:
 
 
 def drop_session(connection: sqlite3.Connection, peer: str) -> None:
+    """End a session; what others may hold of it is of an earlier incarnation from now on."""
+    connection.execute(
+        "UPDATE nodes SET incarnation = incarnation + 1"
+        " WHERE name = ?1 AND EXISTS (SELECT 1 FROM sessions WHERE peer = ?1)",
+        (peer,),
+    )
     connection.execute("DELETE FROM sessions WHERE peer = ?", (peer,))
     connection.execute("DELETE FROM enrolments WHERE node = ?", (peer,))
 
 
-def adopt(connection: sqlite3.Connection, sessions: Sequence[SavedSession]) -> list[SavedSession]:
+def load_incarnations(connection: sqlite3.Connection) -> dict[str, int]:
+    """How far each node's incarnations were counted, by its name."""
+    return dict(connection.execute("SELECT name, incarnation FROM nodes").fetchall())
+
+
+def adopt(
+    connection: sqlite3.Connection, sessions: Sequence[SavedSession], counted: Mapping[str, int]
+) -> list[SavedSession]:
     """Take over sessions that other parents made; those that were news.
+
+    Incarnations go on from where others have `counted` to, so that none is given twice.
 
     Of a node that is not declared here, and of an earlier incarnation, none is; nor one whose UUID
     or receiver index is another node's: that node's certificate or datagrams would be taken for it.
@@ -160,6 +175,12 @@ def adopt(connection: sqlite3.Connection, sessions: Sequence[SavedSession]) -> l
         if known.rowcount == 1:
             save_session(connection, one)
             taken.append(one)
+    held = load_incarnations(connection)
+    for name, incarnation in counted.items():
+        if held.get(name, incarnation) < incarnation:
+            connection.execute(
+                "UPDATE nodes SET incarnation = ? WHERE name = ?", (incarnation, name)
+            )
     return taken
 
 

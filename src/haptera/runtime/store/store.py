@@ -1,6 +1,6 @@
 """The parent's durable state, `state.db`: what is desired, intents, sessions and tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from haptera.runtime.store.sessions_sql import Claimed, ClaimRefused
 from haptera.runtime.store.sqlite_writer import Failure, Shipped, Writer, WriterJob
 
 STATE_FILE: Final = "state.db"
+_NOBODY: Final[Mapping[str, int]] = {}
 # How long the few who wait for the writer (start-up, minting a token) do so.
 ANSWER_WITHIN_S: Final = 30.0
 
@@ -171,9 +172,14 @@ class Store:
     def sessions(self) -> list[SavedSession]:
         return self._answer(sessions_sql.load_sessions)
 
-    def adopt(self, sessions: Sequence[SavedSession]) -> Future[list[SavedSession] | Failure]:
-        """Take over sessions that other parents made; answered with those that were news."""
-        return self._ask(partial(sessions_sql.adopt, sessions=sessions))
+    def adopt(
+        self, sessions: Sequence[SavedSession], counted: Mapping[str, int] = _NOBODY
+    ) -> Future[list[SavedSession] | Failure]:
+        """Take over sessions that other parents made; answered with those that were news.
+
+        `counted` is how far they have come with the incarnations of nodes.
+        """
+        return self._ask(partial(sessions_sql.adopt, sessions=sessions, counted=counted))
 
     def save_session(self, session: SavedSession) -> None:
         """Write a session's address and its peer's boot-id some time; nobody waits for it."""
