@@ -74,7 +74,7 @@ def test_what_is_no_longer_declared_is_gone() -> None:
 def test_desired_data_that_are_no_longer_in_force_are_news_of_what_is_observed() -> None:
     table = a_table()
     row = table.make(WEB)
-    row.learn("applied", Fact(row.digest(), "service", Method.READ, 10, 1))
+    row.learn("applied", Fact(row.digest("applied"), "service", Method.READ, 10, 1))
     publish(table, {WEB})
     table.apply(SetDesired(WEB, "port", 80, "site"), 3)
     assert publish(table, {WEB}) == Publish((WEB,), (frozenset({News.DESIRED, News.OBSERVED}),))

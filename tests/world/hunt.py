@@ -30,7 +30,7 @@ def through(storm: Storm) -> Storm:
     for name, machine in storm.world.machines.items():
         row = engine.table.get(web(name))
         assert row is not None
-        assert (machine.power, machine.services["web"]) == ("on", row.digest())
+        assert (machine.power, machine.services["web"]) == ("on", row.digest("applied"))
     return storm
 
 

@@ -82,6 +82,7 @@ class Plain:
     """Plain desired data of one type (a command, a port), part of what `applied` compares.
 
     `check` raises a HapteraError where a value of this type cannot be meant all the same.
+    `compared_by` are the variables that compare it; None: all that compare at all.
     """
 
     kind: str
@@ -89,6 +90,11 @@ class Plain:
     type: type[str] | type[int]
     size_bytes_max: int = 64
     check: Callable[[Any], object] | None = field(default=None, hash=False, compare=False)
+    compared_by: tuple[str, ...] | None = None
+
+    def is_compared_by(self, variable: str) -> bool:
+        """Whether this variable says of it that it is in force, or not."""
+        return self.compared_by is None or variable in self.compared_by
 
 
 class Applied(StrEnum):
@@ -108,7 +114,8 @@ class Kind:
     An entity told `everywhere` is the whole cluster's, and each node's agent is told of it. One
     that is `of_cluster` is the whole cluster's too, and there for whoever desires something of it.
     The attributes of an `extended` kind may be more than one entity has room for: all that one
-    has are checked together.
+    has are checked together. `in_force` are the variables that are to become current, all where
+    the first of them can; without them, the first that compares at all.
 
     Raises:
         HapteraError: two things bear one name, or the state can outgrow one datagram.
@@ -123,6 +130,7 @@ class Kind:
     everywhere: bool = False
     of_cluster: bool = False
     extended: bool = False
+    in_force: tuple[Variable[Any], ...] = ()
     _by_name: Mapping[str, Variable[Any] | Attribute | Plain] = field(
         init=False, repr=False, hash=False, compare=False
     )
@@ -130,6 +138,9 @@ class Kind:
     def __post_init__(self) -> None:
         by_name = {one.name: one for group in self._groups() for one in group}
         object.__setattr__(self, "_by_name", by_name)
+        if not self.in_force:
+            first = next((one for one in self.variables if one.values is Applied), None)
+            object.__setattr__(self, "in_force", () if first is None else (first,))
         names = self.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DuplicateError(f"kind {self.name} declares twice: {', '.join(twice)}")

@@ -13,7 +13,7 @@ from haptera.core.state.turn import Turn
 from haptera.model.effects import Call, Cancel, Work
 from haptera.model.entity import EntityId
 from haptera.model.intent import Intent
-from haptera.model.parts import Part, Step
+from haptera.model.parts import Look, Part, Step
 from haptera.model.views import Condition
 
 # Work that takes one of its module's slots: a watch waits for what happens, a gate cannot wait.
@@ -101,7 +101,7 @@ class Calls:
                 row.id,
                 attributes(row, node),
                 row.plain(),
-                row.digest(),
+                row.digest(_compared_with(row, part)),
                 deadline_at,
                 None if intent is None else intent.id,
                 intent is not None and intent.enrols,
@@ -196,3 +196,10 @@ class Calls:
 
 def _caller(entity: EntityId, part: Part) -> SlotCaller:
     return SlotCaller(part.module, entity, part.path)
+
+
+def _compared_with(row: EntityState, part: Part) -> str:
+    """The variable for whose sake the desired data are told: what is looked at, or in force."""
+    if isinstance(part, Look):
+        return part.at
+    return next((one.name for one in row.kind.in_force), "")

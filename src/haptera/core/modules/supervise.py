@@ -249,7 +249,7 @@ class Supervisor:
 
     def _bring(self, turn: Turn, row: EntityState, one: Supervised) -> None:
         """Start what should run, and what should replace that which runs with other data."""
-        digest = row.digest()
+        digest = row.digest(module.applied.name)
         if one.coming is not None and one.coming.digest != digest:
             self._leave(turn, one, one.coming)
             one.coming = None

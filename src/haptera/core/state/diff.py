@@ -23,14 +23,17 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     }
     if row.resident and row.id.node is not None and module.run.name not in wanted:
         wanted |= _due(row)
-    applied = next((one for one in row.kind.variables if one.values is Applied), None)
-    if applied is None or not row.plain() or applied.name in wanted:
+    names = [one.name for one in row.kind.in_force]
+    if not names or not _is_due(row, domain, wanted, names[0]):
         return wanted
-    if wanted and any(
-        look.at == applied.name and _allows(look.requires, wanted) for look in domain.looks
-    ):
-        wanted[applied.name] = Applied.CURRENT
-    return wanted
+    return wanted | {name: str(Applied.CURRENT) for name in names if row.compared(name)}
+
+
+def _is_due(row: EntityState, domain: Domain, wanted: Mapping[str, str], name: str) -> bool:
+    """Whether what this variable compares is to be in force."""
+    if not wanted or name in wanted or not row.compared(name):
+        return False
+    return any(look.at == name and _allows(look.requires, wanted) for look in domain.looks)
 
 
 def _due(row: EntityState) -> dict[str, str]:

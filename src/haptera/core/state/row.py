@@ -256,16 +256,21 @@ class EntityState:
         named = {one.name for one in self.kind.plain}
         return {name: one.value for name, one in self.desired.items() if name in named}
 
-    def digest(self) -> str:
-        """What `applied` is compared with."""
-        return digest(self.plain())
+    def compared(self, variable: str) -> dict[str, str | int]:
+        """The desired plain data that this variable compares."""
+        by_it = {one.name for one in self.kind.plain if one.is_compared_by(variable)}
+        return {name: one.value for name, one in self.desired.items() if name in by_it}
+
+    def digest(self, variable: str) -> str:
+        """What a variable like `applied` is compared with."""
+        return digest(self.compared(variable))
 
     def value(self, name: str, fact: Fact) -> str:
         """The fact as a value of its variable: a digest in force is current or stale."""
         variable = self.kind.variable(name)
         if variable is None or variable.values is not Applied:
             return fact.value
-        return Applied.CURRENT if fact.value == self.digest() else Applied.STALE
+        return Applied.CURRENT if fact.value == self.digest(name) else Applied.STALE
 
     def seen_to_be(self, name: str, fact: Fact) -> str:
         """In words: `run is failed: it ended with status 3`."""
