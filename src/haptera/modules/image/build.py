@@ -61,7 +61,8 @@ class Build:
             Refused: there is no recipe, a tool is missing, or fails; in its last words.
         """
         self._check()
-        shutil.rmtree(self.work, ignore_errors=True)  # what an earlier build left that was killed
+        # What an earlier build left that was killed.
+        await asyncio.to_thread(shutil.rmtree, self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self.log.write_bytes(b"")
         begun_s = int(self.log.stat().st_mtime)  # what is copied may lose its fractions

@@ -1,5 +1,6 @@
 """Images: build what is desired and is not there, remove what is not to be there."""
 
+import asyncio
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,10 +104,11 @@ async def _build(one: Image) -> None:
     making = Build(one.name, one.recipe, work, one.store.log(one.name))
     try:
         artefact, manifest = await making.run()
-        one.store.keep(artefact, manifest, one.signer.read_bytes())
+        await asyncio.to_thread(one.store.keep, artefact, manifest, one.signer.read_bytes())
     except OSError as error:
         raise Refused(f"{work}: {error.strerror or error}") from error
     except msgspec.DecodeError as error:
         raise Refused(f"buildah tells of the image what it never told: {error}") from error
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        # Tens of thousands of files: the disk may take seconds, in which looks are to be answered.
+        await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
