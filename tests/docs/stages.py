@@ -126,6 +126,18 @@ def one_image(one: Serving) -> None:
     one.backend.write(Declare(EntityId("image", "debian-a", None), {}, "site"))
 
 
+def one_roll(one: Serving) -> None:
+    images = [EntityId("image", name, None) for name in ("debian-a", "debian-b")]
+    systems = [EntityId("system", "compute", node.name) for node in RACK[:2]]
+    one.backend.write(
+        *(Declare(node, {}, "site") for node in RACK[:2]),
+        *(Declare(image, {}, "site") for image in images),
+        *(SetDesired(image, "state", "built", "site") for image in images),
+        *(Declare(system, {}, "site") for system in systems),
+        *(SetDesired(system, "image", "debian-a", "site") for system in systems),
+    )
+
+
 def four_nodes(one: Serving) -> None:
     webs = [EntityId("service", "web", node.name) for node in RACK[:2]]
     one.backend.write(
@@ -262,6 +274,7 @@ STAGES: dict[str, Stage] = {
     "docs/reference/history.md": told(two_writes),
     "docs/reference/history.md more": parent(desk(**{"site.yaml": A_RACK})),
     "docs/reference/images.md": told(one_image),
+    "docs/reference/rolls.md": told(one_roll),
     "docs/reference/import.md": desk("docs/reference/import.md"),
     "docs/reference/jobs.md": at_open_gate,
     "docs/reference/jobs.md closed": at_closed_gate,

@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from haptera.kinds.system import SystemRun
 from haptera.lab import tree
 from haptera.modules.image.manifest import ImageManifest
 from haptera.modules.system.module import (
-    System,
     SystemSettings,
     connect,
     flip,
     let_be,
     look_applied,
+    look_refused,
     look_run,
     look_staged,
     stage,
@@ -29,6 +29,7 @@ from haptera.modules.system.module import (
     stop,
 )
 from haptera.modules.system.mounts import mounted_below, run
+from haptera.modules.system.one_system import System
 from haptera.sdk import Refused
 from tests.modules.image_rig import Rig, a_root, machine, needs, squashed
 
@@ -58,9 +59,11 @@ class Node:
 
     rig: Rig
 
-    def wants(self, image: str) -> System:
+    def wants(self, image: str, **beside: str | int) -> System:
         """The system as the module is handed it where this image is desired."""
-        return connect(self.rig.target(image, f"digest of {image}", SystemSettings(scratch_mb=16)))
+        target = self.rig.target(image, f"digest of {image}", SystemSettings(scratch_mb=16))
+        self.rig.wanted += [str(value) for name, value in beside.items() if name == "spare"]
+        return connect(replace(target, values={**target.values, **beside}))
 
     async def runs(self, image: str) -> System:
         """Stage an image and start it."""
@@ -147,7 +150,7 @@ def test_another_image_is_staged_beside_it_and_flipped_to_and_back(rig: Rig) -> 
         one = node.wants("b")
         await stage(one)
         assert old is not None
-        assert (await look_applied(one), init_of(one)) == ("digest of a", old.pid)
+        assert (await look_applied(one), init_of(one)) == ("nothing", old.pid)
 
         await flip(one)
         assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of b")
@@ -204,7 +207,8 @@ def test_an_image_whose_init_does_not_run_gives_way_to_the_old_one(rig: Rig, ini
         await stage(one)
         with pytest.raises(Refused, match=r"; sha256:[0-9a-f]{12} runs again"):
             await flip(one)
-        assert (await look_run(one), await look_applied(one)) == (SystemRun.RUNNING, "digest of a")
+        old = node.wants("a")
+        assert (await look_run(old), await look_applied(old)) == (SystemRun.RUNNING, "digest of a")
 
     lived(rig, scenario)
 
@@ -329,5 +333,72 @@ def test_only_the_roots_that_may_be_needed_stay_mounted(rig: Rig) -> None:
         kept = {said.manifest.name for _, said in node.wants("c").home.staged()}
         assert kept == {"b", "c"}
         assert len([*(rig.run_dir / "images").iterdir()]) == 2
+
+    lived(rig, scenario)
+
+
+def test_a_spare_is_ready_beside_what_runs_and_the_two_change_places(rig: Rig) -> None:
+    for name in ("a", "b"):
+        an_image(rig, name, f"# {name}\n{SERVES}")
+
+    async def scenario(node: Node) -> None:
+        old = init_of(await node.runs("a"))
+        one = node.wants("a", spare="b")
+        assert await look_staged(one) == "nothing"
+        await stage(one)
+        assert (await look_staged(one), init_of(one)) == ("digest of a", old)
+
+        for name in ("a", "b"):
+            rig.store.remove(name)  # there is nothing to fetch any more
+        for image, spare in (("b", "a"), ("a", "b")):
+            one = node.wants(image, spare=spare)
+            assert await look_staged(one) == one.target.digest
+            await flip(one)
+            assert await look_applied(one) == one.target.digest
+
+    lived(rig, scenario)
+
+
+def test_a_system_that_does_not_become_well_gives_way_and_is_tried_again_only_when_asked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("haptera.modules.system.module.HEALTHY_WITHIN_S", 0.5)
+    for name in ("a", "b"):
+        an_image(rig, name, f"echo {name} > /is\n{SERVES}")
+    health = "sh -c 'read is < /is; echo it is $is; test $is = a'"
+
+    async def scenario(node: Node) -> None:
+        await node.runs("a")
+        one = node.wants("b", spare="a", health=health)
+        await stage(one)
+        assert await look_refused(one) == "nothing"
+        why = "it is not well: the command sh ended with status 1: it is b"
+        with pytest.raises(Refused, match=rf"^{why}; sha256:[0-9a-f]{{12}} runs again$"):
+            await flip(one)
+        assert (await look_refused(one), one.target.take_note()) == ("digest of b", why)
+
+        back = node.wants("a", spare="b", health=health)
+        found = [await look(back) for look in (look_applied, look_staged, look_refused)]
+        assert found == ["digest of a", "digest of a", "nothing"]
+
+        again = node.wants("b", spare="a", attempt=2)
+        assert await look_refused(again) == "nothing"
+        await flip(again)
+        assert [await look_applied(again), await look_refused(one)] == ["digest of b", "nothing"]
+
+    lived(rig, scenario)
+
+
+def test_a_spare_that_cannot_be_mounted_is_refused_once_and_blocks_nothing(rig: Rig) -> None:
+    an_image(rig, "a")
+    rig.keep("b", b"no squashfs")
+
+    async def scenario(node: Node) -> None:
+        await node.runs("a")
+        one = node.wants("a", spare="b")
+        with pytest.raises(Refused, match="mount"):
+            await stage(one)
+        assert [await look_staged(one), await look_refused(one)] == ["digest of a", "nothing"]
+        assert await look_refused(node.wants("b", spare="a")) == "digest of b"
 
     lived(rig, scenario)

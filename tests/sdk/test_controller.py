@@ -66,7 +66,7 @@ def talk(
             if left and frame["op"] != "unwatch":
                 asyncio.get_running_loop().call_soon(cluster.take, frame_of(left.pop(0)))
 
-        cluster: Cluster[None] = Cluster("mine", None, ask)
+        cluster: Cluster[None] = Cluster("mine", None, ask, float)
         async with asyncio.timeout(20):
             return await hold(cluster), asked
 
@@ -171,6 +171,6 @@ def test_a_controller_has_one_function() -> None:
 
 
 def test_what_the_daemon_may_not_say_is_an_error() -> None:
-    cluster: Cluster[None] = Cluster("mine", None, lambda _: None)
+    cluster: Cluster[None] = Cluster("mine", None, lambda _: None, float)
     with pytest.raises(HapteraError, match="which means nothing"):
         cluster.take({"op": "do it"})

@@ -66,7 +66,7 @@ def test_a_controller_says_what_the_page_says() -> None:
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=ours)
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve_controller(controller, "n1-on", theirs, {}))
+            tasks.create_task(serve_controller(controller, "n1-on", theirs, {}, float))
             for speaker, content in transcript():
                 if speaker == "controller":
                     assert await heard(reader) == content

@@ -143,7 +143,7 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
 def test_a_rule_that_never_means_anything_is_refused():
     kinds = (
         "there are budget, freeze, group, image, instance, lease, module, node, policy, pool,"
-        " replica, service, system"
+        " replica, roll, service, system"
     )
     assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
         ("3:18", "selector 'rack:*', character 1: there is no kind 'rack'", kinds)

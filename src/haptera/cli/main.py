@@ -65,6 +65,7 @@ _COMMANDS: Final = {
     "drain": "haptera.cli.commands.drain:drain",
     "hold": "haptera.cli.commands.hold:hold",
     "resume": "haptera.cli.commands.resume:resume",
+    "roll": "haptera.cli.commands.roll:roll_group",
     "job": "haptera.cli.commands.job:job",
     "fence": "haptera.cli.commands.fence:fence",
     "watch": "haptera.cli.commands.watch:watch",

@@ -1,1 +1,7 @@
 """Controllers that come with haptera: they read state and write desired state, nothing else."""
+
+from collections.abc import Mapping
+from typing import Final
+
+# Where each is that a site may have by its name alone.
+BUNDLED: Final[Mapping[str, str]] = {"roll": "haptera.controllers.roll.controller:controller"}

@@ -97,9 +97,10 @@ class ParentChannel:
                 return self.exchange.answer(caller, request)
 
     def images_of(self, node: str) -> list[str]:
-        """The images that are desired of systems on a node, as these name them."""
-        on_it = (row for row in self._engine.table.on(node) if row.kind is system.kind)
-        named = (row.desired.get(system.image.name) for row in on_it)
+        """The images that systems on a node are to run or to keep ready, as these name them."""
+        on_it = [row for row in self._engine.table.on(node) if row.kind is system.kind]
+        names = (system.image.name, system.spare.name)
+        named = (row.desired.get(name) for row in on_it for name in names)
         return [str(one.value) for one in named if one is not None]
 
     async def ask(self, node: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:

@@ -16,6 +16,7 @@ from haptera.kinds import (
     policy,
     pool,
     replica,
+    roll,
     service,
     system,
 )
@@ -58,7 +59,7 @@ class Kinds(Mapping[str, Kind]):
 
 
 _BUNDLED: Final = (
-    *(node, service, module, freeze, policy, budget, image, system),
+    *(node, service, module, freeze, policy, budget, image, system, roll),
     *(group, replica, lease),
     *(pool, instance, backend),
 )

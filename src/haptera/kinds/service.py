@@ -60,7 +60,7 @@ def parse_ready(text: str) -> ServiceReady:
         raise HapteraError(f"{text!r} does not say how a service is asked", do=do)
     path, command = match["path"], match["command"]
     if command:
-        _split(command)
+        check_command(command)
     port = match["port"] or match["at"]
     way = Way.HTTP if path else Way.COMMAND if command else Way.TCP
     if port is not None:
@@ -68,7 +68,12 @@ def parse_ready(text: str) -> ServiceReady:
     return ServiceReady(way, path or command or "", None if port is None else int(port))
 
 
-def _split(command: str) -> None:
+def check_command(command: str) -> None:
+    """See that a command can be split into words.
+
+    Raises:
+        HapteraError: it cannot.
+    """
     try:
         shlex.split(command)
     except ValueError as error:

@@ -3,7 +3,12 @@
 from enum import StrEnum
 
 from haptera.kinds import node
+from haptera.kinds.service import check_command
+from haptera.model.desired_check import between
+from haptera.model.entity import check_name
 from haptera.model.schema import Applied, Kind, Plain, Variable
+
+ATTEMPTS_MAX = 1_000_000
 
 
 class SystemRun(StrEnum):
@@ -26,7 +31,8 @@ applied = Variable(
     Applied,
     {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
 )
-# Whether the desired one lies on the node, verified and mounted, ready to be started.
+# Whether it lies on the node, verified and mounted, ready to be started; and the spare with it,
+# unless that does not run there.
 staged = Variable(
     "system",
     "staged",
@@ -34,13 +40,35 @@ staged = Variable(
     {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
 )
 
+# Whether the desired image was tried on this node and found not to run there.
+refused = Variable(
+    "system",
+    "refused",
+    Applied,
+    {Applied.UNKNOWN: 0, Applied.STALE: 1, Applied.CURRENT: 2},
+)
 # The name of an image, or its digest, `sha256:…`.
-image = Plain("system", "image", str, size_bytes_max=80)
+image = Plain(
+    "system",
+    "image",
+    str,
+    size_bytes_max=80,
+    compared_by=(applied.name, staged.name, refused.name),
+)
+# Another one that is kept ready beside it, so that to change over takes no more than the flip.
+spare = Plain("system", "spare", str, size_bytes_max=80, compared_by=(staged.name,))
+# Counted up where what was refused is to be tried once more.
+attempt = Plain("system", "attempt", int, 8, between(1, ATTEMPTS_MAX), compared_by=(refused.name,))
+# A command in the system; until it has succeeded, a system that was just started is not proven.
+health = Plain("system", "health", str, 200, check_command, compared_by=())
+# The roll that this system is in, which exchanges its image and its spare.
+roll = Plain("system", "roll", str, check=check_name, compared_by=())
 
 kind = Kind(
     "system",
-    (run, applied, staged),
-    plain=(image,),
+    (run, applied, staged, refused),
+    plain=(image, spare, attempt, health, roll),
     borrows=(node.agent,),
     leaves=((run, SystemRun.STOPPED),),
+    in_force=(applied, staged),
 )

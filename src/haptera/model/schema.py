@@ -92,9 +92,9 @@ class Plain:
     check: Callable[[Any], object] | None = field(default=None, hash=False, compare=False)
     compared_by: tuple[str, ...] | None = None
 
-    def is_compared_by(self, variable: str) -> bool:
-        """Whether this variable says of it that it is in force, or not."""
-        return self.compared_by is None or variable in self.compared_by
+    def is_compared_by(self, variable: str | None) -> bool:
+        """Whether this variable says of it that it is in force, or not; None stands for any."""
+        return variable is None or self.compared_by is None or variable in self.compared_by
 
 
 class Applied(StrEnum):

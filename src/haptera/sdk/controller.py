@@ -92,12 +92,19 @@ class Cluster(Generic[Settings]):
     """The cluster as a controller sees it: `watch`, `read`, `write`.
 
     What it writes belongs to `owner`. `send` takes frames to the daemon, whose own are handed to
-    `take`.
+    `take`; `wall_s` tells people's time, in seconds since 1970.
     """
 
-    def __init__(self, name: str, settings: Settings, send: Callable[[Frame], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        send: Callable[[Frame], None],
+        wall_s: Callable[[], float],
+    ) -> None:
         self.owner = f"controller:{name}"
         self.settings = settings
+        self.wall_s = wall_s
         self._send = send
         self._ids = count(1)
         self._asked: dict[int, asyncio.Future[Answer]] = {}
@@ -152,12 +159,14 @@ class Cluster(Generic[Settings]):
         declare: Mapping[str, Mapping[str, str]] = NO_SETTINGS,
         undeclare: Iterable[str] = (),
         if_revision: int | None = None,
+        owner: str | None = None,
     ) -> int:
         """Have this desired, all or nothing, and return the revision that holds it.
 
         A value sets, None unsets; what is so already is no change. `declare` names entities with
         their attributes, `undeclare` those that go. With `if_revision`, it is written only if
-        nothing that is desired, of whatever entity, changed since.
+        nothing that is desired, of whatever entity, changed since. With an `owner`, a user's
+        values stay that user's: what another owns, this controller too, is a conflict.
 
         Raises:
             Conflict: another owns a value or an entity, or something changed since.
@@ -169,6 +178,7 @@ class Cluster(Generic[Settings]):
             {str(entity): dict(one) for entity, one in declare.items()},
             [str(entity) for entity in undeclare],
             if_revision,
+            owner,
         )
         return (await self._ask_for(request, control.WrittenAt)).revision
 

@@ -11,7 +11,11 @@ from haptera.wire.ipc import encode_frame
 
 
 async def serve_controller(
-    controller: Controller[Any], name: str, link: socket.socket, given: Mapping[str, object]
+    controller: Controller[Any],
+    name: str,
+    link: socket.socket,
+    given: Mapping[str, object],
+    wall_s: Callable[[], float],
 ) -> None:
     """Run a controller under this name until its link is closed, or its function is over.
 
@@ -31,7 +35,7 @@ async def serve_controller(
         else:
             cluster.take(frame)
 
-    cluster = Cluster(name, settings, send)
+    cluster = Cluster(name, settings, send, wall_s)
     try:
         send({"op": "ready", "module": name, "version": controller.version})
         working = asyncio.create_task(controller.function(cluster))

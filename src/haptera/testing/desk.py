@@ -157,7 +157,7 @@ def _speak(
     def to_daemon(frame: Frame) -> None:
         loop.call_soon(control.take, _carried(frame))
 
-    cluster = Cluster(controller.name, controller.settings(settings), to_daemon)
+    cluster = Cluster(controller.name, controller.settings(settings), to_daemon, loop.time)
     control = Control(controller.name, source, _Link(cluster))
     return control.run(), controller.function(cluster)
 

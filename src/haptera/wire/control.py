@@ -42,12 +42,14 @@ class WriteDesired(_Said, frozen=True, gc=False, tag="write"):
     """Have this desired, all or nothing; None for a value stands for nothing desired of it.
 
     `declare` gives attributes. With `if_revision`, only if nothing that is desired changed since.
+    With an `owner`, values are set and unset in the name of that user.
     """
 
     desired: dict[str, dict[str, str | int | None]]
     declare: dict[str, dict[str, str]]
     undeclare: list[str]
     if_revision: int | None
+    owner: str | None = None
 
 
 class ControlTold(_Said, frozen=True, gc=False, tag="told"):

@@ -11,6 +11,7 @@ _TOKEN: Final = "it is done once; `haptera token list` shows which hold"
 _IMAGES: Final = "`haptera get --watch image:NAME` shows how one is"
 _QUEUE: Final = "no event tells of jobs: type it again"
 _DUTY: Final = "it is done once; `haptera queue` shows where each node stands"
+_ROLLS: Final = "`haptera roll status --watch` shows how far rolls have come"
 _FIXED: Final = "it always says the same"
 _RUNS: Final = "it runs until it is stopped; `haptera status --watch` shows the cluster"
 
@@ -35,6 +36,12 @@ UNWATCHED: Final = {
     "image rm": _ONCE,
     "image list": _IMAGES,
     "image show": _IMAGES,
+    "roll start": _ROLLS,
+    "roll pause": _ROLLS,
+    "roll resume": _ROLLS,
+    "roll abort": _ROLLS,
+    "roll undo": _ROLLS,
+    "roll rm": _ROLLS,
     "secret allow": "it is done once",
     "secret list": _FILES,
     "secret remove": "it is done once",

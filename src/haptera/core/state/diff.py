@@ -26,12 +26,12 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     names = [one.name for one in row.kind.in_force]
     if not names or not _is_due(row, domain, wanted, names[0]):
         return wanted
-    return wanted | {name: str(Applied.CURRENT) for name in names if row.compared(name)}
+    return wanted | {name: str(Applied.CURRENT) for name in names if row.plain(name)}
 
 
 def _is_due(row: EntityState, domain: Domain, wanted: Mapping[str, str], name: str) -> bool:
     """Whether what this variable compares is to be in force."""
-    if not wanted or name in wanted or not row.compared(name):
+    if not wanted or name in wanted or not row.plain(name):
         return False
     return any(look.at == name and _allows(look.requires, wanted) for look in domain.looks)
 

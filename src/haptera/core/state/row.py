@@ -251,19 +251,14 @@ class EntityState:
         """For how long it has stood so."""
         return 0 if self.since is None else now - self.since
 
-    def plain(self) -> dict[str, str | int]:
-        """The desired plain data."""
-        named = {one.name for one in self.kind.plain}
-        return {name: one.value for name, one in self.desired.items() if name in named}
-
-    def compared(self, variable: str) -> dict[str, str | int]:
-        """The desired plain data that this variable compares."""
-        by_it = {one.name for one in self.kind.plain if one.is_compared_by(variable)}
-        return {name: one.value for name, one in self.desired.items() if name in by_it}
+    def plain(self, compared_by: str | None = None) -> dict[str, str | int]:
+        """The desired plain data, or those of them that a variable compares."""
+        said = {one.name for one in self.kind.plain if one.is_compared_by(compared_by)}
+        return {name: one.value for name, one in self.desired.items() if name in said}
 
     def digest(self, variable: str) -> str:
         """What a variable like `applied` is compared with."""
-        return digest(self.compared(variable))
+        return digest(self.plain(variable))
 
     def value(self, name: str, fact: Fact) -> str:
         """The fact as a value of its variable: a digest in force is current or stale."""

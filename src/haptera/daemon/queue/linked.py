@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from haptera.runtime.clock import wall_s
 from haptera.runtime.processes.control import Control, Source
 from haptera.sdk import Cluster
 from haptera.wire.control import Frame
@@ -24,6 +25,6 @@ def linked(name: str, source: Source) -> tuple[Cluster[None], Control]:
         loop.call_soon(control.take, frame)
 
     loop = asyncio.get_running_loop()
-    cluster: Cluster[Any] = Cluster(name, None, asked)
+    cluster: Cluster[Any] = Cluster(name, None, asked, wall_s)
     control = Control(name, source, Link())
     return cluster, control

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,29 @@ class Runtime:
             RuntimeError: it cannot; in the runtime's words.
         """
         await self._run("start", name)
+
+    async def execute(self, name: str, words: Sequence[str], within_s: float) -> str | None:
+        """Run a command in a system; how it failed, None where it did not."""
+        command = f"the command {words[0]}"
+        process = await asyncio.create_subprocess_exec(
+            *(RUNTIME, "--root", str(self.state), "exec", name, *words),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            preexec_fn=unbound,
+        )
+        try:
+            async with asyncio.timeout(within_s):
+                said, _ = await process.communicate()
+        except TimeoutError:
+            return f"{command} did not end within {within_s:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        if process.returncode == 0:
+            return None
+        last = said.decode(errors="replace").strip()[-SAID_BYTES_MAX:]
+        return f"{command} ended with status {process.returncode}: {last}".rstrip(": ")
 
     async def sweep(self, spare: str | None) -> None:
         """Clear away all that was ever made ready here, but for one."""

@@ -23,25 +23,33 @@ Content = TypeVar("Content", bound=msgspec.Struct)
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """A root that is mounted: of which image, and for which desired data (by their digest)."""
+    """A root that is mounted: of which image, and by which names or digests that was desired."""
 
     manifest: ImageManifest
-    wanted: str
+    references: tuple[str, ...]
 
 
 class SystemStart(msgspec.Struct, frozen=True):
-    """The last start: the run's name, its init, the image's digest, and what was desired."""
+    """The last start: the run's name, its init, the image's digest, and as what it was desired."""
 
     run: str
     boot: str
     pid: int
     started: int
     image: str
-    wanted: str
+    reference: str
 
     @property
     def process(self) -> ServiceProcess:
         return ServiceProcess(self.pid, self.started)
+
+
+class ImageRefusal(msgspec.Struct, frozen=True):
+    """An image that was tried here and does not run, and why."""
+
+    reference: str
+    attempt: int | None
+    why: str
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -73,9 +81,10 @@ class SystemHome:
             if said is not None and root.mounted:
                 yield root, said
 
-    def staged_for(self, wanted: str) -> tuple[Root, Staged] | None:
-        """The root that is ready for what is desired."""
-        return next(((root, one) for root, one in self.staged() if one.wanted == wanted), None)
+    def staged_for(self, reference: str) -> tuple[Root, Staged] | None:
+        """The root that is ready for an image, as it is desired."""
+        ready = ((root, one) for root, one in self.staged() if reference in one.references)
+        return next(ready, None)
 
     def note_staged(self, root: Root, staged: Staged) -> None:
         """Say of a root that is mounted that it is ready."""
@@ -86,7 +95,22 @@ class SystemHome:
         said = _read(self.path / "started.json", SystemStart)
         return said if said is not None and said.boot == keeper.boot_id() else None
 
-    def note_started(self, run: str, process: ServiceProcess, staged: Staged) -> None:
+    def refused(self) -> ImageRefusal | None:
+        """The image that was last found not to run here, while nothing else was tried."""
+        return _read(self.path / "refused.json", ImageRefusal)
+
+    def note_refused(self, refusal: ImageRefusal) -> None:
+        """Say of an image that it does not run here."""
+        self.make()
+        _write(self.path / "refused.json", refusal)
+
+    def forget_refused(self) -> None:
+        """Nothing is held against any image."""
+        (self.path / "refused.json").unlink(missing_ok=True)
+
+    def note_started(
+        self, run: str, process: ServiceProcess, staged: Staged, reference: str
+    ) -> None:
         """Keep who was started, and for what."""
         said = SystemStart(
             run,
@@ -94,7 +118,7 @@ class SystemHome:
             process.pid,
             process.started,
             staged.manifest.digest,
-            staged.wanted,
+            reference,
         )
         _write(self.path / "started.json", said)
 

@@ -7,12 +7,10 @@ a flip that fails, or that is taken back, is the same flip the other way round.
 """
 
 import asyncio
-import platform
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -26,14 +24,13 @@ from haptera.modules.service.home import ServiceProcess
 from haptera.modules.system.bundle import (
     JOBS_INSIDE,
     SystemSurroundings,
-    check_command,
     configuration,
 )
 from haptera.modules.system.container import Runtime, end
-from haptera.modules.system.fetch import ArtefactSource
 from haptera.modules.system.home import Staged, SystemHome, SystemStart, home_of
 from haptera.modules.system.mounts import Root
-from haptera.modules.system.parent import Parent
+from haptera.modules.system.one_system import System
+from haptera.modules.system.staging import stage_image
 from haptera.sdk import (
     ANY,
     SELF,
@@ -44,7 +41,6 @@ from haptera.sdk import (
     Policy,
     Refused,
     Target,
-    uplink,
 )
 
 STAGED_WITHIN_S: Final = 900
@@ -53,14 +49,18 @@ GRACE_S: Final = 5.0
 LATE_S: Final = 10
 # A new init that ends within this time is one that does not run: the old one is started again.
 PROVEN_S: Final = 1.0
+# A new system has so long to become well, asked so often, each time for so long.
+HEALTHY_WITHIN_S: Final = 15.0
+HEALTH_EVERY_S: Final = 0.2
+HEALTH_TRIED_S: Final = 5.0
+# What a look at plain data says where it is not in force.
+NOTHING: Final = "nothing"
 # How often a system that does not run is looked at for a start.
 WATCH_STOPPED_EVERY_S: Final = 0.5
 # An image may take as long to build as it likes, and a parent to come back.
 STAGING: Final = Policy(100, backoff_ms=1_000, backoff_ms_max=15_000, cool_down_ms=60_000)
 # A flip that failed has cost an outage: whatever made it fail is hardly gone a moment later.
 FLIPPING: Final = Policy(2, backoff_ms=60_000, backoff_ms_max=60_000, cool_down_ms=3_600_000)
-# How Linux names what images are for.
-_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
 @dataclass(frozen=True)
@@ -68,39 +68,6 @@ class SystemSettings:
     """How much may change in a system before it is full: its writable layer is memory."""
 
     scratch_mb: int = 256
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """One system on this node: what it should be, where it is, and what runs it."""
-
-    target: Target
-    home: SystemHome
-    runtime: Runtime
-
-    @property
-    def image(self) -> str:
-        """The image that is desired, by name or digest.
-
-        Raises:
-            Refused: none is.
-        """
-        reference = str(self.target.values.get("image") or "")
-        if not reference:
-            raise Refused("no image is desired")
-        return reference
-
-    @property
-    def ready(self) -> tuple[Root, Staged]:
-        """What was staged for what is desired.
-
-        Raises:
-            Refused: nothing was.
-        """
-        found = self.home.staged_for(self.target.digest)
-        if found is None:
-            raise Refused("its image is not staged")
-        return found
 
 
 def connect(target: Target) -> System:
@@ -112,6 +79,7 @@ module = Module("system", connect=connect, context=SELF, settings=SystemSettings
 run = module.serves(system.run)
 applied = module.serves(system.applied)
 staged = module.serves(system.staged)
+refused = module.serves(system.refused)
 HERE: Final[Conditions] = {node.agent: Agent.UP}
 
 
@@ -142,10 +110,24 @@ async def watch_run(one: System) -> AsyncIterator[SystemRun]:
 
 @staged.look(every_s=30, outcomes=(Applied.STALE, Applied.CURRENT), requires=HERE)
 async def look_staged(one: System) -> str:
-    found = one.home.staged_for(one.target.digest)
-    if found is None:
-        return "nothing"
+    found = one.home.staged_for(one.image)
+    if found is None or (one.spare is not None and not _is_settled(one, one.spare)):
+        return NOTHING
     one.target.note(found[1].manifest.digest)
+    return one.target.digest
+
+
+def _is_settled(one: System, spare: str) -> bool:
+    """Whether a spare is ready, or is known not to run here."""
+    return one.home.staged_for(spare) is not None or one.is_refused(spare) is not None
+
+
+@refused.look(every_s=10, outcomes=(Applied.STALE, Applied.CURRENT), requires=HERE)
+async def look_refused(one: System) -> str:
+    why = one.is_refused(one.image)
+    if why is None:
+        return NOTHING
+    one.target.note(why)
     return one.target.digest
 
 
@@ -159,7 +141,7 @@ async def look_applied(one: System) -> str:
     if started is None or not started.process.lives:
         raise RuntimeError("it does not run, so nothing is in force")
     one.target.note(started.image)
-    return started.wanted
+    return one.target.digest if started.reference == one.image else NOTHING
 
 
 @contextmanager
@@ -180,31 +162,12 @@ def without_effect() -> Iterator[None]:
     policy=STAGING,
 )
 async def stage(one: System) -> None:
-    """Fetch, verify and mount the desired image; what runs is left as it is."""
+    """Fetch, verify and mount the desired image, and the spare; what runs is left as it is."""
     with without_effect():
-        await _stage(one)
-
-
-async def _stage(one: System) -> None:
-    source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
-    reference = one.image
-    _, manifest = await asyncio.to_thread(source.manifest, reference)
-    _check_fits(manifest)
-    artefact = await asyncio.to_thread(source.artefact, manifest)
-    started = one.home.started()
-    in_use = () if started is None else (started.image,)
-    await one.home.drop_all(spare=(*in_use, manifest.digest))
-    root = one.home.root(manifest.digest)
-    if not root.mounted:
-        await root.mount(artefact, one.target.settings.scratch_mb)
-    try:
-        check_command(manifest, root.path)
-    except Refused:
-        if manifest.digest not in in_use:
-            await one.home.drop(root)
-        raise
-    one.home.note_staged(root, Staged(manifest, one.target.digest))
-    _forget_others(source.cache, {one.digest for _, one in _all_staged(one.target.run_dir)})
+        if one.home.staged_for(one.image) is None:
+            await stage_image(one, one.image)
+        if one.spare is not None and not _is_settled(one, one.spare):
+            await stage_image(one, one.spare)
 
 
 @module.step(
@@ -217,7 +180,12 @@ async def _stage(one: System) -> None:
 async def start(one: System) -> None:
     root, ready = one.ready
     with without_effect():
-        await _begin(one, *await _create(one, root, ready), ready)
+        name, process = await _create(one, root, ready)
+        await _begin(one, name, process, ready, one.image)
+    if one.health:
+        with one.refusing(one.image):
+            await _proven(one, name, process)
+    one.home.forget_refused()
 
 
 @module.step(
@@ -234,16 +202,20 @@ async def flip(one: System) -> None:
     if old is None:
         raise Refused("it does not run")
     # Whatever can fail of the new one without the old one's end, fails here.
-    with without_effect():
+    with one.refusing(one.image), without_effect():
         name, process = await _create(one, root, ready)
     with one.home.ending():
         await end(old.process, _stop_signal(one.home, old), GRACE_S)
         try:
-            await _begin(one, name, process, ready)
-            await _proven(one, process)
+            with one.refusing(one.image):
+                await _begin(one, name, process, ready, one.image)
+                await _proven(one, name, process)
         except RuntimeError as error:
+            if process.lives:
+                await end(process, ready.manifest.stop_signal, GRACE_S)
             await _go_back(one, old)
             raise Refused(f"{error}; {_short(old.image)} runs again") from error
+    one.home.forget_refused()
     await one.runtime.sweep(name)
 
 
@@ -301,15 +273,31 @@ def _around(one: System, manifest: ImageManifest) -> SystemSurroundings:
     return SystemSurroundings(str(one.target.node), one.target.run_dir.absolute() / JOBS, told)
 
 
-async def _begin(one: System, name: str, process: ServiceProcess, ready: Staged) -> None:
+async def _begin(
+    one: System, name: str, process: ServiceProcess, ready: Staged, reference: str
+) -> None:
     """Let what was created begin, which is written down before."""
-    one.home.note_started(name, process, ready)
+    one.home.note_started(name, process, ready, reference)
     await one.runtime.start(name)
 
 
-async def _proven(one: System, process: ServiceProcess) -> None:
+async def _proven(one: System, name: str, process: ServiceProcess) -> None:
+    """Wait until what has begun is known to be well.
+
+    Raises:
+        RuntimeError: it ended, or its command for that did not succeed in time.
+    """
     if await process.ends(PROVEN_S):
         raise RuntimeError(one.home.last_words())
+    if not one.health:
+        return
+    clock = asyncio.get_running_loop().time
+    until = clock() + HEALTHY_WITHIN_S
+    while (wrong := await one.runtime.execute(name, one.health, HEALTH_TRIED_S)) is not None:
+        if await process.ends(HEALTH_EVERY_S):
+            raise RuntimeError(one.home.last_words())
+        if clock() >= until:
+            raise RuntimeError(f"it is not well: {wrong}")
 
 
 async def _go_back(one: System, old: SystemStart) -> None:
@@ -317,33 +305,13 @@ async def _go_back(one: System, old: SystemStart) -> None:
     root, ready = next(
         (root, said) for root, said in one.home.staged() if said.manifest.digest == old.image
     )
-    await _begin(one, *await _create(one, root, ready), Staged(ready.manifest, old.wanted))
+    await _begin(one, *await _create(one, root, ready), ready, old.reference)
 
 
 def _stop_signal(home: SystemHome, started: SystemStart) -> str:
     """How the image that runs wants to be asked to end."""
     found = (one.manifest for _, one in home.staged() if one.manifest.digest == started.image)
     return next((one.stop_signal for one in found), "SIGTERM")
-
-
-def _check_fits(manifest: ImageManifest) -> None:
-    here = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    if manifest.architecture != here:
-        raise Refused(f"image {manifest.name} is for {manifest.architecture}, this node is {here}")
-
-
-def _all_staged(run_dir: Path) -> list[tuple[Root, ImageManifest]]:
-    """All roots on this node, whichever system they are of."""
-    homes = [home_of(run_dir, folder.name) for folder in (run_dir / "systems").glob("*")]
-    return [(root, said.manifest) for home in homes for root, said in home.staged()]
-
-
-def _forget_others(cache: Path, digests: set[str]) -> None:
-    """Keep only the artefacts that are mounted."""
-    names = {digest.removeprefix(DIGEST) for digest in digests}
-    for file in cache.glob("*"):
-        if file.name not in names:
-            file.unlink(missing_ok=True)
 
 
 def _short(digest: str) -> str:

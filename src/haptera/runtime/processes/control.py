@@ -30,6 +30,8 @@ VIEWS_PER_FRAME: Final = 100
 # controller takes more than a fifth of our time, whatever it asks for.
 REST_PER_WORK: Final = 4
 REST_S_MAX: Final = 1.0
+# In whose names a controller may write beside its own.
+USER: Final = "user:"
 
 
 class Link(Protocol):
@@ -190,6 +192,9 @@ class Control:
 
     def _changes(self, request: control.WriteDesired) -> Iterator[Change]:
         """What it changes of what is there now: nodes come before what is on them, and go after."""
+        owner = self._owner if request.owner is None else request.owner
+        if owner != self._owner and not owner.startswith(USER):
+            raise HapteraError(f"{owner} is no user", do="write in your own name, or in a user's")
         declared = {parse_entity(name): one for name, one in request.declare.items()}
         for entity in sorted(declared, key=_nodes_first):
             held = self._source.declared(entity)
@@ -201,7 +206,7 @@ class Control:
             if held is None and entity not in declared:
                 raise HapteraError(f"there is no {entity}", do="declare it")
             kind = KINDS[entity.kind]
-            yield from desire(kind, entity, _values(held), desired[entity], self._owner)
+            yield from desire(kind, entity, _values(held), desired[entity], owner)
         going = {parse_entity(name) for name in request.undeclare}
         for entity in sorted(going, key=_nodes_first, reverse=True):
             held = self._source.declared(entity)

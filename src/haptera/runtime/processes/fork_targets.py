@@ -72,7 +72,7 @@ def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> Non
     if not isinstance(controller, Controller):
         raise HapteraError("is no controller", where=place.place, do="name a Controller")
     link = socket.socket(fileno=descriptors[0])
-    asyncio.run(serve_controller(controller, place.name, link, settings))
+    asyncio.run(serve_controller(controller, place.name, link, settings, clock.wall_s))
 
 
 def _settle(name: str, arguments: dict[str, Any]) -> None:

@@ -80,8 +80,8 @@ def _defs() -> Schema:
         "budget": _rule(BUDGETS),
         "controller": {
             **_mapping({"place": {"type": "string", "pattern": _PLACE}, "settings": _object()}),
+            # One that comes with haptera needs no place.
             "type": "object",
-            "required": ["place"],
         },
     }
 

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.controllers import BUNDLED as BUNDLED_CONTROLLERS
 from haptera.model.desired_check import nearest
 from haptera.model.entity import check_name
 from haptera.model.errors import Code, HapteraError, LimitError, ParseError, UnknownNameError
@@ -51,13 +52,14 @@ def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> Controlle
             errors.add(
                 UnknownNameError(f"unknown key {key.text}", do=nearest(key.text, _KEYS)), key.place
             )
-    if "place" not in given:
+    if "place" not in given and name not in BUNDLED_CONTROLLERS:
         raise HapteraError(
             "its place is not given", do="write `place: MODULE:ATTRIBUTE`", code=Code.MISSING
         )
-    place = ""
-    with errors.at(given["place"].place):
-        place = check_place(given["place"])
+    place = BUNDLED_CONTROLLERS.get(name, "")
+    if "place" in given:
+        with errors.at(given["place"].place):
+            place = check_place(given["place"])
     settings = given.get("settings", Branch((), tree.place))
     if not isinstance(settings, Branch):
         raise ParseError("settings are a mapping", do="write `settings: {NAME: VALUE}`")

@@ -1,0 +1,315 @@
+"""`haptera roll`: systems brought to another image a few at a time, and what becomes of that."""
+
+import re
+import select
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import click
+
+from haptera.cli.commands.wait import within_option
+from haptera.cli.input import completing
+from haptera.cli.main import NOT_CONVERGED, OK, REFUSED, the_client
+from haptera.cli.output.printing import print_error
+from haptera.cli.output.redrawing import keep_showing, watch_option
+from haptera.cli.output.tables import print_table
+from haptera.client import Client, calls
+from haptera.controllers.roll.progress import RollProgress, RollState, progress
+from haptera.kinds import image, node, roll, system
+from haptera.kinds.image import State
+from haptera.kinds.roll import OnFailure, RollWish
+from haptera.model.entity import EntityId, check_name
+from haptera.model.errors import HapteraError
+from haptera.model.views import EntityView
+from haptera.model.walltime import parse_duration_ms
+from haptera.rest.schemas import EntityPatch
+from haptera.runtime.clock import wall_s
+
+# How often it is asked how far a roll has come.
+ASK_EVERY_S: Final = 1.0
+_MS_PER_S: Final = 1_000
+_HEADERS: Final = ("ROLL", "IMAGE", "STATE", "NEW", "UNDER WAY", "OF", "WHY")
+_KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_SETTLED: Final = (RollState.DONE, RollState.UNDONE)
+_OVER: Final = (RollState.DONE, RollState.HALTED, RollState.ABORTED, RollState.UNDONE)
+
+Patches = dict[str, dict[str, str | int | None]]
+
+
+class RollGroup(click.Group):
+    """What is none of its commands is a selector: `haptera roll SELECTOR` begins a roll."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("roll", cls=RollGroup)
+def roll_group() -> None:
+    """Bring systems to another image, a few at a time: haptera roll SELECTOR --image NAME."""
+
+
+_why_option = click.option("-m", "--why", metavar="TEXT", help="Why, for the history.")
+_name_argument = click.argument("name", metavar="ROLL")
+
+
+@roll_group.command()
+@click.argument("selector", shell_complete=completing.selectors)
+@click.option("--image", "image_name", metavar="NAME", required=True, help="The new image.")
+@click.option("--name", help="The roll's own; the image's where none is given.")
+@click.option("--canary", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--max-unavailable", metavar="COUNT|SHARE", default="10%", show_default=True)
+@click.option("--pause-on-failure", is_flag=True, help="Leave what fails as it is.")
+@click.option("--health", metavar="COMMAND", help="Run in each new system; it must succeed.")
+@click.option("--deadline", metavar="DURATION", default="2h", show_default=True)
+@click.option("--take", is_flag=True, help="Also systems whose image belongs to the site.")
+@click.option("--no-wait", is_flag=True, help="Begin it, and see haptera roll status.")
+@_why_option
+@within_option
+@click.pass_context
+def start(ctx: click.Context, /, selector: str, no_wait: bool, within: str, **options: Any) -> int:
+    r"""Bring the systems that SELECTOR means to an image, a few at a time.
+
+    All of them get the image ready beside what they run. Then the canaries change over, and if
+    these prove well, more and more at a time, each once its node is free. Where one fails, it goes
+    back, and the roll halts.
+
+    \b
+    Examples:
+      haptera roll system:compute@n[1-4] --image debian-b
+      haptera roll rack1n[1-40] --image debian-b --canary 2 --max-unavailable 10% --no-wait
+    """
+    client = the_client(ctx)
+    _check_image(client, options["image_name"])
+    name = check_name(options["name"] or options["image_name"])
+    known = client.ask(calls.entities(selector)).entities
+    systems = [one for one in known if one.kind == system.kind.name]
+    others = {one.name for one in _progress(client) if one.state not in _SETTLED} - {name}
+    patches = _patches(systems, name, selector, options, () if options["take"] else others)
+    _write(client, patches, take=options["take"], why=options["why"])
+    click.echo(f"roll {name}: {len(patches) - 1} systems to {options['image_name']}")
+    return OK if no_wait else _awaited(client, name, within)
+
+
+@roll_group.command()
+@click.argument("name", metavar="ROLL", required=False)
+@watch_option
+@click.pass_context
+def status(ctx: click.Context, name: str | None, watch: bool) -> None:
+    r"""Show how far rolls have come, and what they wait for.
+
+    \b
+    Examples:
+      haptera roll status
+      haptera roll status debian-b --watch
+    """
+    client = the_client(ctx)
+    if name is not None:
+        client.ask(calls.entity(_entity(name)))  # What is not there is not shown as an empty list.
+
+    def show() -> None:
+        rows = [one for one in _progress(client) if name in (None, one.name)]
+        print_table(_HEADERS, [tuple(map(str, one)) for one in rows], "table")
+
+    if watch:
+        keep_showing(client, calls.events(kinds=_KINDS), show, "table")
+    else:
+        show()
+
+
+_EXAMPLES: Final = """
+
+\b
+Examples:
+  haptera roll {0} debian-b
+  haptera roll {0} debian-b -m "the queue is full"
+"""
+
+
+def _wished(name: str, wish: RollWish, help_text: str) -> None:
+    """One more command, which says what is wanted of a roll."""
+
+    @roll_group.command(name, help=help_text + _EXAMPLES.format(name))
+    @_name_argument
+    @_why_option
+    @click.pass_context
+    def say(ctx: click.Context, name: str, why: str | None) -> None:
+        client = the_client(ctx)
+        entity = _entity(name)
+        client.ask(calls.entity(entity))
+        client.ask(calls.desire(entity, {roll.wish.name: wish}, why=why))
+
+    assert say.help
+
+
+_wished("pause", RollWish.PAUSE, "Take no more systems, until it is resumed.")
+_wished("abort", RollWish.ABORT, "Take no more systems, and give back those that are not proven.")
+_wished("undo", RollWish.UNDO, "Bring all its systems back to the image that each had before.")
+
+
+@roll_group.command()
+@_name_argument
+@_why_option
+@within_option
+@click.pass_context
+def resume(ctx: click.Context, name: str, why: str | None, within: str) -> int:
+    r"""Go on with a roll that was paused, aborted or halted; what was refused is tried once more.
+
+    \b
+    Examples:
+      haptera roll resume debian-b
+      haptera roll resume debian-b --timeout 1h -m "the disk was full"
+    """
+    client = the_client(ctx)
+    client.ask(calls.entity(_entity(name)))
+    systems = _systems(client, name)
+    patches: Patches = {_entity(name): {roll.wish.name: RollWish.RUN, roll.halted.name: None}}
+    patches |= {one.entity: {system.attempt.name: _attempt(systems)} for one in systems}
+    _write(client, patches, take=False, why=why)
+    return _awaited(client, name, within)
+
+
+@roll_group.command()
+@_name_argument
+@_why_option
+@click.pass_context
+def rm(ctx: click.Context, name: str, why: str | None) -> None:
+    r"""Forget a roll: its systems stay as they are, and keep no other image ready.
+
+    \b
+    Examples:
+      haptera roll rm debian-b
+      haptera roll rm debian-b -m "superseded"
+    """
+    client = the_client(ctx)
+    view = client.ask(calls.entity(_entity(name)))
+    patches: Patches = {view.entity: dict.fromkeys(view.desired)}
+    forgotten = dict.fromkeys((system.roll.name, system.spare.name))
+    patches |= {one.entity: dict(forgotten) for one in _systems(client, name)}
+    _write(client, patches, take=False, why=why)
+
+
+def _check_image(client: Client, name: str) -> None:
+    if _DIGEST.fullmatch(name):
+        return
+    entity = EntityId(image.kind.name, check_name(name), None)
+    view = client.ask(calls.entity(str(entity)))
+    fact = view.observed.get(image.state.name)
+    if fact is None or fact.value != State.BUILT:
+        state = "not built" if fact is None else fact.value
+        do = f"see haptera why {entity}"
+        raise HapteraError(f"it is {state}", where=str(entity), do=do)
+
+
+def _patches(
+    systems: list[EntityView],
+    name: str,
+    selector: str,
+    options: Mapping[str, Any],
+    others: Collection[str],
+) -> Patches:
+    """What is written where a roll begins: the order, and in which systems' hands it is.
+
+    Raises:
+        HapteraError: there is none, or one is in one of these other rolls.
+    """
+    new = options["image_name"]
+    left = [one for one in systems if _value(one, system.image.name) not in (None, new)]
+    if not left:
+        what = f"all {len(systems)} run {new}, or no image" if systems else "there is no system"
+        raise HapteraError(what, where=selector, do="see haptera get system:*")
+    other = next((one for one in left if _value(one, system.roll.name) in others), None)
+    if other is not None:
+        its = _value(other, system.roll.name)
+        do = f"wait for it, haptera roll rm {its}, or add --take"
+        raise HapteraError(f"it is in roll {its}", where=other.entity, do=do)
+    beside: dict[str, str | int | None] = {
+        system.spare.name: new,
+        system.roll.name: name,
+        system.attempt.name: _attempt(left),
+    }
+    if options["health"] is not None:
+        beside[system.health.name] = options["health"]
+    patches: Patches = {_entity(name): _order(selector, options)}
+    # The image is claimed as it is, so that it is one's own to change.
+    return patches | {
+        one.entity: {system.image.name: _value(one, system.image.name), **beside} for one in left
+    }
+
+
+def _order(selector: str, options: Mapping[str, Any]) -> dict[str, str | int | None]:
+    keeps = OnFailure.KEEP if options["pause_on_failure"] else OnFailure.GIVE_BACK
+    return {
+        roll.image.name: options["image_name"],
+        roll.select.name: selector,
+        roll.canary.name: options["canary"],
+        roll.unavailable.name: options["max_unavailable"],
+        roll.on_failure.name: keeps,
+        roll.deadline.name: int(wall_s()) + parse_duration_ms(options["deadline"]) // _MS_PER_S,
+        roll.wish.name: RollWish.RUN,
+        roll.halted.name: None,
+        roll.finished.name: None,
+    }
+
+
+def _write(client: Client, patches: Patches, *, take: bool, why: str | None) -> None:
+    """All of it, or nothing."""
+    many = [EntityPatch(entity, values) for entity, values in patches.items()]
+    client.ask(calls.patch(many, all_or_nothing=True, take=take, why=why))
+
+
+def _awaited(client: Client, name: str, within: str) -> int:
+    """Show how far it has come until it is over; an exit code."""
+    until_s = wall_s() + parse_duration_ms(within) / _MS_PER_S
+    said = None
+    while (one := _one(client, name)).state not in _OVER and wall_s() < until_s:
+        if said != (said := _line(one)):
+            click.echo(said)
+        select.select((), (), (), ASK_EVERY_S)
+    if one.state is RollState.DONE:
+        click.echo(_line(one))
+        return OK
+    do = f"haptera roll status {name}; then haptera roll resume, abort or undo"
+    print_error(HapteraError(f"it is {one.state}: {one.why}", where=_entity(name), do=do))
+    return REFUSED if one.state in _OVER else NOT_CONVERGED
+
+
+def _line(one: RollProgress) -> str:
+    under_way = f", {one.under_way} under way" if one.under_way else ""
+    return f"{one.state}: {one.proven} of {one.total}{under_way}" + (
+        f"; {one.why}" if one.why else ""
+    )
+
+
+def _progress(client: Client) -> list[RollProgress]:
+    views = [one for kind in _KINDS for one in client.ask(calls.entities(kind=kind)).entities]
+    rolls = [one for one in views if one.kind == roll.kind.name and one.desired]
+    return [progress(one, views) for one in sorted(rolls, key=lambda one: one.name)]
+
+
+def _one(client: Client, name: str) -> RollProgress:
+    found = next((one for one in _progress(client) if one.name == name), None)
+    if found is None:
+        raise HapteraError("it is gone", where=_entity(name), do="see haptera roll status")
+    return found
+
+
+def _systems(client: Client, name: str) -> list[EntityView]:
+    every = client.ask(calls.entities(kind=system.kind.name)).entities
+    return [one for one in every if _value(one, system.roll.name) == name]
+
+
+def _attempt(systems: list[EntityView]) -> int:
+    """The next one."""
+    return max((int(_value(one, system.attempt.name) or 0) for one in systems), default=0) + 1
+
+
+def _value(view: EntityView, name: str) -> str | int | None:
+    held = view.desired.get(name)
+    return None if held is None else held.value
+
+
+def _entity(name: str) -> str:
+    return str(EntityId(roll.kind.name, check_name(name), None))

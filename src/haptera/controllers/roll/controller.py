@@ -1,0 +1,111 @@
+"""The controller of rolls: reads how systems stand, and writes which image is desired of them."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from haptera.controllers.roll.decide import RollMoves, next_moves
+from haptera.controllers.roll.observe import is_heard, member_of, order_of, systems_of
+from haptera.kinds import node, roll, system
+from haptera.kinds.roll import HALTED_BYTES_MAX
+from haptera.model.views import EntityView
+from haptera.sdk import Cluster, Conflict, Controller
+
+# Time passes deadlines, and makes of the silent the vanished: so often that is looked at.
+TICK_S: Final = 2.0
+# Not oftener than this is decided anew.
+REST_S: Final = 0.1
+KINDS: Final = (node.kind.name, roll.kind.name, system.kind.name)
+
+
+@dataclass(frozen=True)
+class RollSettings:
+    """After how long a silence a system counts as vanished, and holds nothing up any more."""
+
+    vanished_after_s: float = 300.0
+
+
+@dataclass(slots=True)
+class Silences:
+    """Since when systems have not been heard of, as far as this process knows."""
+
+    after_s: float
+    since: dict[str, float] = field(default_factory=dict)
+
+    def listen(self, views: Mapping[str, EntityView], now: float) -> None:
+        """Take in who is heard of now."""
+        silent = [
+            one.entity
+            for one in views.values()
+            if one.kind == system.kind.name and not is_heard(one)
+        ]
+        self.since = {name: self.since.get(name, now) for name in silent}
+
+    def vanished(self, name: str, now: float) -> bool:
+        return name in self.since and now - self.since[name] >= self.after_s
+
+
+controller = Controller("roll", settings=RollSettings)
+
+
+@controller.run
+async def keep_rolling(cluster: Cluster[RollSettings]) -> None:
+    """Bring each roll further whenever anything changes."""
+    silences = Silences(cluster.settings.vanished_after_s)
+    watch = cluster.watch(kinds=KINDS)
+    coming = asyncio.ensure_future(anext(watch))
+    views: Mapping[str, EntityView] = {}
+    while True:
+        await asyncio.wait({coming}, timeout=TICK_S)
+        if coming.done():
+            views = (await coming).now
+            coming = asyncio.ensure_future(anext(watch))
+        now = asyncio.get_running_loop().time()
+        silences.listen(views, now)
+        for name in sorted(views):
+            if views[name].kind == roll.kind.name:
+                with suppress(Conflict):  # Another was faster: what came of it will be told.
+                    await _bring_on(cluster, views[name], views, silences, now)
+        await asyncio.sleep(REST_S)
+
+
+async def _bring_on(
+    cluster: Cluster[RollSettings],
+    one: EntityView,
+    views: Mapping[str, EntityView],
+    silences: Silences,
+    now: float,
+) -> None:
+    """Write what this roll does next, in one piece, in the name of whoever ordered it."""
+    order = order_of(one, wall_s=cluster.wall_s())
+    systems = systems_of(one, views.values())
+    if not systems:
+        return
+    members = [
+        member_of(each, views, order.image, vanished=silences.vanished(each.entity, now))
+        for each in systems
+    ]
+    moves = next_moves(order, members)
+    patches = _patches(one, views, moves)
+    if moves.finish:
+        patches[one.entity] = {roll.finished.name: int(cluster.wall_s())}
+    if patches:
+        await cluster.write(patches, owner=one.desired[roll.image.name].owner)
+
+
+def _patches(
+    one: EntityView, views: Mapping[str, EntityView], moves: RollMoves
+) -> dict[str, dict[str, str | int | None]]:
+    """The moves as what is desired: image and spare exchanged, and why it halts."""
+    patches: dict[str, dict[str, str | int | None]] = {}
+    for name in (*moves.take, *moves.give_back):
+        held = views[name].desired
+        image, spare = held[system.image.name].value, held[system.spare.name].value
+        patches[name] = {system.image.name: spare, system.spare.name: image}
+    halted = one.desired.get(roll.halted.name)
+    if moves.halt is not None and (halted is None or halted.value != moves.halt):
+        text = moves.halt.encode()[:HALTED_BYTES_MAX].decode(errors="ignore")
+        patches[one.entity] = {roll.halted.name: text}
+    return patches

@@ -1,0 +1,91 @@
+"""How the systems of a roll stand, from what is told of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from haptera.controllers.roll.decide import RollMember, RollOrder
+from haptera.kinds import node, roll, system
+from haptera.kinds.node import Busy
+from haptera.kinds.roll import OnFailure, RollWish
+from haptera.kinds.system import SystemRun
+from haptera.model.entity import node_id
+from haptera.model.schema import Applied, Plain, Variable
+from haptera.model.views import EntityView
+
+Views = Mapping[str, EntityView]
+
+CANARY: Final = 1
+UNAVAILABLE: Final = "10%"
+UNTOLD: Final = "it does not run there"
+
+
+def order_of(view: EntityView, *, wall_s: float) -> RollOrder:
+    """What was asked for, with defaults for what was left open."""
+    deadline = _desired(view, roll.deadline)
+    return RollOrder(
+        image=str(_desired(view, roll.image) or ""),
+        canary=int(_desired(view, roll.canary) or CANARY),
+        unavailable=str(_desired(view, roll.unavailable) or UNAVAILABLE),
+        on_failure=OnFailure(str(_desired(view, roll.on_failure) or OnFailure.GIVE_BACK)),
+        wish=RollWish(str(_desired(view, roll.wish) or RollWish.RUN)),
+        is_late=deadline is not None and wall_s > int(deadline),
+        is_finished=_desired(view, roll.finished) is not None,
+        halted=None if (said := _desired(view, roll.halted)) is None else str(said),
+    )
+
+
+def systems_of(view: EntityView, views: Iterable[EntityView]) -> list[EntityView]:
+    """The systems in a roll: whoever ordered it has put them there, and has one of its images.
+
+    Another's word for it is none: who may not change a system cannot have a roll do so.
+    """
+    image = view.desired.get(roll.image.name)
+    if image is None:
+        return []
+    found = []
+    for one in views:
+        said = one.desired.get(system.roll.name)
+        images = {_desired(one, system.image), _desired(one, system.spare)}
+        if said is not None and (said.value, said.owner) == (view.name, image.owner):
+            found += [one] if image.value in images and None not in images else []
+    return sorted(found, key=lambda one: one.entity)
+
+
+def member_of(view: EntityView, views: Views, image: str, *, vanished: bool) -> RollMember:
+    """One system of a roll to this image, and how it stands."""
+    new = _desired(view, system.image) == image
+    runs = None if (said := _known(view, system.run)) is None else said == SystemRun.RUNNING
+    current = _known(view, system.applied)
+    staged = _known(view, system.staged)
+    on = views.get(str(node_id(str(view.node))))
+    return RollMember(
+        view.entity,
+        new=new,
+        works=runs if not new or runs is False or current == Applied.CURRENT else None,
+        # What does not run as it should has nothing to prepare beside it, and nothing to lose.
+        ready=staged == Applied.CURRENT or runs is False or current == Applied.STALE,
+        free=on is not None and _known(on, node.busy) == Busy.FREE,
+        refused=_refusal(view),
+        vanished=vanished,
+    )
+
+
+def is_heard(view: EntityView) -> bool:
+    """Whether it is known now whether the system runs."""
+    return _known(view, system.run) is not None
+
+
+def _refusal(view: EntityView) -> str | None:
+    if _known(view, system.refused) != Applied.CURRENT:
+        return None
+    return view.observed[system.refused.name].note or view.error or view.why or UNTOLD
+
+
+def _known(view: EntityView, variable: Variable[Any]) -> str | None:
+    fact = view.observed.get(variable.name)
+    return fact.value if fact is not None and fact.known else None
+
+
+def _desired(view: EntityView, plain: Plain) -> str | int | None:
+    held = view.desired.get(plain.name)
+    return None if held is None else held.value

@@ -1,0 +1,78 @@
+"""Staging: an image is fetched, verified and mounted on the node, while another one runs."""
+
+import asyncio
+import platform
+from pathlib import Path
+from typing import Final
+
+from haptera.modules.image.manifest import DIGEST, ImageManifest
+from haptera.modules.system.bundle import check_command
+from haptera.modules.system.fetch import ArtefactSource
+from haptera.modules.system.home import Staged, home_of
+from haptera.modules.system.mounts import Root
+from haptera.modules.system.one_system import System
+from haptera.modules.system.parent import Parent
+from haptera.sdk import Refused, uplink
+
+# How Linux names what images are for.
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+
+async def stage_image(one: System, reference: str) -> None:
+    """Have this image mounted on this node, ready to be started.
+
+    Raises:
+        Refused: it is none for this node, or cannot be run.
+        HapteraError: it is not what the cluster's authority has signed.
+        RuntimeError: it cannot be had now, or not mounted.
+        OSError: the disk does not take it.
+    """
+    source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")
+    _, manifest = await asyncio.to_thread(source.manifest, reference)
+    with one.refusing(reference):
+        _check_fits(manifest)
+    artefact = await asyncio.to_thread(source.artefact, manifest)
+    kept = _kept(one)
+    await one.home.drop_all(spare=(*kept, manifest.digest))
+    root = one.home.root(manifest.digest)
+    with one.refusing(reference):
+        if not root.mounted:
+            await root.mount(artefact, one.target.settings.scratch_mb)
+        try:
+            check_command(manifest, root.path)
+        except Refused:
+            if manifest.digest not in kept:
+                await one.home.drop(root)
+            raise
+    before = next((said for place, said in one.home.staged() if place == root), None)
+    references = (reference,) if before is None else (*before.references, reference)
+    one.home.note_staged(root, Staged(manifest, tuple(dict.fromkeys(references))))
+    _forget_others(source.cache, {one.digest for _, one in _all_staged(one.target.run_dir)})
+
+
+def _kept(one: System) -> tuple[str, ...]:
+    """The images whose roots are needed: of what runs, and of what is desired and ready."""
+    started = one.home.started()
+    wanted = {one.target.values.get("image"), one.target.values.get("spare")}
+    ready = [said.manifest.digest for _, said in one.home.staged() if wanted & {*said.references}]
+    return tuple(ready if started is None else [started.image, *ready])
+
+
+def _check_fits(manifest: ImageManifest) -> None:
+    here = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    if manifest.architecture != here:
+        raise Refused(f"image {manifest.name} is for {manifest.architecture}, this node is {here}")
+
+
+def _all_staged(run_dir: Path) -> list[tuple[Root, ImageManifest]]:
+    """All roots on this node, whichever system they are of."""
+    homes = [home_of(run_dir, folder.name) for folder in (run_dir / "systems").glob("*")]
+    return [(root, said.manifest) for home in homes for root, said in home.staged()]
+
+
+def _forget_others(cache: Path, digests: set[str]) -> None:
+    """Keep only the artefacts that are mounted."""
+    names = {digest.removeprefix(DIGEST) for digest in digests}
+    for file in cache.glob("*"):
+        if file.name not in names:
+            file.unlink(missing_ok=True)

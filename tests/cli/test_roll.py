@@ -1,0 +1,109 @@
+"""`haptera roll`: what it writes, in one piece, and what it says of how far a roll has come."""
+
+import pytest
+
+from haptera.cli.main import OK, REFUSED
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from tests.api.serving import serving
+from tests.cli.test_commands import point_at, typed
+
+pytestmark = pytest.mark.net
+NODES = ("n1", "n2")
+ROLL = EntityId("roll", "b", None)
+SYSTEMS = [EntityId("system", "compute", node) for node in NODES]
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    images = [EntityId("image", name, None) for name in ("a", "b")]
+    changes = [
+        *(Declare(node_id(node), {}, "site") for node in NODES),
+        *(Declare(image, {}, "site") for image in images),
+        *(SetDesired(image, "state", "built", "site") for image in images),
+        *(Declare(one, {}, "site") for one in SYSTEMS),
+        *(SetDesired(one, "image", "a", "site") for one in SYSTEMS),
+    ]
+    with serving(*changes) as one:
+        point_at(one.url, "write-token", monkeypatch, tmp_path)
+        yield one
+
+
+def wanted(cluster, entity):
+    stored = cluster.backend.store.get(entity)
+    return {} if stored is None else {name: one.value for name, one in stored.desired.items()}
+
+
+def begin(capsys, *more):
+    return typed(capsys, "roll", "system:compute@n[1-2]", "--image", "b", "--no-wait", *more)
+
+
+def test_a_roll_is_written_with_all_of_its_systems_or_not_at_all(cluster, capsys):
+    code, _, errors = begin(capsys)
+    assert (code, "belongs to site" in errors) == (REFUSED, True)
+    assert wanted(cluster, ROLL) == {}
+
+    more = ("--take", "--canary", "2", "--max-unavailable", "50%", "--health", "true")
+    assert begin(capsys, *more) == (OK, "roll b: 2 systems to b\n", "")
+    order = wanted(cluster, ROLL)
+    assert order.pop("deadline") > 0
+    assert order == {
+        "image": "b",
+        "select": "system:compute@n[1-2]",
+        "canary": 2,
+        "unavailable": "50%",
+        "on_failure": "give-back",
+        "wish": "run",
+    }
+    system = {"image": "a", "spare": "b", "roll": "b", "attempt": 1, "health": "true"}
+    assert [wanted(cluster, one) for one in SYSTEMS] == [system, system]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("system:compute@n1", "--image", "nix"), "image:nix"),
+        (("system:login", "--image", "b"), "system:login"),
+        (("system:compute@n1", "--image", "a"), "run a, or no image"),
+        (("system:compute@n1", "--image", "b", "--take", "--max-unavailable", "0"), "'0'"),
+        (("system:compute@n1", "--image", "b", "--take", "--health", "'"), "into words"),
+    ],
+)
+def test_what_cannot_be_rolled_is_told_and_nothing_is_written(cluster, capsys, words, error):
+    code, out, errors = typed(capsys, "roll", *words, "--no-wait")
+    assert (code, out, error in errors) == (REFUSED, "", True), errors
+    assert wanted(cluster, ROLL) == {}
+
+
+def test_what_is_wished_of_a_roll_is_written_and_a_resumed_one_tries_anew(cluster, capsys):
+    begin(capsys, "--take")
+    for wish in ("pause", "abort", "undo"):
+        assert typed(capsys, "roll", wish, "b") == (OK, "", "")
+        assert wanted(cluster, ROLL)["wish"] == wish
+    typed(capsys, "set", "roll:b", "halted=n1 was refused")
+    code, _, errors = typed(capsys, "roll", "resume", "b", "--timeout", "1s")
+    assert (code, "it is running" in errors) == (4, True)
+    assert (wanted(cluster, ROLL)["wish"], "halted" in wanted(cluster, ROLL)) == ("run", False)
+    assert [wanted(cluster, one)["attempt"] for one in SYSTEMS] == [2, 2]
+
+
+def test_a_roll_is_shown_and_forgotten(cluster, capsys):
+    begin(capsys, "--take")
+    _, out, _ = typed(capsys, "roll", "status")
+    assert out.splitlines()[1].split() == [
+        *("b", "b", "running", "0", "0", "2", "waits", "for"),
+        *("system:compute@n1,", "system:compute@n2", "to", "have", "the", "image", "ready"),
+    ]
+    assert typed(capsys, "roll", "rm", "b") == (OK, "", "")
+    assert [wanted(cluster, one) for one in (ROLL, *SYSTEMS)] == [
+        {},
+        {"image": "a", "attempt": 1},
+        {"image": "a", "attempt": 1},
+    ]
+    assert typed(capsys, "roll", "status") == (OK, "", "")
+
+
+def test_a_roll_that_is_not_there_is_told(cluster, capsys):
+    for words in (("status", "x"), ("pause", "x"), ("resume", "x"), ("rm", "x")):
+        code, _, errors = typed(capsys, "roll", *words)
+        assert (code, "roll:x" in errors) == (REFUSED, True)
