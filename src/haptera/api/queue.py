@@ -1,11 +1,10 @@
 """Routes of the queue of jobs: submitting, looking, cancelling, and which nodes take them."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import nlargest
 from http import HTTPStatus
+from itertools import islice, takewhile
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -100,12 +99,11 @@ class JobRoutes:
         assert limit is not None
         assert first is not None
         jobs = self.desk.queue.jobs
-        found = nlargest(
-            limit,
-            (key for key, one in jobs.items() if key >= first and state in (None, one.state)),
-        )
-        counts = Counter(one.state.value for one in jobs.values())
-        return as_json(JobsView(dict(counts), [self._view(jobs[key]) for key in found]))
+        # Numbers grow, and a dict keeps its order: the latest first, and no more than are wanted.
+        latest = takewhile(lambda key: key >= first, reversed(jobs))
+        found = islice((key for key in latest if state in (None, jobs[key].state)), limit)
+        counts = {one.value: count for one, count in self.desk.queue.counts.items() if count}
+        return as_json(JobsView(counts, [self._view(jobs[key]) for key in found]))
 
     async def one(self, request: Request, _caller: Caller) -> Response:
         """One job, and why it is not done; with `wait_s`, once it has ended."""

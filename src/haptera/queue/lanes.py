@@ -1,11 +1,7 @@
-"""The jobs that wait, in lanes: a priority queue for each size, with lazy deletion.
+"""The jobs that wait, in lanes: a sorted list of ranks for each size."""
 
-Removal marks, and what is marked is dropped when it comes to the top, as Python's heapq manual
-has it ("Priority Queue Implementation Notes").
-"""
-
-import heapq
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 from haptera.queue.job import Job, Lane
 
@@ -15,8 +11,7 @@ class Lanes:
 
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
         self._waiting: dict[int, Job] = {}
-        self._heaps: dict[Lane, list[tuple[tuple[int, int], int]]] = {}
-        self._counts: dict[Lane, int] = {}
+        self._ranks: dict[Lane, list[tuple[int, int]]] = {}
         for job in jobs:
             self.add(job)
 
@@ -30,43 +25,30 @@ class Lanes:
         """Have it wait, with the priority that it has now."""
         self.discard(job.id)
         self._waiting[job.id] = job
-        heapq.heappush(self._heaps.setdefault(job.lane, []), (job.rank, job.id))
-        self._counts[job.lane] = self._counts.get(job.lane, 0) + 1
+        insort(self._ranks.setdefault(job.lane, []), job.rank)
 
-    def discard(self, job: int) -> None:
+    def discard(self, key: int) -> None:
         """It waits no more."""
-        waiting = self._waiting.pop(job, None)
-        if waiting is None:
+        job = self._waiting.pop(key, None)
+        if job is None:
             return
-        lane = waiting.lane
-        self._counts[lane] -= 1
-        if not self._counts[lane]:
-            del self._counts[lane], self._heaps[lane]
-
-    def head(self, lane: Lane) -> Job | None:
-        """The first of a lane."""
-        heap = self._heaps.get(lane)
-        while heap:
-            rank, key = heap[0]
-            job = self._waiting.get(key)
-            if job is not None and job.rank == rank:
-                return job
-            heapq.heappop(heap)
-        return None
+        ranks = self._ranks[job.lane]
+        del ranks[bisect_left(ranks, job.rank)]
+        if not ranks:
+            del self._ranks[job.lane]
 
     def heads(self, backend: str | None) -> list[Job]:
         """The first of each lane of a backend, in no order."""
-        lanes = [one for one in self._heaps if one.backend == backend]
-        return [job for lane in lanes if (job := self.head(lane)) is not None]
+        return [
+            self._waiting[ranks[0][1]]
+            for lane, ranks in self._ranks.items()
+            if lane.backend == backend
+        ]
 
     def counts(self) -> dict[Lane, int]:
         """How many wait in each lane."""
-        return dict(self._counts)
+        return {lane: len(ranks) for lane, ranks in self._ranks.items()}
 
     def ahead(self, job: Job) -> int:
-        """How many of its lane come before a job that waits; looks at all that wait."""
-        same = (one for one in self._waiting.values() if one.lane == job.lane)
-        return sum(one.rank < job.rank for one in same)
-
-    def __iter__(self) -> Iterator[Job]:
-        return iter(self._waiting.values())
+        """How many of its lane come before a job that waits."""
+        return bisect_left(self._ranks[job.lane], job.rank)

@@ -4,7 +4,7 @@ Everything that changes is gathered in `changes`: nothing may be told to anybody
 durable. What is told may be lost: whoever asks again is told again.
 """
 
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ class JobQueue:
         self.duties = dict(stored.duties)
         self.holders: dict[str, Holder] = {}
         self._job_last, self._token_last = stored.job_last, stored.token_last
+        self.counts = Counter(one.state for one in stored.jobs)
         self.lanes = Lanes(one for one in stored.jobs if one.state is JobState.QUEUED)
         ended = [one for one in stored.jobs if one.state in ENDED]
         self._ended = deque(
@@ -181,6 +182,7 @@ class JobQueue:
         tokens = [one.token for one in self.jobs.values() if one.token is not None]
         assert len(tokens) == len(set(tokens)), "a token is of one job"
         assert all(one <= self._token_last for one in tokens)
+        assert +self.counts == Counter(one.state for one in self.jobs.values())
         for job in self.jobs.values():
             holder = self.holders.get(job.holder or "")
             held = holder is not None and job.token is not None and job.token in holder.held
@@ -278,6 +280,7 @@ class JobQueue:
 
     def _forget(self, key: int) -> None:
         job = self.jobs.pop(key)
+        self.counts[job.state] -= 1
         if job.key is not None:
             self._keys.pop((job.owner, job.key), None)
         self._changes.jobs[key] = None
@@ -285,6 +288,9 @@ class JobQueue:
     def put(self, job: Job) -> None:
         """Keep a job as it is now, in the place that its state says."""
         before = self.jobs.get(job.id)
+        if before is not None:
+            self.counts[before.state] -= 1
+        self.counts[job.state] += 1
         if before is not None and before.state in ACTIVE:
             assert before.holder is not None
             assert before.token is not None
