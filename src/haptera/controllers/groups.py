@@ -6,7 +6,7 @@ epoch of each group) is written before anybody is told of it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,23 +103,27 @@ class _Views:
             of_kind[views[name].kind][name] = views[name]
         self.nodes = {one.name: one for one in of_kind["node"].values()}
         self.groups = {one.name: one for one in of_kind["group"].values() if one.desired}
-        self.replicas = [
-            one for one in of_kind["replica"].values() if _is_ours(one, "placement", owner)
-        ]
-        self.leases = [one for one in of_kind["lease"].values() if _is_ours(one, "rank", owner)]
-        self.loads = Counter(str(one.node) for one in self.replicas)
-
-    def of(self, group_name: str, kind: Sequence[EntityView]) -> list[EntityView]:
-        return [one for one in kind if numbered(one.name)[0] == group_name]
+        self.replicas = _by_group(of_kind["replica"].values(), "placement", owner)
+        self.leases = _by_group(of_kind["lease"].values(), "rank", owner)
+        self.loads = Counter(
+            str(one.node) for replicas in self.replicas.values() for one in replicas
+        )
+        self._hosts: dict[tuple[str | None, tuple[str, ...]], dict[str, ReplicaHost]] = {}
 
     def orphans(self) -> Iterator[EntityView]:
         """What is there for a group that is not any more."""
-        for one in (*self.replicas, *self.leases):
-            if numbered(one.name)[0] not in self.groups:
-                yield one
+        for there in (self.replicas, self.leases):
+            for group_name, some in there.items():
+                if group_name not in self.groups:
+                    yield from some
 
-    def hosts(self, text: str | None, dimensions: Sequence[str]) -> dict[str, ReplicaHost]:
+    def hosts(self, text: str | None, dimensions: tuple[str, ...]) -> dict[str, ReplicaHost]:
         """The nodes that may run replicas now, of those that a node-set names."""
+        if (text, dimensions) not in self._hosts:
+            self._hosts[text, dimensions] = self._found(text, dimensions)
+        return self._hosts[text, dimensions]
+
+    def _found(self, text: str | None, dimensions: tuple[str, ...]) -> dict[str, ReplicaHost]:
         nodeset = None if text is None else parse_nodeset(text)
         return {
             name: ReplicaHost(name, {one: fault_groups(view, one) for one in dimensions})
@@ -139,15 +143,14 @@ class _Views:
 
 
 def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
-    replicas = cluster.of(view.name, cluster.replicas)
+    replicas = cluster.replicas.get(view.name, [])
     ranks = range(int(desired(view, "replicas") or 0))
     dimensions = parse_dimensions(str(desired(view, "apart") or ""))
     text = desired(view, "on")
     hosts = cluster.hosts(None if text is None else str(text), dimensions)
     now = {rank_of(one): str(one.node) for one in replicas}
-    loads = cluster.loads - Counter(now.values())
     runs = {rank for one in replicas if (rank := rank_of(one)) in now and runs_ms(one) is not None}
-    settled = settle(ranks, hosts, now, runs, dimensions, loads)
+    settled = settle(ranks, hosts, now, runs, dimensions, cluster.loads)
     _write_replicas(view, replicas, settled, writes)
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
     stays = {rank for rank, where in settled.nodes.items() if now.get(rank) == where}
@@ -156,7 +159,7 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
         for one in replicas
         if rank_of(one) in stays
     }
-    grants = [_grant(cluster, one) for one in cluster.of(view.name, cluster.leases)]
+    grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
     policy, configured = parse_leader(str(desired(view, "leader") or LeaderPolicy.LOWEST))
     lead, last = desired(view, "lead"), int(desired(view, "epoch") or 0)
     named = None if lead is None else int(lead)
@@ -243,9 +246,14 @@ def _grant(cluster: _Views, view: EntityView) -> Grant:
     )
 
 
-def _is_ours(view: EntityView, name: str, owner: str) -> bool:
-    held = view.desired.get(name)
-    return held is not None and held.owner == owner
+def _by_group(views: Iterable[EntityView], name: str, owner: str) -> dict[str, list[EntityView]]:
+    """Those that are the controller's own, as the owner of this value shows, by their groups."""
+    found: dict[str, list[EntityView]] = {}
+    for view in views:
+        held = view.desired.get(name)
+        if held is not None and held.owner == owner:
+            found.setdefault(numbered(view.name)[0], []).append(view)
+    return found
 
 
 def desired(view: EntityView, name: str) -> str | int | None:

@@ -59,12 +59,16 @@ def settle(
 ) -> Settled:
     """Give each rank a node among the hosts; `now` is where each is, `running` those that run.
 
-    `loads` count what else runs on each node.
+    `loads` count what runs on each node, those of this group included.
     """
     living = {rank: node for rank, node in now.items() if rank in ranks and node in hosts}
     if len(living) == len(ranks) and not shared(living, hosts, dimensions):
         return Settled(living)
-    spots = [Spot(one.name, one.groups, loads.get(one.name, 0)) for one in hosts.values()]
+    own = set(now.values())
+    spots = [
+        Spot(one.name, one.groups, loads.get(one.name, 0) - (one.name in own))
+        for one in hosts.values()
+    ]
     found = place(ranks, spots, living, dimensions)
     chosen = dict(found.nodes)
     lost = [rank for rank in ranks if rank not in living]
