@@ -3,7 +3,7 @@
 import asyncio
 import os
 import resource
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 class House:
     """Module processes under one roof, what each said, and waiting for it."""
 
-    def __init__(self, run_dir: Path, limits: Limits) -> None:
+    def __init__(self, run_dir: Path, limits: Limits, places: Mapping[str, str] = PLACES) -> None:
         self.run_dir = run_dir
         self.events: list[Event] = []
         self._more = asyncio.Event()
@@ -62,7 +62,7 @@ class House:
         self.processes = ModuleProcesses(
             self.zygote,
             self._hear,
-            places=PLACES,
+            places=places,
             run_dir=run_dir,
             log_dir=run_dir / "log",
             limits=limits,
@@ -115,10 +115,13 @@ class House:
 
 
 def live(
-    run_dir: Path, scenario: Callable[[House], Awaitable[None]], limits: Limits = PATIENT
+    run_dir: Path,
+    scenario: Callable[[House], Awaitable[None]],
+    limits: Limits = PATIENT,
+    places: Mapping[str, str] = PLACES,
 ) -> None:
     async def whole() -> None:
-        house = House(run_dir, limits)
+        house = House(run_dir, limits, places)
         try:
             await scenario(house)
         finally:

@@ -18,6 +18,7 @@ from haptera.model.events import (
     Event,
     Failed,
     LoopBlocked,
+    Progressed,
     Ready,
     WatchReported,
 )
@@ -294,6 +295,8 @@ class ModuleTalk:
             case Failed(call=call) if call in self._watched:
                 self._watched.discard(call)
                 self.answers[call] = event
+            case Progressed(call=call) if call in self._due:
+                return False
             case LoopBlocked():
                 self.blocked = event.text
                 return False

@@ -59,6 +59,7 @@ from haptera.model.events import (
     LoopBlocked,
     PlanFailed,
     PlanFound,
+    Progressed,
     Proposed,
     Ready,
     Recalled,
@@ -216,7 +217,7 @@ class Engine:
                 self._heed(turn)
             case Answered() | Ended() | Failed():
                 self.answers.take(turn, event)
-            case WatchReported():
+            case WatchReported() | Progressed():
                 self.answers.sighted(turn, event)
             case Proposed():
                 self.proposals.propose(turn, event)

@@ -55,6 +55,14 @@ class Cancel(msgspec.Struct, frozen=True, gc=False):
     process: int = 1
 
 
+class StopStep(msgspec.Struct, frozen=True, gc=False):
+    """Say to a step under way that something else is desired; it answers all the same."""
+
+    call: int
+    module: str
+    process: int = 1
+
+
 class Write(msgspec.Struct, frozen=True, gc=False):
     """Make these changes durable together, then say `Written` or `Unwritten`."""
 
@@ -174,6 +182,7 @@ Errand = FetchList | FetchSchema | Recall | RequestRetry
 Effect = (
     Call
     | Cancel
+    | StopStep
     | Write
     | Reply
     | PlanReply

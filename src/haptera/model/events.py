@@ -93,6 +93,14 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
     manifest: Manifest | None = None
 
 
+class Progressed(msgspec.Struct, frozen=True, gc=False):
+    """A step that is under way says how far it is: in words, and as a share of 1 if it knows."""
+
+    call: int
+    text: str
+    done: float | None = None
+
+
 class LoopBlocked(msgspec.Struct, frozen=True, gc=False):
     """A process of a module serves none of its calls, or did not for a while: what it is at."""
 
@@ -224,6 +232,7 @@ Event = (
     | Ended
     | Failed
     | WatchReported
+    | Progressed
     | Ready
     | LoopBlocked
     | Exited

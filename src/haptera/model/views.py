@@ -66,11 +66,16 @@ class LinkView(msgspec.Struct, frozen=True, gc=False):
 
 
 class DoingView(msgspec.Struct, frozen=True, gc=False):
-    """The part that is under way, since when, and how long it usually takes, as far as known."""
+    """The part that is under way, since when, and how long it usually takes, as far as known.
+
+    `progress` is how far a step says that it is, in words, and `done` as a share of 1.
+    """
 
     part: str
     since_ms: int
     usual_ms: int | None = None
+    progress: str | None = None
+    done: float | None = None
 
 
 class TriedView(msgspec.Struct, frozen=True, gc=False):

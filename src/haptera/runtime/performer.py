@@ -20,6 +20,7 @@ from haptera.model.effects import (
     SearchPlan,
     Start,
     Stop,
+    StopStep,
     Tell,
     Write,
 )
@@ -34,7 +35,7 @@ class Performer:
     """
 
     call: Callable[[Call], None]
-    cancel: Callable[[Cancel], None]
+    cancel: Callable[[Cancel | StopStep], None]
     start: Callable[[Start], None]
     stop: Callable[[Stop], None]
     write: Callable[[Write], None]
@@ -51,7 +52,7 @@ class Performer:
             match effect:
                 case Call():
                     self.call(effect)
-                case Cancel():
+                case Cancel() | StopStep():
                     self.cancel(effect)
                 case Start():
                     self.start(effect)

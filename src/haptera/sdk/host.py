@@ -15,9 +15,11 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError, LimitError
+from haptera.sdk.gathering import Gathering
 from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.loop_watch import LoopWatch
 from haptera.sdk.module import Module
+from haptera.sdk.progress import ProgressTeller
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.threads import Threads
 from haptera.wire.ipc import encode_frame
@@ -122,10 +124,14 @@ class _Host:
             if begun.settings:
                 raise
             self._unfit = error
+        self._progress = ProgressTeller(self._progressed)
+        self._targets: dict[int, Target] = {}
+        self._gatherings: dict[str, Gathering] = {}
         self._calls: dict[int, asyncio.Task[None]] = {}
         # Acts that have begun, with their deadlines.
         self._uncut: dict[int, int | None] = {}
         self._cancelled: set[int] = set()
+        self._printed: Exception | None = None
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -153,6 +159,9 @@ class _Host:
                 self._begin(_parsed(frame), tasks)
             case {"op": "cancel", "id": int(call)}:
                 self._cancel(call)
+            case {"op": "stop", "id": int(call)}:
+                if (target := self._targets.get(call)) is not None:
+                    target.stop()
             case {"op": "ping"}:
                 self._send({"op": "pong"})
             case _:
@@ -203,6 +212,7 @@ class _Host:
     def _forget(self, call: int) -> None:
         del self._calls[call]
         self._uncut.pop(call, None)
+        self._targets.pop(call, None)
         self._cancelled.discard(call)
 
     async def _run(self, call: _Call) -> None:
@@ -217,7 +227,7 @@ class _Host:
         try:
             # What is late connects to nothing either.
             self._time_to_act(call)
-            target = self._target(call)
+            target = self._targets[call.id] = self._target(call)
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
         except Refused as refusal:
@@ -226,9 +236,10 @@ class _Host:
             told = {"op": "failed", "id": call.id, "text": _words(waits), "refused": False}
             self._answer({**told, "drains": True})
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            if _is_bug(error):
-                # Into the module's log: `haptera logs module:NAME`.
+            if _is_bug(error) and error is not self._printed:
+                # Into the module's log, `haptera logs module:NAME`; once where it was of many.
                 traceback.print_exception(error)
+                self._printed = error
             self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
 
     async def _work(self, call: _Call, target: Target, made: object) -> None:
@@ -267,6 +278,7 @@ class _Host:
             settings=self._own(call),
             session=self._session,
             deadline_ns=call.deadline_ns,
+            tell=partial(self._progress.say, call.id),
         )
 
     def _own(self, call: _Call) -> Any:
@@ -274,10 +286,26 @@ class _Host:
         return self._settings if call.settings is None else self._module.settings(call.settings)
 
     async def _called(self, call: _Call, function: Callable[[Any], Any], made: object) -> Any:
-        """What the function returns: a plain one's, in a thread, where it may block."""
+        """What the function returns of this entity, alone or together with others."""
+        if call.part not in self._module.together:
+            return await self._run_function(call.entity, function, made)
+        if call.part not in self._gatherings:
+            ask = partial(self._run_function, None, function)
+            self._gatherings[call.part] = Gathering(ask)
+        gathering = self._gatherings[call.part]
+        return await gathering.answer(call.entity, made, partial(self._time_to_act, call))
+
+    async def _run_function(
+        self, entity: EntityId | None, function: Callable[[Any], Any], made: object
+    ) -> Any:
+        """What it returns: a plain one's, in a thread, where it may block.
+
+        No second one is begun in a thread for an entity of which one hangs.
+        """
         if iscoroutinefunction(function):
             return await function(made)
-        return await self._threads.run(call.entity, partial(function, made))
+        key: object = object() if entity is None else entity
+        return await self._threads.run(key, partial(function, made))
 
     async def _act(self, call: _Call, function: Callable[[Any], Any], made: object) -> None:
         self._uncut[call.id] = call.deadline_ns
@@ -305,6 +333,11 @@ class _Host:
     def _fail(self, call: int, text: str) -> None:
         """It was not begun, or the device says so itself: it had no effect and will have none."""
         self._answer({"op": "failed", "id": call, "text": text, "refused": True})
+
+    def _progressed(self, call: int, text: str, done: float | None) -> None:
+        if call in self._uncut:
+            told = {"op": "progress", "id": call, "text": _cut(text, NOTE_BYTES_MAX)}
+            self._answer(told if done is None else {**told, "done": done})
 
     def _blocked(self, text: str, blocked_ms: int) -> None:
         self._send({"op": "blocked", "text": _cut(text, TEXT_BYTES_MAX), "ms": blocked_ms})

@@ -11,7 +11,8 @@ from haptera.model.effects import Work
 from haptera.model.errors import DeclarationError, DuplicateError
 from haptera.model.parts import API, AT_ONCE, Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.policy import LOOKING, STEPPING
-from haptera.model.schema import Applied, Attribute, Variable
+from haptera.model.schema import Applied, Variable
+from haptera.sdk.declaring import checked, in_ms, requirements
 from haptera.sdk.settings import declared, made
 from haptera.sdk.target import Setup, Target
 from haptera.sdk.terms import (
@@ -61,6 +62,8 @@ class Module(Generic[Made]):
         self.steppers: dict[str, Stepper[Made]] = {}
         self.watchers: dict[str, Watcher[Made, str]] = {}
         self.gates: dict[str, Stepper[Made]] = {}
+        # The parts whose functions are asked of many entities at once.
+        self.together: set[str] = set()
         self.connect = connect
         self.api = terms.get("api", API)
         self._terms = terms
@@ -92,7 +95,9 @@ class Module(Generic[Made]):
     def step(self, *goings: Going, **terms: Unpack[StepTerms]) -> Declares[Made, None]:
         """Declare a step that changes all these variables: `power.goes(OFF, ON)`, ….
 
-        The functions of steps return None: what came of them, a look will tell.
+        The functions of steps return None: what came of them, a look will tell. With `many`, one
+        call serves all entities that are asked for close together: the function is handed a
+        mapping of them, and may return one of what went wrong with which.
         """
         if not goings or len({going.kind for going in goings}) > 1:
             raise DeclarationError(f"module {self.name}: a step changes variables of one kind")
@@ -102,6 +107,8 @@ class Module(Generic[Made]):
             self._claim(step.name, step.path)
             self._steps[step.name] = step
             self.steppers[step.name] = function
+            if terms.get("many"):
+                self.together.add(step.name)
             return function
 
         return cast("Declares[Made, None]", declare)
@@ -199,18 +206,20 @@ class Module(Generic[Made]):
             name,
             kind,
             variable.name,
-            outcomes=tuple(_checked(variable, terms["outcomes"])),
+            outcomes=tuple(checked(variable, terms["outcomes"])),
             requires=self._required(terms, kind),
-            excludes=_conditions(terms.get("excludes", {}), kind),
+            excludes=requirements(terms.get("excludes", {}), kind),
             cost=terms.get("cost", 1),
             context=self.context,
-            every_ms=_ms(terms.get("every_s", 10)),
-            within_ms=_ms(terms.get("within_s", 5)),
+            every_ms=in_ms(terms.get("every_s", 10)),
+            within_ms=in_ms(terms.get("within_s", 5)),
             policy=terms.get("policy", LOOKING),
         )
         self._claim(name, look.path)
         self._looks[name] = look
         self.lookers[name] = function
+        if terms.get("many"):
+            self.together.add(name)
         if variable.values is Applied:
             self._digests.add(name)
 
@@ -250,19 +259,20 @@ class Module(Generic[Made]):
             kind,
             tuple(going.change for going in goings),
             requires=self._required(terms, kind),
-            excludes=_conditions(terms.get("excludes", {}), kind),
+            excludes=requirements(terms.get("excludes", {}), kind),
             cost=terms.get("cost", 1),
             context=self.context,
-            within_ms=_ms(terms["within_s"]),
-            late_ms=_ms(terms.get("late_s", terms["within_s"])),
+            within_ms=in_ms(terms["within_s"]),
+            late_ms=in_ms(terms.get("late_s", terms["within_s"])),
             fails_to=goings[0].fails_to,
             disruptive=terms.get("disruptive", False),
             enrols=terms.get("enrols", False),
+            stoppable=terms.get("stoppable", False),
             policy=terms.get("policy", STEPPING),
         )
 
     def _required(self, terms: LookTerms[Any] | StepTerms, kind: str) -> tuple[Requirement, ...]:
-        return _conditions({**self._where, **terms.get("requires", {})}, kind)
+        return requirements({**self._where, **terms.get("requires", {})}, kind)
 
     def _claim(self, name: str, path: str) -> None:
         if name in self._looks or name in self._steps:
@@ -280,7 +290,11 @@ class Served(Generic[Values, Reading, Made]):
         self._fails_to = None if fails_to is None else str(fails_to)
 
     def look(self, **terms: Unpack[LookTerms[Values]]) -> Declares[Made, Reading]:
-        """Declare how the variable is learnt; the function returns one of `outcomes`."""
+        """Declare how the variable is learnt; the function returns one of `outcomes`.
+
+        With `many`, one call serves all entities that are asked for close together: the function
+        is handed a mapping of them, and returns one of what it found of each, or what went wrong.
+        """
 
         def declare(function: Looker[Made, Reading]) -> Looker[Made, Reading]:
             self._module.add_look(self._variable, function, terms)
@@ -294,7 +308,10 @@ class Served(Generic[Values, Reading, Made]):
         target: Values,
         **terms: Unpack[StepTerms],
     ) -> Declares[Made, None]:
-        """Declare how the variable is changed; the function returns None, a look will tell."""
+        """Declare how the variable is changed; the function returns None, a look will tell.
+
+        With `many` as `Module.step`.
+        """
         return self._module.step(self.goes(source, target), **terms)
 
     def goes(
@@ -307,8 +324,8 @@ class Served(Generic[Values, Reading, Made]):
         """This variable's part in a step; with `expected`, only a look can tell that it came."""
         sources = source if isinstance(source, tuple) else (source,)
         if source != "*":
-            _checked(self._variable, sources)
-        (to,) = _checked(self._variable, (target,))
+            checked(self._variable, sources)
+        (to,) = checked(self._variable, (target,))
         change = Change(self._variable.name, tuple(map(str, sources)), to, expected=expected)
         return Going(self._variable.kind, change, self._fails_to)
 
@@ -316,34 +333,3 @@ class Served(Generic[Values, Reading, Made]):
         """Declare an async generator of readings that nobody asked for."""
         self._module.add_watch(self._variable, cast("Watcher[Made, str]", function))
         return function
-
-
-def _conditions(given: Conditions, kind: str) -> tuple[Requirement, ...]:
-    return tuple(_condition(on, allowed, kind) for on, allowed in given.items())
-
-
-def _condition(
-    on: Variable[Any] | Attribute, allowed: str | tuple[str, ...], kind: str
-) -> Requirement:
-    """Of the part's own kind by its bare name, of another's by its path."""
-    values = allowed if isinstance(allowed, tuple) else (allowed,)
-    if isinstance(on, Variable):
-        _checked(on, values)
-    return Requirement(
-        on.name if on.kind == kind else f"{on.kind}.{on.name}", tuple(map(str, values))
-    )
-
-
-def _checked(variable: Variable[Any], values: tuple[str, ...]) -> list[str]:
-    """The values as text, each of them one that the variable has."""
-    known = [value.value for value in variable.values]
-    for value in values:
-        if str(value) not in known:
-            raise DeclarationError(
-                f"{variable.path} is never {str(value)!r}", do=f"use one of {', '.join(known)}"
-            )
-    return [str(value) for value in values]
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)

@@ -1,6 +1,7 @@
 """What a module is asked to look at or change: one entity, as its functions are told of it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ class Target:
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
     process is kept in `run_dir`; `session` is what its lifespan made, None where it has none.
     `deadline_ns` is when its time is over, in ns of CLOCK_BOOTTIME, None for a watch. A look may
-    `note` what it sees besides the value.
+    `note` what it sees besides the value, and a step tell its `progress`. A step that is declared
+    `stoppable` sees by `unwanted` that something else is desired by now.
     """
 
     entity: EntityId
@@ -54,6 +56,12 @@ class Target:
     settings: Any = field(default_factory=dict)
     session: Any = None
     deadline_ns: int | None = None
+    tell: Callable[[str, float | None], object] = field(
+        default=lambda _text, _done: None, compare=False, repr=False
+    )
+    _unwanted: asyncio.Event = field(
+        default_factory=asyncio.Event, init=False, compare=False, repr=False
+    )
     _notes: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -63,6 +71,29 @@ class Target:
     @property
     def node(self) -> str | None:
         return self.entity.node
+
+    def progress(self, text: str, done: float | None = None) -> None:
+        """Say how far a step is: in words for people, and as a share of 1 where that is known."""
+        if done is not None and not 0 <= done <= 1:
+            raise ValueError(f"{done} is no share of 1")
+        self.tell(text, done)
+
+    @property
+    def unwanted(self) -> bool:
+        """Whether something else is desired by now than this step is to bring about.
+
+        It may go on all the same. Or it ends: with `Refused` where it had no effect and will have
+        none; else by returning or raising, and what came of it is read.
+        """
+        return self._unwanted.is_set()
+
+    async def until_unwanted(self) -> None:
+        """Wait until something else is desired."""
+        await self._unwanted.wait()
+
+    def stop(self) -> None:
+        """Something else is desired by now."""
+        self._unwanted.set()
 
     def note(self, text: str) -> None:
         """Say in words for people what a look saw besides its value: how a service ended, say."""

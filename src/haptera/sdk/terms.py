@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
+from haptera.model.entity import EntityId
 from haptera.model.parts import Change, Context
 from haptera.model.policy import Policy
 from haptera.model.schema import Attribute, Variable
@@ -28,12 +29,33 @@ Lifespan = Callable[[Setup], AbstractAsyncContextManager[Any]]
 class Declares(Protocol[Made, Result]):
     """Declares a function as a part, and leaves it as it is: async, or plain."""
 
+    # What is handed may itself be a mapping, or what returns one: then the first one holds.
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[[Made], Coroutine[Any, Any, Result]], /
     ) -> Callable[[Made], Coroutine[Any, Any, Result]]: ...
     @overload
-    def __call__(self, function: Callable[[Made], Result], /) -> Callable[[Made], Result]: ...
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[[Made], Result], /
+    ) -> Callable[[Made], Result]: ...
+    # Of `many`: what is handed for each entity, and what came of each.
+    @overload
+    def __call__(
+        self,
+        function: Callable[
+            [Mapping[EntityId, Made]],
+            Coroutine[Any, Any, Mapping[EntityId, Result | Exception] | None],
+        ],
+        /,
+    ) -> Callable[
+        [Mapping[EntityId, Made]], Coroutine[Any, Any, Mapping[EntityId, Result | Exception] | None]
+    ]: ...
+    @overload
+    def __call__(
+        self,
+        function: Callable[[Mapping[EntityId, Made]], Mapping[EntityId, Result | Exception] | None],
+        /,
+    ) -> Callable[[Mapping[EntityId, Made]], Mapping[EntityId, Result | Exception] | None]: ...
 
 
 class ModuleTerms(TypedDict, total=False):
@@ -60,9 +82,10 @@ class ModuleTerms(TypedDict, total=False):
 
 
 class LookTerms(TypedDict, Generic[Values], total=False):
-    """How a look is declared; times in seconds."""
+    """How a look is declared; times in seconds. With `many`, its function is of many entities."""
 
     outcomes: Required[tuple[Values, ...]]
+    many: bool
     every_s: float
     within_s: float
     requires: Conditions
@@ -72,7 +95,11 @@ class LookTerms(TypedDict, Generic[Values], total=False):
 
 
 class StepTerms(TypedDict, total=False):
-    """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given."""
+    """How a step is declared; times in seconds; `late_s` is `within_s` where it is not given.
+
+    One that is `stoppable` is told where something else is desired while it runs. With `many`, its
+    function is of many entities.
+    """
 
     within_s: Required[float]
     late_s: float
@@ -82,6 +109,8 @@ class StepTerms(TypedDict, total=False):
     policy: Policy
     disruptive: bool
     enrols: bool
+    stoppable: bool
+    many: bool
 
 
 @dataclass(frozen=True, slots=True)

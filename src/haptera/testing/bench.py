@@ -112,7 +112,7 @@ class Bench(Generic[Made]):
             case Reply():
                 raise AssertionError(effect)
             case _:
-                return []
+                return []  # what is desired does not change while a step runs
 
     def _hello(self, told: Message) -> Heard:
         """What the agent says when it is told something: that it holds it, and its permit."""
@@ -133,13 +133,23 @@ class Bench(Generic[Made]):
         except Exception as error:  # noqa: BLE001  the author's code may raise anything
             return [Failed(call.id, str(error))]
 
+    async def _function(self, call: Call, functions: Mapping[str, Callable[[Any], Any]]) -> Any:
+        """What a function tells of the entity, alone or as one of many."""
+        function = functions[call.part]
+        if call.part not in self._module.together:
+            return await _called(function, self._on)
+        told = await _called(function, {call.entity: self._on})
+        if told is not None and isinstance(error := told[call.entity], Exception):
+            raise error
+        return None if told is None else told[call.entity]
+
     async def _run(self, call: Call, at: int) -> Event:
         match call.work:
             case Work.LOOK:
-                reading = await _called(self._module.lookers[call.part], self._on)
+                reading = await self._function(call, self._module.lookers)
                 return Answered(call.id, str(reading), at)
             case Work.STEP:
-                await _called(self._module.steppers[call.part], self._on)
+                await self._function(call, self._module.steppers)
                 return Ended(call.id)
             case Work.HOLD | Work.RELEASE:
                 await _called(self._module.gates[call.part], self._on)

@@ -17,8 +17,9 @@ from haptera.core.state.turn import Turn
 from haptera.core.sync.presence import MODULE as SYNC
 from haptera.model.chain import Chain, Do
 from haptera.model.changes import CloseIntent, OpenIntent
-from haptera.model.effects import Work, Write
+from haptera.model.effects import StopStep, Work, Write
 from haptera.model.entity import EntityId
+from haptera.model.events import Progressed
 from haptera.model.facts import Fact, Method
 from haptera.model.intent import Intent
 from haptera.model.parts import Change, Step
@@ -179,6 +180,24 @@ class StepRunner:
         )  # fmt: skip
         return True
 
+    def stop(self, turn: Turn, row: EntityState) -> None:
+        """Tell a step under way, once, that something else is desired; it ends within its limits.
+
+        What it comes to then is no failure of it.
+        """
+        stepping = row.stepping
+        assert stepping is not None
+        pending = None if stepping.call is None else self._calls.get(stepping.call)
+        if stepping.call is not None and pending is not None:
+            stepping.unwanted = True
+            turn.effects.append(StopStep(stepping.call, pending.part.module, pending.process))
+
+    def progressed(self, turn: Turn, row: EntityState, event: Progressed) -> None:
+        """A step says how far it is."""
+        if row.stepping is not None and row.stepping.call == event.call:
+            row.stepping.progress = event.text, event.done
+            turn.touch(row.id)
+
     def withhold(self, turn: Turn, row: EntityState, outcome: str) -> bool:
         """Give up a durable intent that was not acted on yet; tells whether there was one."""
         if row.stepping is None or row.stepping.phase is not Phase.WRITTEN:
@@ -209,7 +228,8 @@ class StepRunner:
         assert stepping is not None
         stepping.error = f"{stepping.step.path}: {text}"
         if refused:
-            self._bar(turn, row, stepping.start, stepping.error)
+            if not stepping.unwanted:
+                self._bar(turn, row, stepping.start, stepping.error)
             self._close(turn, row, text)
             return
         for change in stepping.step.changes:
@@ -251,7 +271,8 @@ class StepRunner:
         ):
             start = None if stepping.start is None else state
             error = stepping.error or _without_effect(row, stepping.step, due)
-            self._bar(turn, row, start, error)
+            if not stepping.unwanted:
+                self._bar(turn, row, start, error)
             self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
         else:
             self._read_again(turn, row, stepping, domain)

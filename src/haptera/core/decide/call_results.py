@@ -12,7 +12,7 @@ from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.model.effects import Work
-from haptera.model.events import Answered, Ended, Failed, WatchReported
+from haptera.model.events import Answered, Ended, Failed, Progressed, WatchReported
 from haptera.model.walltime import span
 
 GATE_WORK: Final = (Work.HOLD, Work.RELEASE)
@@ -37,11 +37,14 @@ class Answers:
         self._gates = gates
         self._policies = policies
 
-    def sighted(self, turn: Turn, event: WatchReported) -> None:
-        """A watch goes on after what it reports; no other call reports anything."""
+    def sighted(self, turn: Turn, event: WatchReported | Progressed) -> None:
+        """A watch goes on after what it reports, and a step after how far it is."""
         pending = self.calls.get(event.call)
         row = self._row(pending)
-        if pending is not None and pending.work is Work.WATCH and row is not None:
+        if isinstance(event, Progressed):
+            if row is not None:
+                self._acts.progressed(turn, row, event)
+        elif pending is not None and pending.work is Work.WATCH and row is not None:
             self._looks.sighted(turn, row, pending, event)
 
     def take(self, turn: Turn, event: Answered | Ended | Failed) -> None:

@@ -8,6 +8,7 @@ from haptera.core.act.act import StepRunner, first_step
 from haptera.core.act.contradiction import ReadingConflicts, being_settled, contested
 from haptera.core.act.look import LookScheduler
 from haptera.core.act.oscillation import Scene, oscillates, rest
+from haptera.core.act.under_way import doing, is_unwanted
 from haptera.core.decide.backlog import Backlog
 from haptera.core.decide.plan_queue import PlanQueue
 from haptera.core.desired.freezes import Freezes
@@ -176,10 +177,12 @@ class Decisions:
             # Until it is decided on again, still in this turn.
             return replace(row.verdict, needs=None, quotes=None, again_at=None)
         assert row.stepping is not None
+        if is_unwanted(row, situation.goal):
+            self._acts.stop(turn, row)
         reading = row.stepping.phase is Phase.READING
         if reading and (blocked := self._blocked(row.id, row.stepping.step)):
             return Verdict(Condition.WAITING, *blocked)
-        return _at_work(row, _doing(row))
+        return _at_work(row, doing(row))
 
     def _hindered(self, turn: Turn, situation: Situation) -> Lacking | None:
         """What has come in the way of a disruptive step since it was decided on."""
@@ -296,7 +299,9 @@ class Decisions:
             return _at_work(row, f"{step.path} waits for its turn: {queue}")
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
         self._acts.begin(turn, row, step, situation.state, intent_id)
-        return _at_work(row, _doing(row))
+        assert row.stepping is not None
+        row.stepping.goal = situation.goal
+        return _at_work(row, doing(row))
 
     def _instead(self, turn: Turn, situation: Situation) -> str:
         """What keeps a cheaper chain from being taken, to be put before words on this one."""
@@ -371,18 +376,6 @@ def _elsewhere(situation: Situation, part: Part) -> Verdict:
 
 def _other_side(row: EntityState, part: Part) -> str:
     return "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
-
-
-def _doing(row: EntityState) -> str:
-    assert row.stepping is not None
-    words = {
-        Phase.WRITING: "is about to run",
-        Phase.WRITTEN: "is about to run",
-        Phase.CALLED: "runs",
-        Phase.READING: "its outcome is being read",
-    }
-    step = row.stepping.step
-    return f"{step.path}: {words[row.stepping.phase]}{row.notes(step)}"
 
 
 def _last_words(row: EntityState) -> str:

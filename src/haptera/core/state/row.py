@@ -34,8 +34,7 @@ class LookSchedule:
     """One look of an entity: when it is due, and the calls under way for it.
 
     Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
-    `look` is the look itself, while its conditions hold.
-    `asked_at` is when it was last begun, and `usual_ns` how long it usually took until then.
+    `look` is there while its conditions hold, begun at `asked_at`; it usually took `usual_ns`.
     """
 
     due_at: int = 0
@@ -61,10 +60,10 @@ class Phase(Enum):
 class StepRun:
     """A step under way. None other is begun on the entity before its outcome was read.
 
-    `settled_at` is when its longest late effect has passed, so that any reading counts.
-    `seen_ns` is over how long what it starts from had been read, the same each time, when it was
-    begun; `enrolled` says that the node may have enrolled since; `usual_ns` how long the step
-    usually took until then.
+    `settled_at` is when its longest late effect has passed, so that any reading counts; `seen_ns`
+    over how long what it starts from had been read, the same each time, when it was begun, `goal`
+    what was desired then; `enrolled` that the node may have enrolled since; `usual_ns` how long it
+    usually took; `progress` how far it says that it is; `unwanted` that it was told to stop.
     """
 
     intent: Intent
@@ -77,6 +76,9 @@ class StepRun:
     enrolled: bool = False
     seen_ns: int = 0
     usual_ns: int | None = None
+    progress: tuple[str, float | None] | None = None
+    goal: Mapping[str, str] | None = None
+    unwanted: bool = False
 
     @property
     def deadline_at(self) -> int:

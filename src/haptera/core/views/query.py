@@ -114,7 +114,9 @@ def _doing(row: EntityState, now: int) -> DoingView | None:
     """The step under way, or the look that comes first."""
     if row.stepping is not None:
         path, began_at = row.stepping.step.path, row.stepping.intent.began_at
-        return _under_way(path, began_at, row.stepping.usual_ns, now)
+        text, done = row.stepping.progress or (None, None)
+        doing = _under_way(path, began_at, row.stepping.usual_ns, now)
+        return msgspec.structs.replace(doing, progress=text, done=done)
     if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Find):
         look = row.plan.links[0].look
         looking = row.looks.get(look.path)

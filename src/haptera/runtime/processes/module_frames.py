@@ -13,6 +13,7 @@ from haptera.model.events import (
     Event,
     Failed,
     LoopBlocked,
+    Progressed,
     Ready,
     WatchReported,
 )
@@ -70,6 +71,8 @@ def event_of(start: Start, frame: Frame) -> Event:
             return Failed(call, text[:TEXT_BYTES_MAX], refused, frame.get("drains") is True)
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return WatchReported(call, value, at, _note(frame))
+        case {"op": "progress", "id": int(call), "text": str(text)}:
+            return Progressed(call, text[:NOTE_BYTES_MAX], _share(frame.get("done")))
         case {"op": "blocked", "text": str(text), "ms": int(blocked_ms)} if blocked_ms >= 0:
             told = f"{text[:TEXT_BYTES_MAX]}, for {span(blocked_ms)}"
             return LoopBlocked(start.module, told, start.process)
@@ -78,6 +81,12 @@ def event_of(start: Start, frame: Frame) -> Event:
             return Ready(start.module, start.process, version, manifest)
         case _:
             raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+
+
+def _share(done: Any) -> float | None:
+    if done is None or (isinstance(done, int | float) and 0 <= done <= 1):
+        return done
+    raise ValueError("it sent a progress that is no share of 1")
 
 
 def _note(frame: Frame) -> str | None:

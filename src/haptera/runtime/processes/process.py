@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from haptera.model.deprecated import UNDECLARED_SETTINGS
-from haptera.model.effects import Call, Cancel, Start, Stop, Work
+from haptera.model.effects import Call, Cancel, Start, Stop, StopStep, Work
 from haptera.model.events import (
     Answered,
     Ended,
@@ -22,6 +22,7 @@ from haptera.model.events import (
     Exited,
     Failed,
     LoopBlocked,
+    Progressed,
     Ready,
     WatchReported,
 )
@@ -145,8 +146,12 @@ class ModuleProcesses:
         else:
             process.call(call, boot, settings)
 
-    def cancel(self, cancel: Cancel) -> None:
-        if (process := self._running.get((cancel.module, cancel.process))) is not None:
+    def cancel(self, cancel: Cancel | StopStep) -> None:
+        """Nobody waits for a call any more; or a step is told that it is not wanted."""
+        process = self._running.get((cancel.module, cancel.process))
+        if process is not None and isinstance(cancel, StopStep):
+            process.link.send({"op": "stop", "id": cancel.call})
+        elif process is not None:
             process.cancel(cancel.call)
 
     def close(self) -> None:
@@ -313,7 +318,7 @@ class _Process:
             case Ready():
                 self._ready, self._missed = True, 0
                 self._say_what_will_go(event)
-            case WatchReported(call=call) if call in self._due:
+            case WatchReported(call=call) | Progressed(call=call) if call in self._due:
                 self._unasked += 1
             case LoopBlocked():
                 self._unasked += 1

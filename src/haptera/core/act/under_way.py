@@ -1,0 +1,35 @@
+"""What is told of a step under way, and whether it is still wanted."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from haptera.core.act.act import first_step
+from haptera.core.state.row import EntityState, Phase
+
+_WORDS: Final = {
+    Phase.WRITING: "is about to run",
+    Phase.WRITTEN: "is about to run",
+    Phase.CALLED: "runs",
+    Phase.READING: "its outcome is being read",
+}
+
+
+def doing(row: EntityState) -> str:
+    """Where the step is, in words; how far, where it says so."""
+    assert row.stepping is not None
+    step, words = row.stepping.step, _WORDS[row.stepping.phase]
+    if row.stepping.phase is Phase.CALLED and row.stepping.progress is not None:
+        text, done = row.stepping.progress
+        words += f", {text}" if done is None else f", {text} ({done:.0%})"
+    return f"{step.path}: {words}{row.notes(step)}"
+
+
+def is_unwanted(row: EntityState, goal: Mapping[str, str]) -> bool:
+    """Whether a step that can be stopped would not be begun as things are desired now."""
+    stepping = row.stepping
+    assert stepping is not None
+    if stepping.phase is not Phase.CALLED or not stepping.step.stoppable or stepping.unwanted:
+        return False
+    if stepping.goal is None or goal == stepping.goal:
+        return False
+    return not goal or (row.plan is not None and first_step(row) != stepping.step)
