@@ -89,7 +89,7 @@ def spoil(one: Rig) -> EntityId:
     entity = EntityId("service", "web7", "n01")
     row = one.agent_engine.table.get(entity)
     assert row is not None
-    row.revision, row.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
+    row.revision, row.link.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
     return entity
 
 

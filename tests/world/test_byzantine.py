@@ -100,7 +100,7 @@ def test_a_node_that_lies_cannot_lock_its_own_truth_out_for_good() -> None:
     assert engine is not None
     row = engine.table.get(web(LIAR))
     assert row is not None
-    assert row.heard < FAR
+    assert row.link.heard < FAR
 
 
 def misdirects(message: Message) -> Message:

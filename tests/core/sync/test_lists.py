@@ -34,13 +34,13 @@ def spoil_desired(pair: Pair) -> None:
     """A bit rots on the agent: it holds one service in an earlier version than it should."""
     row = pair.agent.table.get(MANY[7])
     assert row is not None
-    row.revision, row.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
+    row.revision, row.link.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
 
 
 def spoil_observed(pair: Pair) -> None:
     row = pair.parent.table.get(MANY[7])
     assert row is not None
-    row.heard = 1
+    row.link.heard = 1
     row.reported.clear()
 
 
@@ -74,7 +74,7 @@ def test_where_nobody_can_be_asked_all_is_told_again(spoil) -> None:
 def test_what_is_held_and_not_listed_goes() -> None:
     pair = pair_of(MANY[:3], mute=0.0)
     row = pair.agent.table.make(EntityId("policy", "stale", None))
-    row.revision = row.confirmed = 2
+    row.revision = row.link.confirmed = 2
     pair.run(pair.now + 10 * S)
 
     assert pair.agent.desired_layer() == pair.parent.desired_layer()
@@ -97,18 +97,18 @@ def test_a_list_of_another_process_or_that_nobody_waits_for_changes_nothing() ->
 def spoil_first(pair: Pair) -> None:
     row = pair.parent.table.get(MANY[0])
     assert row is not None
-    row.heard -= 1
+    row.link.heard -= 1
 
 
 def test_what_changed_after_the_list_was_made_is_none_of_its_business() -> None:
     pair = pair_of(MANY[:3], mute=0.0)
     incoming = ObservedIn(pair.parent.table, PARENTS)
-    versions = {row.id: row.heard for row in pair.parent.table.on(NODE)}
+    versions = {row.id: row.link.heard for row in pair.parent.table.on(NODE)}
     later = max(versions.values())
     listed = tuple((one, 1) for one in MANY[:2])
 
     assert incoming.reconcile(Turn(0), NODE, later - 1, listed) == []
-    held = {row.id: row.heard for row in pair.parent.table.on(NODE) if row.heard}
+    held = {row.id: row.link.heard for row in pair.parent.table.on(NODE) if row.link.heard}
     assert held == {one: versions[one] for one in MANY[:3]}
 
 
@@ -120,7 +120,7 @@ def test_so_many_differences_that_all_is_as_cheap_have_all_told_again() -> None:
     turn = Turn(pair.now)
     row = pair.agent.table.get(MANY[0])
     assert row is not None
-    row.confirmed -= 1
+    row.link.confirmed -= 1
     pair.run(pair.now + S // 4 + S // 2)
     pair.agent.links.take_list(turn, Listed("parent", 1, Mark(5, 99, 1), listed))
 

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Final
 
 from haptera.core.state.limits import DONE_AGAIN_MAX, LASTS_NS, MS
+from haptera.core.state.link_state import LinkState
 from haptera.core.state.verdict import Stands, Verdict
 from haptera.model.chain import Chain, NoChain
 from haptera.model.changes import Desired
@@ -150,14 +151,12 @@ class ReadingConflict:
 class EntityState:
     """The state of one entity.
 
-    `version` numbers the last change of its observed layer as the parent above is told of it,
-    `heard` as its agent tells of it; `confirmed` is the revision that the parent above has told in
-    its present epoch.
+    Its parts are written by who they belong to: `link` by sync.
     A `resident` row is there whether or not anybody declared it: that of a module.
     `reported` is the node's last word, good for as long as the node is known to be there, and so
     is `stands`, on where the entity stands; `verdict` is what was last decided, and `since` when;
-    `lent` is what those on it were last decided with, of its own, `told` what the parent was,
-    `published` what listeners were;
+    `lent` is what those on it were last decided with, of its own, `published` what listeners
+    were told;
     a `leaving` entity is no longer declared, and brought to what its kind leaves;
     `found_at` says when each known value was first read; `second` holds what another module last
     read of a variable, `contests` what cannot be so together with what is known; steps done up
@@ -177,8 +176,8 @@ class EntityState:
     owner: str = ""
     desired: dict[str, Desired] = field(default_factory=dict)
     revision: int = 0
-    confirmed: int = 0
     leaving: bool = False
+    link: LinkState = field(default_factory=LinkState)
     resident: bool = False
     known: dict[str, Fact] = field(default_factory=dict)
     remembered: dict[str, Fact] = field(default_factory=dict)
@@ -191,8 +190,6 @@ class EntityState:
     oscillation: Oscillation | None = None
     forgiven_at: int = 0
     relented_at: int = 0
-    heard: int = 0
-    version: int = 0
     looks: dict[str, LookSchedule] = field(default_factory=dict)
     stepping: StepRun | None = None
     barred: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -210,7 +207,6 @@ class EntityState:
     lost_at: int | None = None
     unsettled: tuple[str, int] | None = None
     lent: tuple[tuple[str, str], ...] = ()
-    told: tuple[tuple[str | bool | None, ...], ...] = ()
     published: Published | None = None
 
     @property
@@ -221,7 +217,7 @@ class EntityState:
     def withdraw(self) -> None:
         """Nobody declares it any more; a resident stays."""
         self.owner, self.desired, self.attributes = "", {}, {}
-        self.revision = self.confirmed = 0
+        self.revision = self.link.confirmed = 0
         self.relent()
 
     @property

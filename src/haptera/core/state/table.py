@@ -129,8 +129,11 @@ class EntityTable:
         if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
             return
-        row.leaving, row.revision, row.confirmed = True, 0, 0
-        row.version, row.told = 0, ()  # declared again, it is news to whoever had forgotten it
+        row.leaving, row.revision, row.link.confirmed = True, 0, 0
+        row.link.version, row.link.told = (
+            0,
+            (),
+        )  # declared again, it is news to whoever had forgotten it
         row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
         row.relent()
 
@@ -151,7 +154,7 @@ class EntityTable:
         row = self.make(stored.entity)
         row.attributes, row.owner = dict(stored.attributes), stored.owner
         row.desired, row.revision = dict(stored.desired), stored.revision
-        row.confirmed = stored.revision
+        row.link.confirmed = stored.revision
         return row
 
     def draft(self) -> "EntityTable":

@@ -180,7 +180,7 @@ def report(rows: Iterable[EntityState], now: int) -> tuple[ObservedUpdate, ...]:
     return tuple(
         ObservedUpdate(
             row.id,
-            row.heard,
+            row.link.heard,
             {name: _seen(fact, now, known=True) for name, fact in row.known.items()}
             | {name: _seen(fact, now, known=False) for name, fact in row.remembered.items()},
             standing=Standing(row.condition, row.lasted(now) // MS, row.why, row.error),

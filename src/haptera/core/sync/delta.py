@@ -172,7 +172,7 @@ class ObservedOut:
     def changed(self, row: EntityState) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
         if row.leaving or not self._scope.reports(row):
-            row.version, row.told = 0, ()
+            row.link.version, row.link.told = 0, ()
             return False
         facts = self._scope.facts(row)
         signature: tuple[tuple[str | bool | None, ...], ...] = tuple(
@@ -180,28 +180,28 @@ class ObservedOut:
         )
         if self._scope.stands(row):
             signature = (*signature, (row.condition, row.why, row.error))
-        if signature == row.told:
+        if signature == row.link.told:
             return False
-        row.told = signature
+        row.link.told = signature
         self._version += 1
-        row.version = self._version
+        row.link.version = self._version
         return True
 
     def mark(self, peer: str) -> Mark:
         return Mark(0, self._version, mark_digest(self.versions(peer)))
 
     def versions(self, peer: str) -> dict[EntityId, int]:
-        return {row.id: row.version for row in self._told()}
+        return {row.id: row.link.version for row in self._told()}
 
     def updates(
         self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
     ) -> tuple[Update, ...]:
-        rows = [row for row in self._told() if row.version > after or row.id in also]
+        rows = [row for row in self._told() if row.link.version > after or row.id in also]
         return tuple(
             ObservedUpdate(
-                row.id, row.version, self._seen(row, now), standing=self._standing(row, now)
+                row.id, row.link.version, self._seen(row, now), standing=self._standing(row, now)
             )
-            for row in sorted(rows, key=lambda row: row.version)
+            for row in sorted(rows, key=lambda row: row.link.version)
         )
 
     def measures(self, after: int) -> tuple[Measure, ...]:
@@ -214,7 +214,7 @@ class ObservedOut:
 
     def _told(self) -> list[EntityState]:
         """What the parent is told of; what it no longer declares is no longer its concern."""
-        return [row for row in self._scope.rows() if row.version and not row.leaving]
+        return [row for row in self._scope.rows() if row.link.version and not row.leaving]
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:
         return {

@@ -76,23 +76,23 @@ class ObservedIn:
         self._here = looked_at_here
 
     def mark(self, peer: str) -> Mark:
-        versions = {row.id: row.heard for row in self._table.on(peer) if row.heard}
+        versions = {row.id: row.link.heard for row in self._table.on(peer) if row.link.heard}
         return Mark(0, max(versions.values(), default=0), mark_digest(versions))
 
     def concerns(self, peer: str, update: Update) -> bool:
         row = self._table.get(update.entity)
-        held = 0 if row is None else row.heard
+        held = 0 if row is None else row.link.heard
         return update.entity.node == peer and update.version - held <= VERSION_JUMP_MAX
 
     def merge(self, turn: Turn, updates: Sequence[Update], heard: Heard) -> None:
         for update in updates:
             assert isinstance(update, ObservedUpdate)
             row = self._table.get(update.entity)
-            if row is not None and update.version > row.heard:
+            if row is not None and update.version > row.link.heard:
                 self._merge(turn, row, update, heard)
 
     def _merge(self, turn: Turn, row: EntityState, update: ObservedUpdate, heard: Heard) -> None:
-        row.heard = update.version
+        row.link.heard = update.version
         theirs = [
             name for name in (*row.known, *row.remembered) if not self._mine(row.id.kind, name)
         ]
@@ -110,7 +110,7 @@ class ObservedIn:
 
     def unconfirm(self, peer: str, epoch: int) -> None:
         for row in self._table.on(peer):
-            row.heard = 0
+            row.link.heard = 0
 
     def settle(self, turn: Turn, peer: str) -> None:
         """Nothing to drop: a parent keeps its entities, whatever a child saw of them."""
@@ -122,11 +122,11 @@ class ObservedIn:
         theirs = dict(versions)
         lacking: list[EntityId] = []
         for row in self._table.on(peer):
-            if row.heard < theirs.get(row.id, 0):
+            if row.link.heard < theirs.get(row.id, 0):
                 lacking.append(row.id)
-                row.heard = 0
-            elif row.id not in theirs and row.heard <= last:
-                row.heard = 0
+                row.link.heard = 0
+            elif row.id not in theirs and row.link.heard <= last:
+                row.link.heard = 0
         return lacking
 
     def lose(self, turn: Turn, peer: str) -> None:
@@ -180,7 +180,7 @@ class DesiredIn:
         return SaveDesired(self.epoch, self._table.revision, stored)
 
     def mark(self, peer: str) -> Mark:
-        versions = {row.id: row.confirmed for row in self._told() if row.confirmed}
+        versions = {row.id: row.link.confirmed for row in self._told() if row.link.confirmed}
         last = max(self._table.revision, *versions.values(), 0)
         return Mark(self.epoch, last, mark_digest(versions))
 
@@ -212,18 +212,18 @@ class DesiredIn:
             if (desired, update.attributes) != (row.desired, row.attributes):
                 row.relent()
             row.attributes, row.desired = dict(update.attributes), desired
-            row.revision = row.confirmed = update.version
+            row.revision = row.link.confirmed = update.version
         self._note(turn, update.entity, update.version)
 
     def unconfirm(self, peer: str, epoch: int) -> None:
         self.epoch = epoch
         self._table.revision = 0
         for row in self._told():
-            row.confirmed = 0
+            row.link.confirmed = 0
 
     def settle(self, turn: Turn, peer: str) -> None:
         for row in self._told():
-            if not row.confirmed and not row.leaving and row.declared:
+            if not row.link.confirmed and not row.leaving and row.declared:
                 self._drop(turn, row)
         self.whole_epoch = self.epoch
 
@@ -239,8 +239,8 @@ class DesiredIn:
         }
         for row in self._told():
             if row.id in lacking:
-                row.confirmed = 0
-            elif row.id not in theirs and row.confirmed <= last and not row.leaving:
+                row.link.confirmed = 0
+            elif row.id not in theirs and row.link.confirmed <= last and not row.leaving:
                 self._drop(turn, row)
         return list(lacking)
 
@@ -273,7 +273,7 @@ class DesiredIn:
 
     def _held(self, entity: EntityId) -> int:
         row = self._table.get(entity)
-        return 0 if row is None else row.confirmed
+        return 0 if row is None else row.link.confirmed
 
     def forget(self, entity: EntityId) -> None:
         """An entity that was leaving has left."""

@@ -1,0 +1,18 @@
+"""What sync notes of one entity: nobody else reads it, or writes it but to begin anew."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class LinkState:
+    """How far the two sides of a link have come with it; 0: not at all.
+
+    `confirmed` is the revision that the parent above has told in its present epoch, `heard` the
+    version of what is observed as its agent told it last. `version` numbers that as the parent
+    above is told of it, and `told` is what that was.
+    """
+
+    confirmed: int = 0
+    heard: int = 0
+    version: int = 0
+    told: tuple[tuple[str | bool | None, ...], ...] = ()
