@@ -1,6 +1,6 @@
 """How long small jobs wait behind a large one that has no room yet: here, and on Slurm.
 
-    unshare -n python benchmarks/head_of_line.py [SECONDS]          needs root, and Slurm
+    unshare -n python -m benchmarks.head_of_line [SECONDS]          needs root, and Slurm
 
 Four nodes of one CPU are idle, two of four CPUs each have a job of SECONDS (20). A job for four
 CPUs comes first, with the highest priority; 50 jobs of a fifth of a second for one CPU come

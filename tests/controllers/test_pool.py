@@ -68,6 +68,15 @@ def test_e1_what_is_on_its_way_is_counted_before_more_is_bought() -> None:
     assert decision.actions == (Create("p-2", "small"),)
 
 
+def test_e1_small_jobs_leave_the_large_one_that_comes_to_who_needs_it() -> None:
+    coming = [
+        Slot("p-1", SlotPhase.BOOTING, "large", 0),
+        Slot("p-2", SlotPhase.CREATING, "medium", 0),
+    ]
+    wanted = [one_job(2), one_job(8)]
+    assert decide(a_pool(), [*coming, *absent(3)[2:]], wanted, [], SECOND_NS).actions == ()
+
+
 def test_e2_a_quota_of_five_is_never_exceeded_and_met_without_a_storm() -> None:
     cloud = Cloud(a_pool(most=10), quota=5)
     cloud.submit(40, 1, seconds=10)

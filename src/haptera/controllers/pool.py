@@ -270,13 +270,12 @@ class _Purchase:
         return Decision(tuple(self._actions), tuple(self._unmet), self._until())
 
     def _placed(self, job: Size, count: int) -> int:
-        """How many of so many jobs find no room in what comes."""
+        """How many of so many jobs find no room in what comes; the least room is filled first."""
+        self._coming.sort()
         for at, room in enumerate(self._coming):
             taken = min(count, jobs_in(room, job))
             self._coming[at] = room - Size(job.cpus * taken, job.memory_mb * taken)
             count -= taken
-            if count == 0:
-                break
         return count
 
     def _opened(self, job: Size) -> Size | None:

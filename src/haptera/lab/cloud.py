@@ -75,6 +75,7 @@ class LabCloud:
         self._nodes = nodes
         self._there: dict[int, tuple[CloudInstance, LabNode]] = {}
         self._create_after = 0.0
+        self._last = 0
         self._connections = 0
 
     async def serve(self) -> None:
@@ -125,7 +126,7 @@ class LabCloud:
             return _DONE if there[1].owner == order.owner else _anothers(order.name)
         if (words := self._refusal(order.size)) is not None:
             return http.refuse(HTTPStatus.CONFLICT, str(words))
-        number = min(set(range(1, CLOUD_INSTANCES_MAX + 1)) - self._there.keys())
+        number = self._next_number()
         node = self._node(number, order)
         self._nodes.begin(node)
         attributes = {"platform": "labnode", "address": node.address, "bmc": node.bmc}
@@ -162,6 +163,14 @@ class LabCloud:
             return RefusalWords(RefusalCause.CAPACITY, f"no more of size {size}", "size")
         self._create_after = now + self._faults.rate_ms / 1000
         return None
+
+    def _next_number(self) -> int:
+        """The next free one in turn: an address is not given to another right after its end."""
+        numbers = (
+            (self._last + ahead) % CLOUD_INSTANCES_MAX + 1 for ahead in range(CLOUD_INSTANCES_MAX)
+        )
+        self._last = next(number for number in numbers if number not in self._there)
+        return self._last
 
     def _node(self, number: int, order: CreateOrder) -> LabNode:
         boot_ms = BOOT_MS_MAX if order.size in self._faults.hangs else 0
