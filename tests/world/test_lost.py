@@ -30,6 +30,7 @@ def test_a_silent_node_is_lost_after_its_leases_are_over_and_until_it_is_heard()
             SetDesired(N1, "agent", "up", "site"),
         ]
     )
+    world.run(1)
     assert world.settle(60)
     assert lost_ms(world) is None
 
