@@ -94,7 +94,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
         (
             "6:25",
             "there is no module 'labnod'",
-            "did you mean labnode? there are image, ipmi, jobs, labnode, netboot, redfish,"
+            "did you mean labnode? there are image, ipmi, jobs, labnode, local, netboot, redfish,"
             " replica, service, supervise, sync, system",
         ),
         ("7:5", "a policy is a mapping", "write `for: SELECTOR` below"),
@@ -142,8 +142,8 @@ def test_rules_are_set_and_pruned_as_all_that_the_site_owns():
 
 def test_a_rule_that_never_means_anything_is_refused():
     kinds = (
-        "there are budget, freeze, group, image, instance, lease, module, node, policy, pool,"
-        " replica, roll, service, system"
+        "there are backend, budget, freeze, group, image, instance, lease, module, node, policy,"
+        " pool, replica, roll, service, system"
     )
     assert errors_of("policies: [{for: 'rack:*', attempts: 2}]\n") == [
         ("3:18", "selector 'rack:*', character 1: there is no kind 'rack'", kinds)
