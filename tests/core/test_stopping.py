@@ -11,7 +11,7 @@ from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Change, SetDesired, UnsetDesired
 from haptera.model.effects import StopStep
-from haptera.model.events import Answered, Failed, Progressed, Proposed, Ready, Written
+from haptera.model.events import Answered, Failed, Progressed, Proposed, Ready, Ticked, Written
 from haptera.model.views import Condition
 from tests.core.test_engine import BMC, NODE, ON, SIDE, stored, told
 
@@ -21,7 +21,7 @@ OFF = SetDesired(NODE, "power", "off", "site")
 
 def running(*, stoppable: bool = True) -> Engine:
     """A node that is being switched on, by call 2."""
-    module = replace(BMC, steps=(replace(ON, stoppable=stoppable),))
+    module = replace(BMC, steps=(replace(ON, within_ms=60_000, stoppable=stoppable),))
     engine = Engine(SIDE, Catalog(KINDS, [module]), stored(desired={"power": "on"}), 0, S)
     told(engine, S, Ready("bmc"))
     told(engine, S, Answered(1, "off", S))
@@ -46,13 +46,21 @@ def test_a_step_that_cannot_be_stopped_or_is_wanted_all_the_same_is_not_told() -
     assert desire(running(), SetDesired(NODE, "power", "on", "user:eve")) == []
 
 
+def test_a_step_whose_result_is_read_before_it_returns_is_not_told() -> None:
+    engine = running()
+    told(engine, 12 * S, Ticked())
+    effects = told(engine, 12 * S, Answered(3, "on", 12 * S))
+    assert STOP not in effects
+
+
 def test_a_step_that_stopped_has_not_failed() -> None:
     engine = running()
-    desire(engine, OFF)
+    # Nothing is desired any more, so nothing that succeeds forgives a failure.
+    desire(engine, UnsetDesired(NODE, "power"))
     told(engine, S + 3 * MS, Failed(2, "stopped at half", refused=True))
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.failures, row.error) == (Condition.CONVERGED, {}, None)
+    assert (row.condition, row.failures, row.error) == (Condition.IDLE, {}, None)
     assert row.tried[-1].outcome == "stopped at half"
 
 
