@@ -163,7 +163,7 @@ def test_each_patch_of_many_is_answered_for_by_itself():
         ("node:n2", 409, "node:n2 was declared by site"),
         ("node:n3", 409, "power of node:n3 belongs to user:eve, who wants on"),
         ("node:n4", 404, "there is no node:n4"),
-        ("service:web@n1", 400, "service.port is a whole number, not 'many'"),
+        ("service:web@n1", 400, "service.port must be a whole number, not 'many'"),
         ("node:n1", 400, "node:n1 is patched twice"),
         ("nonsense", 400, answer.json["results"][6]["problem"]["what"]),
         ("service:web@n1", 400, "service:web@n1 is patched twice"),

@@ -130,14 +130,14 @@ def test_what_asks_for_no_certificate_is_refused(request_):
     backend, app = cluster()
     body = {"name": "eve", "scope": "read", "for_s": 60, "request": request_}
     answer = ask(app, "POST", "/v1/certificates", token="admin-token", body=body)
-    assert (answer.status, answer.json["what"]) == (400, "this asks for no certificate")
+    assert (answer.status, answer.json["what"]) == (400, "not a certificate request")
     assert backend.minted == {}
 
 
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        ({"name": "a b"}, "'a b' is no name for a user"),
+        ({"name": "a b"}, "'a b' is not a user name"),
         ({"scope": "root"}, "Invalid enum value 'root' - at `$.scope`"),
         ({"for_s": 0}, "Expected `int` >= 1 - at `$.for_s`"),
         ({"within": "power=off"}, "a token is limited by names alone"),

@@ -98,7 +98,7 @@ def bearer(text: str) -> list[tuple[str, str]]:
 
 
 def worthless(attacked: Attacked) -> dict[str, list[tuple[str, str]]]:
-    """What lets nobody in, by what is wrong with it."""
+    """What has no access, by what is wrong with it."""
     admin, reader = attacked.parent.token, made(attacked, "eve", "read")["text"]
     revoked, short = made(attacked, "old", "admin"), made(attacked, "brief", "admin", for_s=1)
     assert attacked.parent.ask("DELETE", f"/v1/tokens/{revoked['token']['id']}")[0] == 200

@@ -126,7 +126,7 @@ def test_thawing_nothing_is_an_error_that_says_what_is_frozen(cluster, capsys):
         ),
         (
             ("rack1n1", "--reason", "x", "--for", "soon"),
-            "error: 'soon' is no duration\n  write 500ms, 30s, 15m, 2h or 1d\n",
+            "error: 'soon' is not a duration\n  write 500ms, 30s, 15m, 2h or 1d\n",
         ),
         (
             ("rack1n[1", "--reason", "x"),

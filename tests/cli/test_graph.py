@@ -187,7 +187,7 @@ ATTRIBUTES = ", ".join(sorted(one.name for one in node.kind.attributes))
         (
             ["freeze"],
             (
-                "nothing is known or done of a freeze: no part serves it",
+                "no module serves a freeze",
                 None,
                 "draw one of image, module, node, service, system",
             ),

@@ -98,7 +98,7 @@ def test_the_site_is_taken_by_site_check(typed):
         (("ansible", "i.json", "--cluster", "-"), "'-' is not a name"),
         (
             ("ansible", "i.json", "--attribute", "rack"),
-            "it says not where from\n  --attribute rack",
+            "its source is missing\n  --attribute rack",
         ),
         (("ansible", "i.json", "--attribute", "rak=a"), "no attribute 'rak' can be taken"),
         (("ansible", "i.json", "--attribute", "groups=a"), "no attribute 'groups' can be taken"),

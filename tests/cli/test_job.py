@@ -63,7 +63,7 @@ def test_a_closed_gate_lets_no_job_begin(gate: JobsGate, tmp_path: Path) -> None
     path = gate_path(tmp_path)
     answer = typed("job", "--gate", path, "touch", "begun", folder=tmp_path)
 
-    assert answer == (75, "", told("the node lets no jobs begin now", path, "come back later"))
+    assert answer == (75, "", told("the node admits no jobs now", path, "come back later"))
     assert not (tmp_path / "begun").exists()
 
 
@@ -111,4 +111,4 @@ def test_a_job_is_ended_by_a_pipe_that_nobody_reads_as_anywhere_else(
 def test_a_gate_that_nobody_keeps_is_not_one_that_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "nope"
     code, out, errors = typed("job", "--gate", path, "true", folder=tmp_path)
-    assert (code, out, errors.splitlines()[0]) == (1, "", "error: no agent keeps a gate here")
+    assert (code, out, errors.splitlines()[0]) == (1, "", "error: there is no job gate here")

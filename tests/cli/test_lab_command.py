@@ -154,7 +154,7 @@ def test_a_parent_that_cannot_start_is_told_with_its_reason(folder, drawn):
         code, out, errors = started(folder)
     assert (code, out, marked(folder)) == (1, "", [])
     what, where, do = errors.splitlines()
-    assert what.startswith("error: the parent does not come up: ")
+    assert what.startswith("error: the parent does not start: ")
     assert f"127.{drawn}.0.1:4270/tcp: cannot listen: Address already in use" in what
     assert where == f"  {folder}/.haptera/parent/serve.log"
     assert do == "  mend what it says, then start the lab again"
@@ -257,5 +257,5 @@ def test_a_folder_that_is_mistyped_is_not_made(tmp_path):
     (tmp_path / "site.yaml").write_text("cluster: quick\n")
     words = ("lab", "--dir", tmp_path / "mistyped", "--site", tmp_path / "site.yaml")
     code, _, errors = typed(*words, folder=tmp_path)
-    assert (code, errors.splitlines()[0]) == (1, "error: there is no such folder")
+    assert (code, errors.splitlines()[0]) == (1, "error: the folder does not exist")
     assert [one.name for one in tmp_path.iterdir()] == ["site.yaml"]

@@ -65,7 +65,7 @@ def test_all_that_is_wrong_is_told_for_people_and_for_programs(typed, tmp_path):
 def test_a_labs_site_is_checked_as_a_lab_reads_it(typed, tmp_path):
     (tmp_path / "site.yaml").write_text(GOOD)
     refused = typed("site.yaml")[2]
-    assert refused.startswith("error: nothing is known as {x}\n  site.yaml:2:")
+    assert refused.startswith("error: unknown placeholder {x}\n  site.yaml:2:")
     assert "to check a lab's site, add --lab\n" in refused
     assert typed("site.yaml", "--lab")[0] == OK
 
@@ -82,5 +82,5 @@ def test_standard_input_stands_alone(typed):
     assert typed("-", "site.yaml") == (
         REFUSED,
         "",
-        "error: standard input stands alone\n  -\n  name files only, or -\n",
+        "error: - cannot be combined with files\n  -\n  name files only, or -\n",
     )

@@ -43,7 +43,7 @@ def test_a_client_file_lets_its_holder_in(cluster, capsys, monkeypatch, tmp_path
 def test_what_cannot_be_is_told(cluster, capsys):
     assert typed(capsys, "token", "revoke", "t9")[0] == REFUSED
     code, _, errors = typed(capsys, "token", "make", "eve", "--for", "long")
-    assert (code, errors.splitlines()[0]) == (REFUSED, "error: 'long' is no duration")
+    assert (code, errors.splitlines()[0]) == (REFUSED, "error: 'long' is not a duration")
     for duration in ("9999d", "0s"):
         assert typed(capsys, "token", "make", "eve", "--for", duration) == (
             REFUSED,

@@ -54,8 +54,8 @@ def test_what_is_left_when_the_time_is_over_is_told(cluster, capsys):
     [
         (["rack9"], "error: no such node: rack9\n"),
         (["service:db"], "error: there is no service:db\n"),
-        (["n1", "--for", "well"], "error: 'well' is nothing to wait for\n"),
-        (["n1", "--timeout", "soon"], "error: 'soon' is no duration"),
+        (["n1", "--for", "well"], "error: 'well' is not a condition to wait for\n"),
+        (["n1", "--timeout", "soon"], "error: 'soon' is not a duration"),
     ],
 )
 def test_what_can_never_be_is_not_waited_for(cluster, capsys, words, what):

@@ -101,7 +101,7 @@ def test_a_certificate_that_is_taken_back_lets_nobody_in(home):
     assert curl(home, "-E", place, f"{URL}/summary")[0] == 200
     assert haptera(home, "token", "revoke", key) == (0, f"{key} of bob is revoked\n", "")
     status, problem = curl(home, "-E", place, f"{URL}/summary")
-    assert (status, problem["what"]) == (403, f"the certificate of {key} lets nobody in")
+    assert (status, problem["what"]) == (403, f"the certificate of {key} has no access")
 
 
 def test_certificates_that_are_none_of_clients_let_nobody_in(home):
@@ -171,7 +171,7 @@ def test_a_way_in_that_cannot_be_is_told(tmp_path):
     assert refused("--api", "::") == told(
         "at every address, the API needs a name", "--api ::", "add --host NAME"
     )
-    assert "'eve' lets nobody in" in refused("--let-in", "eve")
+    assert "'eve' has no access" in refused("--let-in", "eve")
     assert "cannot listen: No such file or directory" in refused(
         "--socket", tmp_path / "nowhere" / "s"
     )

@@ -228,7 +228,7 @@ def refusal(engine: Engine, *proposed: Change) -> str | None:
             {"parts": "bmc.switch_on", "backoff_ms": 400_000},
             f"bmc.switch_on on node:n01: {TOO_LONG}",
         ),
-        ({"attempts": 0}, "policy.attempts: 0 is out of bounds (write one from 1 to 1000000)"),
+        ({"attempts": 0}, "policy.attempts: 0 is out of range (write one from 1 to 1000000)"),
     ],
 )
 def test_a_policy_that_means_nothing_or_cannot_be_is_refused(

@@ -32,12 +32,12 @@ RULES = ("budget", "freeze", "policy")
             "freeze.of: selector 'rack[1', character 5: a bracket that is not closed",
         ),
         ("freeze", "reason", " ", "freeze.reason: there is no reason"),
-        ("freeze", "until_s", 0, "freeze.until_s: 0 is out of bounds"),
-        ("freeze", "until_s", 10**12, "freeze.until_s: 1000000000000 is out of bounds"),
+        ("freeze", "until_s", 0, "freeze.until_s: 0 is out of range"),
+        ("freeze", "until_s", 10**12, "freeze.until_s: 1000000000000 is out of range"),
         ("policy", "of", "", "policy.of: selector '', character 1: a name is missing"),
         ("policy", "parts", "labnode.", "policy.parts: '' is not a name"),
-        ("policy", "attempts", 0, "policy.attempts: 0 is out of bounds"),
-        ("policy", "within_ms", -1, "policy.within_ms: -1 is out of bounds"),
+        ("policy", "attempts", 0, "policy.attempts: 0 is out of range"),
+        ("policy", "within_ms", -1, "policy.within_ms: -1 is out of range"),
         (
             "budget",
             "of",
@@ -45,7 +45,7 @@ RULES = ("budget", "freeze", "policy")
             "budget.of: selector 'node:a@b', character 7: a node is on itself",
         ),
         ("budget", "per", "rack", "budget.per: 'rack' is nothing to count by"),
-        ("budget", "share", 101, "budget.share: 101 is out of bounds"),
+        ("budget", "share", 101, "budget.share: 101 is out of range"),
     ],
 )
 def test_what_a_rule_cannot_say_is_refused_and_told(

@@ -43,10 +43,10 @@ def test_values_come_back_in_the_type_of_their_variable():
             "a node has no variable 'platform'",
             "there are agent, busy, netboot, power",
         ),
-        (SERVICE, "applied", "stale", "applied is kept by haptera itself", "leave it out"),
-        (SERVICE, "port", "80a", "service.port is a whole number, not '80a'", "write digits"),
+        (SERVICE, "applied", "stale", "applied is set by haptera itself", "leave it out"),
+        (SERVICE, "port", "80a", "service.port must be a whole number, not '80a'", "write digits"),
         (SERVICE, "port", "9" * 19, "service.port does not fit 64 bits", "write a smaller number"),
-        (SERVICE, "command", 7, "service.command is a text, not 7", "put it in quotes"),
+        (SERVICE, "command", 7, "service.command must be text, not 7", "put it in quotes"),
         (
             SERVICE,
             "command",

@@ -190,7 +190,7 @@ def test_what_is_written_belongs_to_the_controller() -> None:
         ({"desired": {"node:n1": {"power": "on"}}, "if_revision": 1}, "changed meanwhile", True),
         ({"desired": {"node:n9": {"power": "on"}}}, "there is no node:n9", False),
         ({"desired": {"node:n1": {"powr": "on"}}}, "no variable 'powr'", False),
-        ({"desired": {"n1": {"power": "on"}}}, "'n1' names no entity", False),
+        ({"desired": {"n1": {"power": "on"}}}, "'n1' is not an entity name", False),
         ({"declare": {"moon:n1": {}}}, "there is no kind 'moon'", False),
     ],
 )

@@ -398,9 +398,9 @@ def test_a_part_that_the_module_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"\xff" * 8, "the daemon sent what is no frame"),
+        (b"\xff" * 8, "malformed frame from the daemon"),
         (encode_frame({"op": "dance"}), "the daemon asks for 'dance', which is unknown"),
-        (encode_frame({"op": "call", "id": "one"}), "the daemon sent a call that is none: Expect"),
+        (encode_frame({"op": "call", "id": "one"}), "malformed call from the daemon: Expect"),
     ],
 )
 def test_what_is_no_request_ends_the_host(data: bytes, text: str) -> None:

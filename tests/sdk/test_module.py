@@ -177,7 +177,7 @@ def test_half_a_gate_is_refused() -> None:
     module.hold(nothing)
 
     with pytest.raises(
-        HapteraError, match=r"half a gate \(declare both hold and release\)"
+        HapteraError, match=r"an incomplete gate \(declare both hold and release\)"
     ) as refused:
         module.manifest()
     assert refused.value.code == Code.INVALID_MODULE

@@ -33,7 +33,7 @@ def test_a_controller_has_a_place_settings_and_the_files_folder():
         ("keep-on: {place: keep_on}", "'keep_on' is no place", "3:20"),
         ("keep-on: {}", "its place is not given", "3:12"),
         ("keep-on: {place: ../keep_on:controller}", "'../keep_on:controller' is no place", "3:20"),
-        ("keep-on: keep_on:controller", "a mapping is due here", "3:12"),
+        ("keep-on: keep_on:controller", "a mapping is expected here", "3:12"),
         ("keep-on: {place: a:b, setings: {}}", "unknown key setings", "3:25"),
         ("keep-on: {place: a:b, settings: 3}", "settings are a mapping", "3:12"),
         ("service: {place: a:b}", "service is a module", "3:3"),

@@ -122,20 +122,20 @@ HEAD = "cluster: c\nnodes: {n1: {profiles: p}, n2: }\n"
         (
             "cluster: c\nnodes: {n1: {rack: '{bmc}', bmc: '{rack}'}, n2: {jobs: '{bmc}'}}\n",
             [
-                ("2:34", "an attribute needs itself: rack > bmc > rack"),
-                ("2:56", "nothing is known as {bmc}"),
+                ("2:34", "attributes refer to each other in a circle: rack > bmc > rack"),
+                ("2:56", "unknown placeholder {bmc}"),
             ],
         ),
         (
             "cluster: c\ngroups: {a: '@b', b: '@a', c: n9, d: '@e', n1 2: n1}\n"
             "nodes: {n1: , '@a': , 'n*': }\ndesired: {'@f': {power: on}, '@rak:1': {power: on}}\n",
             [
-                ("2:13", "a group has itself in it: a > b > a"),
-                ("2:22", "a group has itself in it: b > a > b"),
+                ("2:13", "a group contains itself: a > b > a"),
+                ("2:22", "a group contains itself: b > a > b"),
                 ("2:31", "no such node: n9"),
                 ("2:38", "there is no group 'e'"),
                 ("2:44", "'n1 2' is not a name"),
-                ("3:15", "a group has itself in it: a > b > a"),
+                ("3:15", "a group contains itself: a > b > a"),
                 ("3:23", "a pattern declares no nodes"),
                 ("4:11", "there is no group 'f'"),
                 ("4:30", "no attribute of nodes is called 'rak'"),

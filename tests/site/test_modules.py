@@ -66,7 +66,7 @@ def test_they_are_written_out_with_their_places():
         ("{o: {place: a:b, exec: c, context: self}}", "2:11", "where o is is said in no way"),
         ("{o: {place: a-b:c, context: self}}", "2:22", "'a-b:c' is no place"),
         ("{o: {place: a, context: self}}", "2:22", "'a' is no place"),
-        ("{o: {place: [a:b], context: self}}", "2:22", "a value is due here"),
+        ("{o: {place: [a:b], context: self}}", "2:22", "a value is expected here"),
         ("{o: {exec: [], context: self}}", "2:21", "a command has 1 to 64 words"),
         ("{o: {exec: a, context: node}}", "2:33", "nothing runs at 'node'"),
         ("{labnode: {place: a:b, context: self}}", "2:11", "labnode comes with haptera"),

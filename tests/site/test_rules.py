@@ -70,7 +70,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
         ("4:5", "this policy does not say 'for'", "write `for: …`"),
         (
             "4:32",
-            "policy.attempts: 0 is out of bounds",
+            "policy.attempts: 0 is out of range",
             "write one from 1 to 1000000",
         ),
         ("5:11", "no such node: n3", "declare it under `nodes`"),
@@ -80,7 +80,7 @@ def test_all_that_is_wrong_is_told_with_its_place():
             "did you mean back_off? there are attempts, back_off, back_off_max, cool_down,"
             " fails_to, for, parts, within",
         ),
-        ("5:42", "'4' is no duration", "write 500ms, 30s, 15m, 2h or 1d"),
+        ("5:42", "'4' is not a duration", "write 500ms, 30s, 15m, 2h or 1d"),
         (
             "6:5",
             "this policy says nothing of what it is for",
@@ -105,10 +105,10 @@ def test_all_that_is_wrong_is_told_with_its_place():
             " letter or a digit",
         ),
         ("10:6", "this budget does not say 'per'", "write `per: …`"),
-        ("10:25", "a value is due here, not a list or mapping", "write one value"),
+        ("10:25", "a value is expected here, not a list or mapping", "write one value"),
     ]
     assert errors_of("policies: many\n") == [
-        ("3:11", "a list is due here", "write `- for: SELECTOR` below")
+        ("3:11", "a list is expected here", "write `- for: SELECTOR` below")
     ]
 
 

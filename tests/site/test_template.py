@@ -13,7 +13,7 @@ KNOWN = {"name": "rack2n07", "rack": "2", "n": "07", "1": "2", "2": "07", "site"
 
 def known(name):
     if name not in KNOWN:
-        raise HapteraError(f"nothing is known as {name}", do="see")
+        raise HapteraError(f"unknown placeholder {name}", do="see")
     return KNOWN[name]
 
 
@@ -43,10 +43,10 @@ def test_a_hole_is_filled_with_a_name_or_what_it_counts(text, filled):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("a}b", "the brace at character 2 stands alone"),
-        ("{", "the brace at character 1 stands alone"),
-        ("{x}", "nothing is known as x"),
-        ("{x+1}", "nothing is known as x"),
+        ("a}b", "unmatched brace at character 2"),
+        ("{", "unmatched brace at character 1"),
+        ("{x}", "unknown placeholder x"),
+        ("{x+1}", "unknown placeholder x"),
         ("{}", "{} cannot be read"),
         ("{n+}", "{n+} cannot be read"),
         ("{+n}", "{+n} cannot be read"),
@@ -60,8 +60,8 @@ def test_a_hole_is_filled_with_a_name_or_what_it_counts(text, filled):
         ("{site+1}", "{site} is '/srv' here, no number"),
         ("{site:d}", "{site} is '/srv' here, no number"),
         ("{n-8}", "{n-8} is -1 here"),
-        ("{n//(rack-2)}", "{n//(rack-2)} divides by zero"),
-        ("{n%0}", "{n%0} divides by zero"),
+        ("{n//(rack-2)}", "{n//(rack-2)}: division by zero"),
+        ("{n%0}", "{n%0}: division by zero"),
         ("{9999999999*9999999999}", "a number in a hole does not fit 64 bits"),
         ("{" + "(" * 199 + "}", "{((((((((((((((("),
         ("{" + "1+" * 200 + "1}", "{1+1+1+1"),

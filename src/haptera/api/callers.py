@@ -73,7 +73,7 @@ class Callers:
         # A page elsewhere can have a browser ask here, which shows who it is without being told to.
         if "origin" in request.headers:
             raise HapteraError(
-                "a page asks, and sends no token",
+                "a web page asks without a token",
                 where="the header Origin",
                 do="send `Authorization: Bearer TOKEN`",
                 code=Code.FORBIDDEN,
@@ -83,6 +83,6 @@ class Callers:
             unnamed = isinstance(peer, UnixPeer)
             rule = f"; or have the parent serve with --let-in {peer}=read" if unnamed else ""
             raise HapteraError(
-                f"{peer} lets nobody in", do=f"send a token{rule}", code=Code.FORBIDDEN
+                f"{peer} has no access", do=f"send a token{rule}", code=Code.FORBIDDEN
             )
         return known

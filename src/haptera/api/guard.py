@@ -72,7 +72,7 @@ def _is_address(name: str) -> bool:
 def _misdirected(host: str) -> ASGIApp:
     status = HTTPStatus.MISDIRECTED_REQUEST
     error = HapteraError(
-        f"{host!r} is not served here",
+        f"{host!r} is not a host name of this server",
         where="the header Host",
         do="use the address",
         code=Code.MISDIRECTED,

@@ -36,7 +36,7 @@ class NodeRoutes:
         by = author(request, caller)
         if by.why is None:
             raise HapteraError(
-                "whose work may be lost by it is not said",
+                "a reason is required: why no work is lost",
                 where="why in the query",
                 do="say why nothing is: why=…, or -m",
                 code=Code.MISSING,

@@ -95,7 +95,7 @@ def digest_in(request: Request) -> str | None:
     text = request.query_params.get("digest")
     if text is not None and _DIGEST.fullmatch(text) is None:
         raise HapteraError(
-            f"{text!r} is no digest",
+            f"{text!r} is not a plan digest",
             where="digest in the query",
             do=f"send the {DIGEST_DIGITS} digits that the plan ends with",
         )

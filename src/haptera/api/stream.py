@@ -93,7 +93,7 @@ class StreamRoute:
         cursor = parse_cursor(text)
         if cursor is None:
             raise HapteraError(
-                f"{text!r} is no place in a stream",
+                f"{text!r} is not an event id",
                 where="the header Last-Event-ID",
                 do="send the id of the last event you got, or nothing",
             )

@@ -78,7 +78,7 @@ class TokenRoutes:
         bearer, asked = _bearer(body), parse_request(body.request.encode())
         if asked is None:
             raise ParseError(
-                "this asks for no certificate",
+                "not a certificate request",
                 where="request",
                 do="send a PKCS #10 request in PEM, for a key on the curve P-256",
             )
@@ -107,7 +107,7 @@ class TokenRoutes:
 def _bearer(body: TokenBody | CertificateBody) -> Bearer:
     if _NAME.fullmatch(body.name) is None:
         raise HapteraError(
-            f"{body.name!r} is no name for a user",
+            f"{body.name!r} is not a user name",
             where="name",
             do="write up to 64 letters, digits, dots, dashes, underscores or @",
         )

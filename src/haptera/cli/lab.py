@@ -80,7 +80,7 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     """
     gather([site])  # A name mistyped must leave nothing behind.
     if not directory.is_dir():
-        raise UnreadableError("there is no such folder", where=str(directory), do="make it first")
+        raise UnreadableError("the folder does not exist", where=str(directory), do="make it first")
     places = Places(directory.resolve())
     cluster = open_cluster(places)
     constants = {LAB_OCTET: str(octet(cluster)), **constants_of(site)}
@@ -218,7 +218,7 @@ async def _ready(config: LabConfig, before: bytes | None) -> Access:
     log = places.parent / "serve.log"
     last = (_content(log) or b"").decode(errors="replace").splitlines()[-1:]
     raise HapteraError(
-        f"the parent does not come up: {printable(last[0]) if last else 'it says nothing'}",
+        f"the parent does not start: {printable(last[0]) if last else 'it says nothing'}",
         where=str(log),
         do="mend what it says, then start the lab again",
     )

@@ -118,7 +118,7 @@ def the_client(ctx: click.Context) -> Client:
     """The client that this call speaks by.
 
     Raises:
-        HapteraError: there is no client file, or it is none.
+        HapteraError: there is no client file, or it cannot be read.
     """
     return client_of(ctx, the_access(ctx))
 
@@ -127,7 +127,7 @@ def the_access(ctx: click.Context) -> Access:
     """Whom this call asks, and as whom.
 
     Raises:
-        HapteraError: there is no client file, or it is none.
+        HapteraError: there is no client file, or it cannot be read.
     """
     found = find(ctx.obj)
     if found.warning is not None:

@@ -70,7 +70,7 @@ def find(given: Path | None = None, *, start: Path | None = None) -> Found:
         access = msgspec.json.decode(text, type=Access)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ParseError(
-            f"is no client file: {error}",
+            f"is not a client file: {error}",
             where=str(path),
             do='write {"url": "http://…", "token": "…"}',
         ) from None

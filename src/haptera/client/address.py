@@ -57,11 +57,11 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ParseError(f"{url!r} is no URL: {error}", do=_HOW) from None
+        raise ParseError(f"{url!r} is not a URL: {error}", do=_HOW) from None
     if parts.scheme == _UNIX and parts.path.startswith("/") and not parts.netloc:
         return UnixSocket(unquote(parts.path))
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ParseError(f"{url!r} is no URL", do=_HOW)
+        raise ParseError(f"{url!r} is not a URL", do=_HOW)
     if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
         raise ParseError(f"{url!r} names more than a host and a port", do=_HOW)
     return Host(parts.hostname, port or _PORTS[parts.scheme], parts.scheme == "https")

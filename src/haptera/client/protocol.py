@@ -228,7 +228,7 @@ def _decoded(answer: bytes | str, shape: type[Shape], url: str) -> Shape:
         return msgspec.json.decode(answer, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HapteraError(
-            f"an answer of another shape: {error}",
+            f"unexpected answer: {error}",
             where=url,
             do="use the same version here as there",
             code=Code.VERSION_MISMATCH,

@@ -57,7 +57,7 @@ def parse_ready(text: str) -> ServiceReady:
     match = _READY.fullmatch(text.strip())
     if match is None:
         do = "write http /PATH, http :PORT/PATH, tcp, tcp PORT, or command WORDS"
-        raise HapteraError(f"{text!r} does not say how a service is asked", do=do)
+        raise HapteraError(f"{text!r} is not a way to check a service", do=do)
     path, command = match["path"], match["command"]
     if command:
         check_command(command)

@@ -25,7 +25,7 @@ def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
     if isinstance(variable, Plain):
         return check_plain(variable, value)
     if variable.values is Applied:
-        raise HapteraError(f"{name} is kept by haptera itself", do="leave it out")
+        raise HapteraError(f"{name} is set by haptera itself", do="leave it out")
     if value == variable.unknown:
         raise HapteraError(f"{value} is nothing to desire of {name}", do="leave it out")
     valid = [str(one) for one in variable.values if one is not variable.unknown]
@@ -63,7 +63,7 @@ def check_plain(plain: Plain, value: str | int) -> str | int:
     elif isinstance(value, str):
         checked = _text(path, value, plain.size_bytes_max)
     else:
-        raise HapteraError(f"{path} is a text, not {value}", do="put it in quotes")
+        raise HapteraError(f"{path} must be text, not {value}", do="put it in quotes")
     if plain.check is not None:
         try:
             plain.check(checked)
@@ -79,7 +79,7 @@ def between(low: int, high: int) -> Callable[[int], None]:
 
     def check(value: int) -> None:
         if not low <= value <= high:
-            raise HapteraError(f"{value} is out of bounds", do=f"write one from {low} to {high}")
+            raise HapteraError(f"{value} is out of range", do=f"write one from {low} to {high}")
 
     return check
 
@@ -132,7 +132,9 @@ def nearest(text: str, names: Iterable[str]) -> str:
 def _integer(path: str, value: str | int) -> int:
     if isinstance(value, str):
         if _INTEGER.fullmatch(value) is None:
-            raise HapteraError(f"{path} is a whole number, not {_shown(value)}", do="write digits")
+            raise HapteraError(
+                f"{path} must be a whole number, not {_shown(value)}", do="write digits"
+            )
         value = int(value)
     if not INTEGER_MIN <= value <= INTEGER_MAX:
         raise LimitError(f"{path} does not fit 64 bits", do="write a smaller number")

@@ -68,11 +68,11 @@ def parse_duration_ms(text: str) -> int:
     (5400000, 250)
 
     Raises:
-        HapteraError: the text is no duration.
+        HapteraError: the text is not a duration.
     """
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ParseError(f"{text!r} is no duration", do="write 500ms, 30s, 15m, 2h or 1d")
+        raise ParseError(f"{text!r} is not a duration", do="write 500ms, 30s, 15m, 2h or 1d")
     return int(found[1]) * _UNITS_MS[found[2]]
 
 

@@ -108,7 +108,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             "The write could not be made durable; look before you try again.",
         ),
         Code.INTERNAL: ErrorCode(
-            HTTPStatus.INTERNAL_SERVER_ERROR, "haptera has a fault; the parent's log says more."
+            HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error; the parent's log says more."
         ),
         Code.UNREACHABLE: ErrorCode(None, "The parent does not answer (exit code 3)."),
         Code.NO_CLIENT_FILE: ErrorCode(None, "There is no client file (exit code 3)."),

@@ -15,7 +15,7 @@ def short(path: Path) -> Iterator[str]:
     """A name for the socket at this path that the kernel takes, for as long as it is asked for.
 
     Raises:
-        OSError: the socket's own name is too long, or there is no such folder.
+        OSError: the socket's own name is too long, or the folder does not exist.
     """
     if _fits(str(path)):
         yield str(path)

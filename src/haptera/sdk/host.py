@@ -366,7 +366,7 @@ def _parsed(frame: Frame) -> _Call:
         return msgspec.convert(frame, _Call)
     except msgspec.ValidationError as error:
         raise HapteraError(
-            f"the daemon sent a call that is none: {error}", code=Code.VERSION_MISMATCH
+            f"malformed call from the daemon: {error}", code=Code.VERSION_MISMATCH
         ) from error
 
 

@@ -23,7 +23,7 @@ async def frames_of(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
     while data := await _read(reader):
         fed = frames.feed(data)
         if isinstance(fed, Reject):
-            raise HapteraError("the daemon sent what is no frame", code=Code.VERSION_MISMATCH)
+            raise HapteraError("malformed frame from the daemon", code=Code.VERSION_MISMATCH)
         for frame in fed:
             yield frame
 

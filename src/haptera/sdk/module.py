@@ -135,7 +135,7 @@ class Module(Generic[Made]):
         """
         if len(self.gates) == 1:
             raise DeclarationError(
-                f"module {self.name} is half a gate", do="declare both hold and release"
+                f"module {self.name} is an incomplete gate", do="declare both hold and release"
             )
         looks = tuple(
             replace(look, watched=look.name in self.watchers) for look in self._looks.values()

@@ -137,7 +137,7 @@ def _of_kind(kind: str, classes: Iterable[str]) -> DrawingView:
     if not mine:
         served = {part.kind for part in parts}
         raise HapteraError(
-            f"nothing is known or done of a {kind}: no part serves it",
+            f"no module serves a {kind}",
             do=f"draw one of {', '.join(sorted(served))}",
         )
     attributes = _completed(kind, mine, _given(kind, classes))

@@ -186,7 +186,7 @@ def _read_attributes(texts: Sequence[str]) -> dict[str, str]:
         where = f"--attribute {text}"
         if not equals or not source:
             raise HapteraError(
-                "it says not where from", where=where, do="write NAME=WHERE", code=Code.MISSING
+                "its source is missing", where=where, do="write NAME=WHERE", code=Code.MISSING
             )
         if name not in names:
             what = f"no attribute {name!r} can be taken"

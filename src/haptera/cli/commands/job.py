@@ -44,9 +44,7 @@ def job(gate: Path, command: tuple[str, ...]) -> int:
     """
     descriptor = _enter(gate)
     if descriptor is None:
-        error = HapteraError(
-            "the node lets no jobs begin now", where=str(gate), do="come back later"
-        )
+        error = HapteraError("the node admits no jobs now", where=str(gate), do="come back later")
         print_error(error)
         return CLOSED
     try:
@@ -67,7 +65,7 @@ def _enter(gate: Path) -> int | None:
         ) from error
     if descriptor is None and not any((gate.parents[1] / one).is_dir() for one in (OPEN, SHUT)):
         do = "start the node's agent, or name the gate it keeps (--gate, HAPTERA_JOBS)"
-        raise HapteraError("no agent keeps a gate here", where=str(gate), do=do)
+        raise HapteraError("there is no job gate here", where=str(gate), do=do)
     return descriptor
 
 

@@ -55,7 +55,7 @@ def put(name: str, directory: Path) -> None:
     else:
         value = sys.stdin.buffer.read(SECRET_BYTES_MAX + 2)
     if not directory.is_dir():
-        raise UnreadableError("there is no such folder", where=str(directory), do="make it first")
+        raise UnreadableError("the folder does not exist", where=str(directory), do="make it first")
     root = private_directory(directory.resolve() / ".haptera")
     SecretStore(private_directory(root / "parent")).put(name, value)
     _wake(directory, name)
@@ -147,6 +147,6 @@ def _kept(directory: Path) -> SecretStore:
     home = directory.resolve() / ".haptera" / "parent"
     if not home.is_dir():
         raise UnreadableError(
-            "no parent was started here yet", where=str(home), do="name its directory with --dir"
+            "there is no parent state here", where=str(home), do="name its directory with --dir"
         )
     return SecretStore(home)

@@ -185,7 +185,7 @@ def _seconds(duration: str) -> int:
     """How long a token is to hold.
 
     Raises:
-        HapteraError: that is no duration, or not one that a token may have.
+        HapteraError: that is not a duration, or not one that a token may have.
     """
     for_s = parse_duration_ms(duration) // _MS_PER_S
     if not 1 <= for_s <= TOKEN_FOR_S_MAX:

@@ -104,7 +104,7 @@ def _expression(standing: str) -> str:
     if choice is None or choice.by_name:
         conditions = ", ".join(Condition)
         raise HapteraError(
-            f"{standing!r} is nothing to wait for",
+            f"{standing!r} is not a condition to wait for",
             where="--for",
             do=f"name a condition ({conditions}), gone, or a comparison as power=off",
         )

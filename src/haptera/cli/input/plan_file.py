@@ -89,13 +89,13 @@ def parse_plan(text: bytes) -> PlanFile:
         HapteraError: it is too long, no plan, or was altered.
     """
     if len(text) > PLAN_BYTES_MAX:
-        raise LimitError(f"is no plan: it has more than {PLAN_BYTES_MAX:,} bytes")
+        raise LimitError(f"is not a plan: it has more than {PLAN_BYTES_MAX:,} bytes")
     try:
         file = msgspec.json.decode(text, type=PlanFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ParseError(f"is no plan: {str(error) or 'no JSON'}") from None
+        raise ParseError(f"is not a plan: {str(error) or 'no JSON'}") from None
     if (file.site is None) == (file.revert is None):
-        raise ParseError("is no plan: it is of neither a site nor a revert, or of both")
+        raise ParseError("is not a plan: it is of neither a site nor a revert, or of both")
     if digest_of(file.plan) != file.plan.digest:
         raise HapteraError("was altered: its digest is not that of its plan")
     return file

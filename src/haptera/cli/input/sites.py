@@ -31,7 +31,7 @@ def site_files(names: Sequence[str]) -> list[SiteFile]:
     if _STANDARD_INPUT not in names:
         return [*gather([Path(name) for name in names])]
     if len(names) > 1:
-        raise HapteraError("standard input stands alone", where="-", do="name files only, or -")
+        raise HapteraError("- cannot be combined with files", where="-", do="name files only, or -")
     return [from_standard_input()]
 
 

@@ -45,7 +45,7 @@ def read_controllers(
 
 def _controller(name: str, tree: Tree, folder: str, errors: Errors) -> ControllerPlace:
     if not isinstance(tree, Branch):
-        raise ParseError("a mapping is due here", do="write `place: MODULE:ATTRIBUTE` below")
+        raise ParseError("a mapping is expected here", do="write `place: MODULE:ATTRIBUTE` below")
     given = {key.text: value for key, value in tree.entries}
     for key, _ in tree.entries:
         if key.text not in _KEYS:

@@ -39,7 +39,7 @@ class Groups:
         if name not in self._found:
             if name in self._under_way:
                 chain = " > ".join([*self._under_way[self._under_way.index(name) :], name])
-                raise HapteraError(f"a group has itself in it: {chain}", do="take one out")
+                raise HapteraError(f"a group contains itself: {chain}", do="take one out")
             self._under_way.append(name)
             try:
                 self._found[name] = expand(self._texts[name].text, self)

@@ -204,7 +204,7 @@ def _entries(tree: Tree, errors: Errors) -> Iterator[tuple[Leaf, Tree | None]]:
                     yield item, None
                 else:
                     errors.add(
-                        ParseError("a module's name is due here", do="write `- service`"),
+                        ParseError("a module's name is expected here", do="write `- service`"),
                         item.place,
                     )
         case _:

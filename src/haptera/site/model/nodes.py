@@ -111,7 +111,9 @@ class Node:
             return self.known(name)
         if name in self._filling:
             chain = " > ".join([*self._filling[self._filling.index(name) :], name])
-            raise HapteraError(f"an attribute needs itself: {chain}", do="let one be without")
+            raise HapteraError(
+                f"attributes refer to each other in a circle: {chain}", do="let one be without"
+            )
         return self._fill(name, errors)
 
 

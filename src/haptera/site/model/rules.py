@@ -102,7 +102,8 @@ def _named(tree: Tree | None, errors: Errors) -> Iterator[tuple[str, Place, Tree
                 yield f"site-{number}", rule.place, rule
         case Leaf() if not tree.empty:
             errors.add(
-                ParseError("a list is due here", do="write `- for: SELECTOR` below"), tree.place
+                ParseError("a list is expected here", do="write `- for: SELECTOR` below"),
+                tree.place,
             )
         case _:
             pass  # nothing is written

@@ -44,7 +44,7 @@ def _filled(hole: re.Match[str], known: Known) -> str:
         return hole["brace"][0]
     if hole["alone"] is not None:
         raise ParseError(
-            f"the brace at character {hole.start() + 1} stands alone", do="double it: {{ or }}"
+            f"unmatched brace at character {hole.start() + 1}", do="double it: {{ or }}"
         )
     inside, colon, form = hole["inside"].partition(":")
     if _NAME.fullmatch(inside) and not colon:
@@ -100,7 +100,9 @@ class _Sum:
             if sign == "*":
                 found = _bounded(found * one)
             elif one == 0:
-                raise ParseError(f"{{{self._text}}} divides by zero", do="let it not")
+                raise ParseError(
+                    f"{{{self._text}}}: division by zero", do="use a divisor that cannot be 0"
+                )
             else:
                 found = found // one if sign == "//" else found % one
         return found
@@ -141,4 +143,4 @@ def _tokens(text: str) -> list[str]:
 def unknown(name: str, names: list[str]) -> HapteraError:
     """The error of a hole whose name nothing stands for."""
     do = _IN_LABS if name == LAB_OCTET else nearest(name, sorted(set(names)))
-    return UnknownNameError(f"nothing is known as {{{name}}}", do=do)
+    return UnknownNameError(f"unknown placeholder {{{name}}}", do=do)

@@ -104,18 +104,20 @@ def entries_of(tree: Tree, errors: Errors) -> tuple[tuple[Leaf, Tree], ...]:
     if isinstance(tree, Branch):
         return tree.entries
     if not (isinstance(tree, Leaf) and tree.empty):
-        errors.add(ParseError("a mapping is due here", do="write `NAME: VALUE` below"), tree.place)
+        errors.add(
+            ParseError("a mapping is expected here", do="write `NAME: VALUE` below"), tree.place
+        )
     return ()
 
 
 def leaf(tree: Tree) -> Leaf:
-    """The one value that is due here.
+    """The one value that is expected here.
 
     Raises:
         HapteraError: there is none, or more.
     """
     if not isinstance(tree, Leaf):
-        raise ParseError("a value is due here, not a list or mapping", do="write one value")
+        raise ParseError("a value is expected here, not a list or mapping", do="write one value")
     if tree.empty:
         raise HapteraError(
             "there is no value", do='write one, or "" for an empty text', code=Code.MISSING

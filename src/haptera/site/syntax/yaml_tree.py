@@ -29,7 +29,7 @@ def read_yaml(text: str, file: str, errors: Errors, depth_max: int = DEPTH_MAX) 
         raise ParseError(what, where=str(place), do="mend the YAML") from None
     except (ValueError, OverflowError):  # PyYAML's own parser lets these through.
         raise ParseError(
-            "an escape names no character", where=file, do="use \\u with four digits"
+            "invalid character escape", where=file, do="use \\u with four digits"
         ) from None
     if tree is None:
         raise ParseError("the file is empty", where=file, do="begin with `cluster: NAME`")
