@@ -22,8 +22,7 @@ from haptera.runtime.identity.private import write_private
 S: Final = 1_000_000_000
 # Of so many jobs that ended what they wrote is kept.
 ENDED_KEPT_MAX: Final = 256
-# How long a keeper may take to write down how its job ended.
-KEEPER_ENDS_WITHIN_S: Final = 2.0
+KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1
 
 _FOLDER: Final = "queue"
 _WORK: Final = "work.json"
@@ -83,8 +82,22 @@ class JobHome:
             most = str(spec.size.memory_mb * _BYTES_PER_MB)
             write_private(self.path / keeper.MEMORY, most.encode())
         self.renew(lease_ns)
+        command = keeper.command_line(str(note.work.token), list(spec.command))
+        code, fault = await self._keep(command, environment, gate)
+        while code == keeper.ALREADY_RUNS and not self.began:
+            # An earlier process of the agent began it, and its keeper is about to write that down.
+            await asyncio.sleep(KEEPER_LOOKED_FOR_EVERY_S)
+            code, fault = await self._keep(command, environment, gate)
+        if code in (0, keeper.ALREADY_RUNS):
+            return None
+        return fault or f"its keeper ended with {code}"
+
+    async def _keep(
+        self, command: list[str], environment: Mapping[str, str], gate: int
+    ) -> tuple[int | None, str]:
+        """Start a keeper, which goes on alone: the status of its start, and what is wrong."""
         process = await asyncio.create_subprocess_exec(
-            *keeper.command_line(str(note.work.token), list(spec.command)),
+            *command,
             cwd=self.path,
             env=dict(environment),
             stdin=asyncio.subprocess.DEVNULL,
@@ -94,9 +107,7 @@ class JobHome:
             pass_fds=(gate,),
         )
         _, fault = await process.communicate()
-        if process.returncode in (0, keeper.ALREADY_RUNS):
-            return None
-        return fault.decode(errors="replace") or f"its keeper ended with {process.returncode}"
+        return process.returncode, fault.decode(errors="replace")
 
     async def ends(self) -> tuple[int | None, str | None]:
         """Wait for its end: its status where anybody saw it, and why, unless it ended well."""
@@ -104,7 +115,7 @@ class JobHome:
         if record is None:
             return None, "its node was booted anew while it ran"
         await record.service.ends(within_s=None)
-        await record.keeper.ends(KEEPER_ENDS_WITHIN_S)
+        await record.keeper.ends(within_s=None)  # it has nothing left to do but to say how
         status = _number(self.path / keeper.STATUS)
         if status == 0:
             return 0, None
