@@ -82,6 +82,6 @@ def test_an_unknown_attribute_is_told_with_the_nearest():
     assert raised.value.what == "a node has no attribute 'rak'"
     names = (
         "address, bmc, boot_from, cpus, fault_group, groups, has_agent, if_lost, jobs, mac,"
-        " memory_mb, parents, platform, rack"
+        " memory_mb, parents, pdu, platform, rack, switch"
     )
     assert raised.value.do == f"did you mean rack? there are {names}"
