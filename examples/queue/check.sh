@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Has 60 jobs run, and looks at what they did from outside.
+# Has 60 jobs run, then 20 on a pool and on Slurm, and looks at what they did from outside.
 #
 #   examples/queue/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -122,6 +122,49 @@ wait_for "the other runs again, elsewhere" is "$again" complete
 [[ $(why "$once") == *"drained until its deadline: a new disk"* ]] || fail "why: $(why "$once")"
 said "a drain with a deadline: TERM, then" "$since" "$(why "$once")"
 for node in "${nodes[@]}"; do ask DELETE "/v1/duties/$node" >/dev/null; done
+
+# 5. A pool, declared now, grows from nothing for 20 jobs that no node has room for, and goes back.
+net=$(sed 's/.*"url":"http:..\(127\.[0-9]*\)\.0\.1:.*/\1/' "$root/client.json")
+desire() { ask PATCH "/v1/entities/$1/desired" "$2" >/dev/null; }
+made() { curl -sf -m 5 "http://$net.0.2:4281/instances" | grep -o '"owner":' | wc -l; }
+none_made() { (($(made) == 0)); }
+# twenty NAME [BACKEND]: the same 20 jobs, for here or elsewhere; prints the first one's number
+twenty() {
+  local command="echo $1 \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN >>$effects; sleep 0.2"
+  ask POST /v1/jobs "{\"name\": \"$1\", \"count\": 20, \"spec\": {\"command\": [\"bash\", \"-c\", \"$command\"],
+    \"size\": {\"cpus\": 16, \"memory_mb\": 1024}${2:+, \"backend\": \"$2\"}}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
+}
+twenty_ran() { # NAME FIRST
+  local key
+  for ((key = $2; key < $2 + 20; key++)); do [[ $(state "$key") == complete ]] || return 1; done
+  (($(awk -v name="$1" '$1 == name { print $2, $3 }' "$effects" | sort -u | wc -l) == 20))
+}
+since=$(now_ms)
+none_made || fail "$(made) instances before there is a pool"
+desire pool:burst '{"provider": "local", "at": "'"$net"'.0.2:4281", "max": 3, "idle_s": 2,
+  "sizes": "huge: 16 cpus, 4096 MB, price 1"}'
+first=$(twenty pooled)
+wait_for "the pool has instances" eval '(($(made) > 0))'
+wait_for "20 jobs have run on the pool's nodes" twenty_ran pooled "$first"
+said "a pool grows from 0 to $(made), 20 jobs have run" "$since" "none of them twice"
+since=$(now_ms)
+wait_for "the pool is empty" none_made
+said "and is back at 0" "$since" "$(pgrep -c 'chassis burst' || true) processes left"
+[[ -z $(pgrep 'chassis burst') ]] || fail "processes of the pool are left"
+
+# 6. The same 20 jobs on a real Slurm, which `run` has started.
+conf=$directory/slurm/slurm.conf
+if [[ -e $conf ]]; then
+  since=$(now_ms)
+  desire backend:slurm '{"engine": "slurm", "conf": "'"$conf"'"}'
+  first=$(twenty onslurm slurm)
+  wait_for "20 jobs have run on Slurm" twenty_ran onslurm "$first"
+  (($(SLURM_CONF=$conf squeue --noheader --states=completed | wc -l) == 20)) ||
+    fail "Slurm does not know of 20 jobs"
+  said "the same 20 jobs on Slurm" "$since" "$(SLURM_CONF=$conf sinfo --version)"
+else
+  echo "left out: a Slurm of one's own needs root, slurmctld, slurmd and slurm-client"
+fi
 
 for log in "$root"/parent/serve.log "$root"/nodes/*/agent.log; do
   ! grep -q Traceback "$log" || fail "$log has a traceback"
