@@ -235,7 +235,9 @@ def test_a_job_that_no_size_has_room_for_is_said_and_stands_in_nobodys_way() -> 
     )
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize(
+    "seed", [*range(30), *(pytest.param(one, marks=pytest.mark.campaign) for one in range(30, 200))]
+)
 def test_whatever_the_cloud_does_each_job_runs_once_and_nothing_is_left(seed: int) -> None:
     rng = random.Random(seed)
     cloud = Cloud(
