@@ -113,12 +113,29 @@ ROUTES = [
     ("GET", "/v1/past?at=5", Scope.READ),
     ("POST", "/v1/revert/1", Scope.WRITE),
     ("POST", "/v1/revert/1?dry_run=1", Scope.READ),
+    ("GET", "/page/past.js", None),
+    ("GET", "/page/timeline.js", None),
+    ("GET", "/page/told.js", None),
+    ("POST", "/v1/jobs", Scope.WRITE),
+    ("GET", "/v1/jobs", Scope.READ),
+    ("GET", "/v1/jobs/1", Scope.READ),
+    ("DELETE", "/v1/jobs/1", Scope.WRITE),
+    ("PATCH", "/v1/jobs/1", Scope.WRITE),
+    ("GET", "/v1/queue", Scope.READ),
+    ("PUT", "/v1/duties/n9", Scope.WRITE),
+    ("DELETE", "/v1/duties/n9", Scope.WRITE),
     ("GET", "/v1/freezes", Scope.READ),
     ("POST", "/v1/freezes", Scope.WRITE),
     ("DELETE", "/v1/freezes?selector=n1", Scope.WRITE),
 ]
 # What shows that a request was let in, where that is not 200.
 ADMITTED = {
+    ("POST", "/v1/jobs"): 400,
+    ("GET", "/v1/jobs/1"): 404,
+    ("DELETE", "/v1/jobs/1"): 404,
+    ("PATCH", "/v1/jobs/1"): 400,
+    ("PUT", "/v1/duties/n9"): 404,
+    ("DELETE", "/v1/duties/n9"): 404,
     ("GET", "/v1/events"): 400,
     ("POST", "/v1/nodes/n9/override"): 400,  # it says no reason
     ("POST", "/v1/entities/node:n1/retry"): 202,
@@ -232,7 +249,7 @@ def test_all_methods_of_a_path_are_told(method):
 def test_the_table_above_leaves_no_route_out():
     backend = FakeBackend()
     declared = {
-        (one.method, one.path.format(entity="node:n1", revision=1, token="t1", node="n9"))
+        (one.method, one.path.format(entity="node:n1", revision=1, token="t1", node="n9", job=1))
         for one in endpoints(backend, StreamRoute(backend, "quick"), Sites("quick"), "quick")
     }
     assert declared == {(method, path.partition("?")[0]) for method, path, _ in ROUTES}

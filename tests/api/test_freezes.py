@@ -206,6 +206,7 @@ def test_what_a_freeze_could_never_hold_is_refused():
     assert (module.status, module.json["detail"]) == (
         400,
         "selector 'module:service@n1', character 1: a module cannot be frozen"
-        " (freeze what it acts on: image or node or service or system)",
+        " (freeze what it acts on: image or instance or lease or node or replica or service"
+        " or system)",
     )
     assert frozen(app) == []

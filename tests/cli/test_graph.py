@@ -189,7 +189,7 @@ ATTRIBUTES = ", ".join(sorted(one.name for one in node.kind.attributes))
             (
                 "no module serves a freeze",
                 None,
-                "draw one of image, module, node, service, system",
+                "draw one of image, instance, lease, module, node, replica, service, system",
             ),
         ),
         (

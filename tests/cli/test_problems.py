@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import pytest
+import yaml
 
 from haptera.cli.input.problem_file import problems
 from haptera.cli.input.problem_line import PROBLEM_BYTES_MAX
@@ -182,11 +183,17 @@ def test_what_cannot_be_asked_is_told(capsys, tmp_path):
 
     path.write_bytes(b"\n")
     assert run(["plan", "--problem", str(path), "-o", "yaml"]) == 1
-    assert capsys.readouterr().err == told(
-        "problems are not answered as YAML", "-o yaml", "use -o json"
-    )
+    assert yaml.safe_load(capsys.readouterr().err)["errors"] == [
+        {
+            "code": "invalid-value",
+            "what": "problems are not answered as YAML",
+            "where": "-o yaml",
+            "do": "use -o json",
+        }
+    ]
     assert run(["plan", "--problem", str(path), "-o", "json"]) == 64
-    assert capsys.readouterr() == ("", told("holds no problem", path, "write one on each line"))
+    empty = {"what": "holds no problem", "where": str(path), "do": "write one on each line"}
+    assert json.loads(capsys.readouterr().err)["errors"] == [{"code": "invalid-value", **empty}]
 
 
 @pytest.mark.net

@@ -147,6 +147,7 @@ def test_the_bundled_modules_lead_where_the_page_says_and_nowhere_else() -> None
         *("system.applied=current", "system.staged=current"),
         *("replica.run=running", "replica.run=stopped", "replica.applied=current"),
         *("lease.state=held", "lease.state=spent"),
+        *("instance.exist=present", "instance.exist=absent"),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.kinds import group, image, module, service
+from haptera.kinds import backend, group, image, module, pool, roll, service
 from haptera.kinds.extensions import node_kind
 from haptera.lab.settings import LabSettings
 from haptera.model.parts import Context
@@ -24,11 +24,15 @@ _TEMPLATE: Final[Schema] = {"type": "string", "pattern": r"[{}]"}
 _NAME: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$"
 _DURATION: Final = r"^[0-9]{1,12}(ms|s|m|h|d)$"
 _PLACE: Final = f"^{PLACE.pattern}$"
+# What is desired of them stands under KIND:NAME.
+_OF_CLUSTER: Final = (image.kind, group.kind, pool.kind, backend.kind, roll.kind)
 
 
 def schema() -> Schema:
     """The whole schema; what a site file says beyond its shape, `haptera site check` knows."""
-    settings, lab = msgspec.json.schema_components([LabSettings], ref_template="#/$defs/{name}")
+    # As JSON has it: defaults are lists there, no tuples.
+    made = msgspec.json.schema_components([LabSettings], ref_template="#/$defs/{name}")
+    settings, lab = msgspec.json.decode(msgspec.json.encode(made))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A site file of haptera: the desired state of a cluster, or a part of it",
@@ -64,8 +68,7 @@ def _defs() -> Schema:
         "service_data": _mapping({one.name: _plain(one) for one in service.kind.plain}),
         "service_desired": _mapping(_desirable(service.kind)),
         "module_desired": _mapping(_desirable(module.kind)),
-        "image_desired": _mapping(_desirable(image.kind)),
-        "group_desired": _mapping(_desirable(group.kind)),
+        **{f"{kind.name}_desired": _mapping(_desirable(kind)) for kind in _OF_CLUSTER},
         "module_terms": _mapping(_terms()),
         "own_module": _own_module(),
         "layer": _mapping(
@@ -127,12 +130,10 @@ def _desired() -> Schema:
         "type": ["object", "null"],
         "patternProperties": {
             "^module:": _ref("module_desired"),
-            f"^{image.kind.name}:": _ref("image_desired"),
-            f"^{group.kind.name}:": _ref("group_desired"),
+            **{f"^{kind.name}:": _ref(f"{kind.name}_desired") for kind in _OF_CLUSTER},
             "^(service:)?[A-Za-z0-9._-]+@": _ref("service_desired"),
-            "^(?!(module|service|node|image|group):)[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object(
-                "Of a kind that an installed package brings."
-            ),
+            f"^(?!(module|service|node|{'|'.join(kind.name for kind in _OF_CLUSTER)}):)"
+            "[A-Za-z0-9._-]+:[A-Za-z0-9._-]+@": _object("Of another kind, or of one of a package."),
         },
         "additionalProperties": _ref("node_desired"),
     }
