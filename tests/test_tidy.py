@@ -267,3 +267,9 @@ def tables_of_glossary(head: str) -> list[list[tuple[str, str]]]:
 def cells(row: str) -> tuple[str, str]:
     word, _, meaning = row.strip("| ").partition(" | ")
     return word, meaning
+
+
+def test_all_that_an_example_needs_can_be_installed() -> None:
+    known = set(re.findall(r"\[([\w.-]+)\]=", (ROOT / "tools/need").read_text()))
+    needed = {one for file in ROOT.glob("examples/*/needs") for one in file.read_text().split()}
+    assert needed - known == set()
