@@ -40,7 +40,7 @@ def test_a_file_is_saved_in_place_of_another(tmp_path: Path) -> None:
 
 @given(st.binary() | st.text().map(str.encode) | st.just(b"[" * 100_000))
 def test_what_is_no_plan_is_refused(text: bytes) -> None:
-    with pytest.raises(HapteraError, match="is no plan"):
+    with pytest.raises(HapteraError, match="is not a plan"):
         parse_plan(text)
 
 
@@ -64,7 +64,7 @@ def test_a_plan_with_a_byte_altered_is_refused_or_says_the_same(
 def test_what_fits_no_plan_is_refused(part: dict[str, object]) -> None:
     file = msgspec.structs.replace(plan_file(Random(2)), site=SITE, revert=None)
     told = msgspec.to_builtins(file) | part
-    with pytest.raises(HapteraError, match="is no plan"):
+    with pytest.raises(HapteraError, match="is not a plan"):
         parse_plan(msgspec.json.encode(told))
 
 

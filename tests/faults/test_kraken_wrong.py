@@ -151,7 +151,7 @@ def test_a_step_is_done_with_what_is_desired_when_it_begins() -> None:
     world.propose([SetDesired(web("n01"), "command", "the next image", "site")])
     world.run(1)
     assert world.settle(30)
-    assert machine.services["web"] == row_of(world.parent, web("n01")).digest()
+    assert machine.services["web"] == row_of(world.parent, web("n01")).digest("applied")
     assert len(machine.starts) == before + 1
 
 
@@ -165,7 +165,7 @@ def test_a_name_that_is_not_known_hides_no_other_of_the_same_update() -> None:
     assert world.parent.engine is not None
     peer = world.parent.engine.neighbours.peer("n01")
     assert peer is not None
-    version = row_of(world.parent, web("n01")).version + 1
+    version = row_of(world.parent, web("n01")).link.version + 1
     message = Message(
         peer.incarnation,
         0,

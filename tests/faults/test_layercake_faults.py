@@ -75,7 +75,9 @@ def test_what_was_desired_last_outlives_the_parent() -> None:
     world.run(5)
     held = row_of(world.parent, web("n01")).desired["port"]
     assert (held.value, held.owner) == (8081, "user:eva")
-    assert world.machines["n01"].services["web"] == row_of(world.parent, web("n01")).digest()
+    assert world.machines["n01"].services["web"] == row_of(world.parent, web("n01")).digest(
+        "applied"
+    )
 
 
 @pytest.mark.slow
@@ -95,7 +97,7 @@ def test_a_node_with_far_more_state_than_a_datagram_holds_is_told_all_of_it() ->
     assert world.settle(30)
     running = world.machines["n01"].services
     assert [running[one.name] for one in services] == [
-        row_of(world.parent, one).digest() for one in services
+        row_of(world.parent, one).digest("applied") for one in services
     ]
 
 
@@ -220,7 +222,7 @@ def test_a_change_is_acted_on_at_once_and_its_outcome_told_at_once(seed: int) ->
     machine = world.machines["n01"]
 
     def replaced() -> bool:
-        return machine.services.get("web") == row_of(world.parent, web("n01")).digest()
+        return machine.services.get("web") == row_of(world.parent, web("n01")).digest("applied")
 
     assert world.clock.run_until(began_at + S // 4, lambda: machine.starts[1:] != [])
     assert world.clock.run_until(began_at + S // 2, lambda: replaced() and world.converged())
