@@ -83,8 +83,8 @@ def home(tmp_path_factory):
             told(
                 "there is no module 'servise'",
                 "site.yaml:4:11",
-                "did you mean service? there are image, ipmi, jobs, labnode, netboot, redfish,"
-                " service, system; one of your own has a `place`, or an `exec`",
+                "did you mean service? there are image, ipmi, jobs, labnode, local, netboot,"
+                " redfish, replica, service, system; one of your own has a `place`, or an `exec`",
             ),
             id="an unknown module",
         ),

@@ -37,5 +37,5 @@ def test_each_of_many_is_tried_again_once(cluster, capsys, monkeypatch, tmp_path
     point_at(cluster.url, "write-token", monkeypatch, tmp_path)
     for one in NODES:
         cluster.do(cluster.backend.say, one, condition=Condition.STUCK)
-    assert typed(capsys, "retry", "n*")[1] == "node:n[00-32] are tried again\n"
+    assert typed(capsys, "retry", "n*")[1] == "node:n[00-32] are retried now\n"
     assert sorted(cluster.backend.asked) == NODES

@@ -171,7 +171,7 @@ def test_a_way_in_that_cannot_be_is_told(tmp_path):
     assert refused("--api", "::") == told(
         "at every address, the API needs a name", "--api ::", "add --host NAME"
     )
-    assert "'eve' has no access" in refused("--let-in", "eve")
+    assert "'eve' lets nobody in" in refused("--let-in", "eve")
     assert "cannot listen: No such file or directory" in refused(
         "--socket", tmp_path / "nowhere" / "s"
     )

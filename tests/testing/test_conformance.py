@@ -172,8 +172,9 @@ def test_what_goes_wrong_within_is_told_and_no_deadline_is_blamed(
 
 
 # Settings that a module cannot do without.
-SETTINGS = {"ipmi": {"user": "admin", "password": "short"}}
-ATTRIBUTES = {"ipmi": {"bmc": "127.0.0.1:9"}}
+BMCS = ("ipmi", "redfish")
+SETTINGS = {name: {"user": "admin", "password": "short"} for name in BMCS}
+ATTRIBUTES = {name: {"bmc": "127.0.0.1:9"} for name in BMCS}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
