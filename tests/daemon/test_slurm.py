@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from haptera.core.engine import Engine
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.slurm import SlurmBackend, SlurmName
 from haptera.queue.entry import Submission
@@ -91,12 +90,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     one.close()
 
 
+NO_PARTITION = "no partition of Slurm has nodes with 64 CPUs, 64 MB"
+
+
 class Parent:
     """A parent's queue with its backend, until it is killed."""
 
     def __init__(self, slurm: PrivateSlurm, store: Store) -> None:
         self.slurm = slurm
-        self.jobs = ParentQueue(store, cast("Engine", None))
+        self.jobs = ParentQueue(store, lambda _: {}, lambda done: done())
         backend = SlurmBackend("slurm", CLUSTER, slurm.client(), self.jobs)
         self._tasks = [asyncio.create_task(one.run()) for one in (self.jobs, backend)]
 
@@ -159,7 +161,7 @@ def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
                 *[(JobState.COMPLETE, 0, None)] * 12,
                 (JobState.FAILED, 3, None),
                 (JobState.FAILED, -9, None),
-                (JobState.FAILED, None, "no partition of Slurm has nodes with 64 CPUs, 64 MB"),
+                (JobState.CANCELLED, None, f"given out 10 times in vain: {NO_PARTITION}"),
             ]
             ran = ends[:-1]
             assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)

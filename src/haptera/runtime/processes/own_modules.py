@@ -20,7 +20,7 @@ from haptera.runtime.processes.process import ModuleProcesses
 # How long a module may take until it says what it can do, when a parent starts.
 DESCRIBED_WITHIN_S: Final = 20.0
 # What all of them may declare: each node is told of it when it enrols, in one frame.
-DECLARED_BYTES_MAX: Final = 32_768
+DECLARED_BYTES_MAX: Final = 40_960
 
 _log = logging.getLogger(__name__)
 
