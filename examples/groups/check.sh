@@ -117,7 +117,7 @@ wait_for "the old leader is stopped once it is reached" is_stopped
 wait_for "three replicas apart" three_apart none
 
 # 4. All of the leader's node stops in the middle of whatever it does, and goes on later.
-tree() { local child; echo "$1"; for child in $(pgrep -P "$1"); do tree "$child"; done; }
+tree() { local child; echo "$1"; for child in $(pgrep -P "$1" || true); do tree "$child"; done; }
 old=$(epoch) node=$(leader) pid=$(leader_pid) since=$(now_ms)
 mapfile -t frozen < <(tree "$(cat "$root/nodes/$node/init.pid")")
 kill -STOP "${frozen[@]}" 2>/dev/null || true # what has ended meanwhile
