@@ -5,7 +5,7 @@
 #
 # It knows nothing of haptera's insides: it reads the file that the leaders write to, /proc and the
 # replicas' own pid files, and breaks things with kill, curl (to a BMC) and a packet filter.
-set -Eeuo pipefail
+set -euo pipefail
 exec 3>&2 # told also where errors are not looked at
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
