@@ -37,6 +37,16 @@ def test_what_is_so_already_is_not_waited_for(cluster, capsys):
         assert typed(capsys, "wait", *words) == (OK, "", "")
 
 
+def test_who_waits_for_power_does_not_wait_for_what_has_none(cluster, capsys):
+    # A service is on n1: the node alone can be on or off.
+    words = ("wait", "n1", "--timeout", "300ms", "--for")
+    assert typed(capsys, *words, "power=on") == (OK, "", "")
+    code, out, errors = typed(capsys, *words, "power=off")
+    assert (code, columns(out)) == (NOT_CONVERGED, [["node", "converged", "1", "n1"]])
+    assert errors.startswith("error: 1 of n1 is not power=off within 300ms\n")
+    assert typed(capsys, "wait", "service:web", "--for", "power=off")[0] == REFUSED
+
+
 def test_what_is_left_when_the_time_is_over_is_told(cluster, capsys):
     say(cluster, N1, Condition.STUCK, "jammed")
     code, out, errors = typed(capsys, "wait", "n[1-2]", "--timeout", "300ms")

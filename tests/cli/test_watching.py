@@ -1,5 +1,6 @@
 """`status --watch`: the table again whenever something of it changed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from haptera.cli.main import OK, REFUSED, USAGE, run
 from haptera.cli.output.unwatched import UNWATCHED
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import Condition
+from haptera.model.views import BrakeView, Condition
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import point_at
@@ -34,6 +35,8 @@ WATCHED = [
     ["chain", "node:n1"],
     ["history"],
     ["freeze"],
+    ["brake"],
+    ["token", "list"],
     ["diff", "site.yaml"],
 ]
 
@@ -158,6 +161,32 @@ def test_what_is_desired_is_shown_again_when_it_changes(cluster, words, before, 
         until(watching.stdout, after)
         watching.send_signal(signal.SIGINT)
         assert watching.wait(WITHIN_S) == OK
+
+
+@pytest.mark.slow
+def test_the_brake_and_tokens_are_shown_again_though_no_event_tells_of_them(
+    cluster, monkeypatch, tmp_path
+):
+    def make(name):
+        words = command("token", "make", name, "-o", "name")
+        return subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
+    first = make("prometheus")
+    braking = command("brake", "--watch"), command("token", "list", "--watch")
+    with contextlib.ExitStack() as opened:
+        brake, tokens = (
+            opened.enter_context(subprocess.Popen(one, stdout=subprocess.PIPE, text=True))
+            for one in braking
+        )
+        until(brake.stdout, "the brake is off")
+        cluster.backend.braked = BrakeView("15 of 20 nodes fell silent within 30 s", 240_000)
+        until(brake.stdout, "the brake is on for 4 min more: 15 of 20 nodes fell silent")
+        until(tokens.stdout, first)
+        until(tokens.stdout, make("grafana"))
+        for one in (brake, tokens):
+            one.send_signal(signal.SIGINT)
+            assert one.wait(WITHIN_S) == OK
 
 
 def until(lines, beginning):

@@ -4,15 +4,18 @@ import click
 
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.cli.output.redrawing import keep_asking, only_tables, watch_option
 from haptera.client import calls
+from haptera.model.views import BrakeView
 from haptera.model.walltime import duration
 
 
 @click.command()
 @click.option("--release", is_flag=True, help="Release the brake: the cause is known.")
+@watch_option
 @output_option
 @click.pass_context
-def brake(ctx: click.Context, release: bool, output: str) -> None:
+def brake(ctx: click.Context, release: bool, watch: bool, output: str) -> None:
     r"""Show whether the brake is on, which stops all disruptive steps.
 
     The brake goes on by itself when many nodes fall silent at once, and off when they are back.
@@ -20,15 +23,27 @@ def brake(ctx: click.Context, release: bool, output: str) -> None:
     \b
     Examples:
       haptera brake
+      haptera brake --watch
       haptera brake --release
     """
     client = the_client(ctx)
+    if watch:
+        if release:
+            raise click.UsageError("--release is done once: leave --watch out")
+        only_tables(output)
+        keep_asking(client, calls.brake(), _tell)
+        return
     view = client.ask(calls.release_brake() if release else calls.brake())
     if not Format(output).for_people:
         print_data(view, output)
-    elif view.why is None:
-        click.echo("the brake is off")
-    elif release:
+    elif release and view.why is not None:
         click.echo(f"the brake is released: {view.why}")
+    else:
+        _tell(view)
+
+
+def _tell(view: BrakeView) -> None:
+    if view.why is None:
+        click.echo("the brake is off")
     else:
         click.secho(f"the brake is on for {duration(view.left_ms)} more: {view.why}", fg="red")

@@ -7,12 +7,13 @@ import click
 from haptera.cli.input import completing
 from haptera.cli.main import the_client
 from haptera.cli.output.printing import Format, names_option, print_data, print_names
+from haptera.cli.output.redrawing import keep_asking, only_tables, watch_option
 from haptera.cli.output.tables import print_table
 from haptera.client import Access, calls
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.model.token_scope import Scope
 from haptera.model.walltime import parse_duration_ms, utc_text
-from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, TokenView
+from haptera.rest.schemas import TOKEN_FOR_S_MAX, CertificateBody, Tokens, TokenView
 
 _MS_PER_S = 1_000
 _S_PER_DAY = 86_400
@@ -138,20 +139,31 @@ def certify(  # noqa: PLR0913 (an argument for each option)
 
 
 @token.command("list")
+@watch_option
 @names_option
 @click.pass_context
-def list_(ctx: click.Context, output: str) -> None:
+def list_(ctx: click.Context, watch: bool, output: str) -> None:
     r"""List valid tokens, without their secrets.
 
     \b
     Examples:
       haptera token list
+      haptera token list --watch
       haptera token list -o json
     """
-    answer = the_client(ctx).ask(calls.tokens())
-    if not Format(output).for_people:
-        print_names([one.id for one in answer.tokens], answer.tokens, output)
+    client = the_client(ctx)
+    if watch:
+        only_tables(output)
+        keep_asking(client, calls.tokens(), lambda answer: _table(answer, output))
         return
+    answer = client.ask(calls.tokens())
+    if Format(output).for_people:
+        _table(answer, output)
+    else:
+        print_names([one.id for one in answer.tokens], answer.tokens, output)
+
+
+def _table(answer: Tokens, output: str) -> None:
     rows = [
         (one.id, one.name, one.scope.value, one.within or "everywhere", utc_text(one.expires_s))
         for one in answer.tokens

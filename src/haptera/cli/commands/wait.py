@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, assert_never
 
 import click
+import msgspec
 
 from haptera.cli.input import completing
 from haptera.cli.input.selected import selected
@@ -15,7 +16,8 @@ from haptera.client import Client
 from haptera.model.errors import Code, HapteraError
 from haptera.model.views import SETTLED, Condition
 from haptera.model.walltime import parse_duration_ms
-from haptera.selectors.selector import parse_selector
+from haptera.selectors.selector import ALL, parse_selector
+from haptera.selectors.selector_ast import Age, Comparison, Pattern, parts_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -64,6 +66,7 @@ def wait(ctx: click.Context, selector: str, standing: str, within: str) -> int:
     client = the_client(ctx)
     if standing != GONE:
         selected(client, selector)
+        selected(client, _concerned(selector, standing))
     return wait_for(client, selector, standing, within)
 
 
@@ -75,7 +78,9 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
     """
     from haptera.cli.output.waiting import wait_until_none  # only here: it brings asyncio
 
-    others = selector if standing == GONE else f"({selector}) and not ({_expression(standing)})"
+    others = _concerned(selector, standing)
+    if standing != GONE:
+        others += f" and not ({_expression(standing)})"
     parse_selector(others)
     left = wait_until_none(client.access, selector, others, parse_duration_ms(within) / _MS_PER_S)
     if not left:
@@ -89,6 +94,33 @@ def wait_for(client: Client, selector: str, standing: str, within: str) -> int:
     )
     print_standing(left, Format.TABLE)
     return NOT_CONVERGED
+
+
+def _concerned(selector: str, standing: str) -> str:
+    """Those of a selector that can stand so: who waits for power waits for nothing on the nodes.
+
+    >>> _concerned("n1", "converged"), _concerned("n1", "power=off and age(power)<1m")
+    ('(n1)', '(n1) and (power=off or power!=off or age(power)>=0s)')
+    """
+    if standing in (GONE, *Condition):
+        return f"({selector})"
+    having = dict.fromkeys(map(_having, parts_of(parse_selector(_expression(standing)).choice)))
+    return f"({selector}) and ({' or '.join(having)})"
+
+
+def _having(part: Pattern | Comparison | Age) -> str:
+    """What means all that have what is compared, whatever its value."""
+    match part:
+        case Pattern():
+            return ALL
+        case Age(datum):
+            return f"age({datum})>=0s"
+        case Comparison(datum, values):
+            value = values[0]
+            quoted = value if value.isalnum() else msgspec.json.encode(value).decode()
+            return f"{datum}={quoted} or {datum}!={quoted}"
+        case _:
+            assert_never(part)
 
 
 def _expression(standing: str) -> str:

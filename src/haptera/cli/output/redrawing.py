@@ -1,6 +1,9 @@
 """The option `--watch` of what shows how something is: shown again whenever that changes."""
 
+import contextlib
+import select
 from collections.abc import Callable
+from typing import Final, TypeVar
 
 import click
 
@@ -8,9 +11,25 @@ from haptera.cli.output.printing import Format
 from haptera.client import ApiCall, Client
 from haptera.rest.schemas import Event
 
+Answer = TypeVar("Answer")
+
 watch_option = click.option(
     "-w", "--watch", is_flag=True, help="Show it again after each change, until Ctrl-C."
 )
+
+
+# What no event tells of is asked for so often.
+ASK_EVERY_S: Final = 1.0
+
+
+def keep_asking(client: Client, call: ApiCall[Answer], show: Callable[[Answer], object]) -> None:
+    """Show what is answered now, and again whenever it is another answer, until Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        show(last := client.ask(call))
+        while True:
+            select.select((), (), (), ASK_EVERY_S)
+            if (answer := client.ask(call)) != last:
+                show(last := answer)
 
 
 def keep_showing(
@@ -22,8 +41,17 @@ def keep_showing(
         UsageError: programs get a stream of changes from `haptera watch`.
         HapteraError: the parent refuses to tell of changes.
     """
-    if not Format(output).for_people:
-        raise click.UsageError("--watch shows a table: leave out -o, or use haptera watch -o json")
+    only_tables(output)
     from haptera.cli.output.watching import again_and_again  # only here: it brings asyncio
 
     again_and_again(client.access, events, show)
+
+
+def only_tables(output: str) -> None:
+    """See that what is watched is for people.
+
+    Raises:
+        UsageError: it is for a program.
+    """
+    if not Format(output).for_people:
+        raise click.UsageError("--watch shows a table: leave out -o, or use haptera watch -o json")
