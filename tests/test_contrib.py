@@ -1,4 +1,4 @@
-"""What lies in contrib/ for Prometheus and Grafana: loaded, tried, and true to the reference page."""
+"""What lies in contrib/ for Prometheus and Grafana: loaded, tried, true to the reference page."""
 
 import json
 import re
