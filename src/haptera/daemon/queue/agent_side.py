@@ -114,7 +114,7 @@ class AgentQueue:
             open=self._takes() and gate_path(self._run_dir).exists(),
             wait_ms=WAIT_MS_MAX if quiet else 0,
         )
-        answer = await self._answer(asked, quiet)
+        answer = await self._answer(asked, quiet=quiet)
         if isinstance(answer, WorkTold):
             self._take(asked, answer, asked_ns + answer.lease_ms * MS)
         elif answer is not None:
@@ -122,7 +122,7 @@ class AgentQueue:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), ASK_AGAIN_S)
 
-    async def _answer(self, asked: WorkAsked, quiet: bool) -> Answer | None:  # noqa: FBT001
+    async def _answer(self, asked: WorkAsked, *, quiet: bool) -> Answer | None:
         """What the parent answers; None where there is news of one's own first."""
         asking = asyncio.ensure_future(self._ask(PARENT, asked, ASK_WITHIN_S))
         waking = asyncio.ensure_future(self._wake.wait())
