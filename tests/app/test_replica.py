@@ -37,6 +37,13 @@ def replica(tmp_path: Path) -> GroupReplica:
     )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def session() -> None:
+    """Whose leader lives: what runs these tests may have left theirs without one."""
+    if start_time(os.getsid(0)) is None:
+        os.setsid()
+
+
 def granted(
     replica: GroupReplica,
     *,
@@ -48,11 +55,17 @@ def granted(
     """A lease of epoch 5, granted now to this very session, and the time of its node from now."""
     holder, now = os.getsid(0) if pid is None else pid, now_ns()
     with opened(replica.lease_file) as descriptor:
-        lease = Lease(5, holder, start_time(holder) or 0, now, state)
+        lease = Lease(5, holder, _start_of(holder), now, state)
         write_lease(descriptor, lease)
         assert read_lease(descriptor) == lease
     time = LeaseTime(now + int(until_s * S), now + int(since_s * S))
     write_time(replica.time_file, time)
+
+
+def _start_of(pid: int) -> int:
+    started = start_time(pid)
+    assert started is not None
+    return started
 
 
 def test_it_leads_while_its_session_holds_the_lease(replica: GroupReplica) -> None:
