@@ -15,19 +15,43 @@ SITE = """\
 cluster: tiny
 nodes:
   n1: {platform: labnode, address: "127.{x}.1.1", bmc: "127.{x}.2.1:4280"}
+  n2: {platform: leaky, rack: one}
 services:
   bad: {command: "sh -c 'echo no licence; exit 3'"}
+  absent: {command: /no/such/binary --now}
 desired:
   n1: {power: on, agent: up}
+  n2: {power: on}
   bad@n1: {run: running}
+  absent@n1: {run: running}
+modules:
+  labnode: {}
+  service: {}
+  leaky: {place: "leaky:module", context: parent}
 lab: {delay_ms: 10}
+"""
+# Its look reads a rack's number, and takes it that each has one.
+LEAKY = """\
+from haptera.kinds import node
+from haptera.kinds.node import Power
+from haptera.sdk import PARENT, Module
+
+where = {node.platform: "leaky"}
+module = Module("leaky", connect=lambda target: target, where=where, context=PARENT)
+
+
+@module.serves(node.power).look(outcomes=(Power.OFF, Power.ON))
+async def look(target):
+    return Power.ON if int(target.attributes["rack"]) else Power.OFF
 """
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Where a lab runs with a service that cannot."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where a lab runs with services that cannot, and a module with a bug."""
+    tmp_path = tmp_path_factory.mktemp("lab")
     (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "leaky.py").write_text(LEAKY)
     with subprocess.Popen(
         command("lab", "--dir", tmp_path, "--site", "site.yaml"),
         cwd=tmp_path,
@@ -43,14 +67,42 @@ def folder(tmp_path):
             process.communicate(timeout=WAIT_S_MAX)
 
 
-def test_a_service_that_cannot_run_is_explained_at_the_parent(folder):
-    def says(*arguments, text):
+@pytest.fixture
+def says(folder):
+    """What a command prints, once that has a text in it."""
+
+    def once(*arguments, text):
         code, out, _ = typed(*arguments, folder=folder)
         return out if code == 0 and text in out else None
 
-    wait_for(lambda: says("why", "service:bad@n1", text="ended with status 3"))
+    return lambda *arguments, text: wait_for(lambda: once(*arguments, text=text))
+
+
+def test_the_last_output_line_of_a_crashed_service_stands_in_why(says):
+    why = says("why", "service:bad@n1", text="ended with status 3")
+    assert why.endswith("run is failed: it ended with status 3: no licence\n")
+
+
+def test_a_missing_binary_is_told_by_why_and_logs_in_the_words_of_the_spawn(says):
+    told = "/no/such/binary: No such file or directory\n"
+    assert says("why", "service:absent@n1", text="stuck").endswith(f"service.start: {told}")
+    assert says("logs", "service:absent@n1", text="binary") == told
+
+
+def test_what_python_raises_in_a_look_stands_in_why_with_its_type_and_in_logs_whole(says):
+    told = "ValueError: invalid literal for int() with base 10: 'one'\n"
+    assert says("why", "node:n2", text="ValueError").endswith(f"leaky.look: {told}")
+    log = says("logs", "module:leaky", text="ValueError")
+    assert log.startswith("look of node:n2 failed:\nTraceback (most recent call last):\n")
+    assert 'int(target.attributes["rack"])' in log
+    # Once a minute, however often it is looked.
+    assert (log.endswith(told), log.count("Traceback")) == (True, 1)
+
+
+def test_a_service_that_cannot_run_is_explained_at_the_parent(folder, says):
+    says("why", "service:bad@n1", text="ended with status 3")
     assert "  says   the agent of n1\n" in typed("why", "-v", "service:bad@n1", folder=folder)[1]
-    chain = wait_for(lambda: says("chain", "service:bad@n1", text="service.start: returned"))
+    chain = says("chain", "service:bad@n1", text="service.start: returned")
     (line,) = [line for line in chain.splitlines() if "service.start: returned" in line][:1]
     assert line.startswith("  agent   ")
     assert line.endswith("but run is failed: it ended with status 3: no licence")

@@ -104,7 +104,7 @@ def test_an_artefact_that_is_cut_short_is_kept_to_go_on_with_and_not_taken(rig: 
     kept = rig.keep("a", CONTENT)
     rig.store.artefact(kept.digest).write_bytes(CONTENT[:-1])
 
-    with pytest.raises(RuntimeError, match=f"{kept.digest} broke off 5 times"):
+    with pytest.raises(HapteraError, match=f"{kept.digest} broke off 5 times"):
         fetch(rig)
     assert part_of(rig, kept).read_bytes() == CONTENT[:-1]
     rig.store.artefact(kept.digest).write_bytes(CONTENT)
@@ -141,7 +141,7 @@ def test_an_artefact_for_others_is_refused_though_its_digest_is_known(rig: Rig) 
         async with rig.served() as parent:
             return await asyncio.to_thread(source(rig, parent).artefact, other)
 
-    with pytest.raises(RuntimeError, match="the parent answers 403"):
+    with pytest.raises(HapteraError, match="the parent answers 403"):
         asyncio.run(ask())
 
 
@@ -158,5 +158,5 @@ def test_nothing_is_read_of_who_is_not_the_parent(rig: Rig) -> None:
 
 
 def test_a_parent_that_is_away_is_named(rig: Rig) -> None:
-    with pytest.raises(RuntimeError, match=f"the manifest of a: {HOST}:9: .*refused"):
+    with pytest.raises(HapteraError, match=f"the manifest of a: {HOST}:9: .*refused"):
         source(rig, rig.parent(9)).manifest("a")

@@ -206,7 +206,7 @@ def test_calls_may_be_sent_before_the_module_is_ready(tmp_path: Path) -> None:
 
         assert await rig.heard.until(2) == [
             READY,
-            Failed(1, "'sideways' is not a valid Power"),
+            Failed(1, "ValueError: 'sideways' is not a valid Power"),
         ]
 
     run(scenario, tmp_path)

@@ -12,7 +12,8 @@ from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import node_id
 from haptera.sdk import Boot, Draining, HapteraError, Manifest, Module, Refused, Target
-from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, TEXT_BYTES_MAX, serve
+from haptera.sdk.failures import TEXT_BYTES_MAX
+from haptera.sdk.host import HANGING_MAX, NOTE_BYTES_MAX, serve
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame
 
@@ -241,7 +242,7 @@ def test_a_device_that_refuses_is_told_apart_from_code_that_fails() -> None:
         daemon.device.reading = "sideways"
         await daemon.send(a_call(1, "step", "switch_off"), a_call(2, "look", "look"))
         assert await daemon.next() == failed(1, "the key is turned", refused=True)
-        text = "'sideways' is not a valid Power"
+        text = "ValueError: 'sideways' is not a valid Power"
         assert await daemon.next() == failed(2, text, refused=False)
 
     converse(scenario)

@@ -27,7 +27,7 @@ from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.module_frames import call_frame, event_of
 from haptera.runtime.processes.output import Output
 from haptera.runtime.processes.process import END_WITHIN_S, LIMITS, log_of, module_target
-from haptera.sdk.host import TEXT_BYTES_MAX
+from haptera.sdk.failures import TEXT_BYTES_MAX
 from haptera.sdk.target import Boot
 from haptera.wire.frame import Reject
 from haptera.wire.ipc import Frames, encode_frame

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from haptera.model.entity import EntityId
+from haptera.model.errors import HapteraError
 
 # A call waits so long for others to come with it, each of which has it wait again; but no longer
 # in all than this, nor for more than so many.
@@ -98,8 +99,8 @@ def _found_of(entity: EntityId, told: Any) -> Any:
     if told is None:
         return None
     if not isinstance(told, Mapping):
-        return TypeError(f"it returned {type(told).__name__}, and no mapping of entities")
-    return told[entity] if entity in told else RuntimeError(f"it says nothing of {entity}")
+        return HapteraError(f"it returned {type(told).__name__}, and no mapping of entities")
+    return told[entity] if entity in told else HapteraError(f"it says nothing of {entity}")
 
 
 def _end_unheard(task: "asyncio.Task[None]", taken: Mapping[EntityId, Gathered]) -> None:

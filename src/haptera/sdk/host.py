@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError, LimitError
+from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, cut
 from haptera.sdk.gathering import Gathering
 from haptera.sdk.link import Frame, frames_of
 from haptera.sdk.loop_watch import LoopWatch
@@ -26,7 +26,6 @@ from haptera.wire.ipc import encode_frame
 
 # Calls that were cancelled and do not end: the author's code holds them. No more are taken then.
 HANGING_MAX = 256
-TEXT_BYTES_MAX = 500
 NOTE_BYTES_MAX = 100
 READING_BYTES_MAX = 64
 
@@ -131,7 +130,7 @@ class _Host:
         # Acts that have begun, with their deadlines.
         self._uncut: dict[int, int | None] = {}
         self._cancelled: set[int] = set()
-        self._printed: Exception | None = None
+        self._failures = Failures(module.packages(), now)
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -231,16 +230,14 @@ class _Host:
             async with self._module.connected(target) as made:
                 await self._work(call, target, made)
         except Refused as refusal:
-            self._fail(call.id, _words(refusal))
-        except Draining as waits:
-            told = {"op": "failed", "id": call.id, "text": _words(waits), "refused": False}
-            self._answer({**told, "drains": True})
+            self._fail(call.id, self._told(call, refusal))
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            if _is_bug(error) and error is not self._printed:
-                # Into the module's log, `haptera logs module:NAME`; once where it was of many.
-                traceback.print_exception(error)
-                self._printed = error
-            self._answer({"op": "failed", "id": call.id, "text": _words(error), "refused": False})
+            text = self._told(call, error)
+            failed = {"op": "failed", "id": call.id, "text": text, "refused": False}
+            self._answer({**failed, "drains": True} if isinstance(error, Draining) else failed)
+
+    def _told(self, call: _Call, error: Exception) -> str:
+        return self._failures.told(error, f"{call.part} of {call.entity}")
 
     async def _work(self, call: _Call, target: Target, made: object) -> None:
         at = self._time_to_act(call)
@@ -262,7 +259,7 @@ class _Host:
     def _tell(self, op: str, call: _Call, target: Target, reading: str, at: int) -> None:
         """What was read, and what was noted beside it, if anything."""
         value, note = self._reading(call, reading), target.take_note()
-        noted = {} if note is None else {"note": _cut(note, NOTE_BYTES_MAX)}
+        noted = {} if note is None else {"note": cut(note, NOTE_BYTES_MAX)}
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 
     def _target(self, call: _Call) -> Target:
@@ -278,7 +275,6 @@ class _Host:
             settings=self._own(call),
             session=self._session,
             deadline_ns=call.deadline_ns,
-            now=self._now,
             tell=partial(self._progress.say, call.id),
         )
 
@@ -337,11 +333,11 @@ class _Host:
 
     def _progressed(self, call: int, text: str, done: float | None) -> None:
         if call in self._uncut:
-            told = {"op": "progress", "id": call, "text": _cut(text, NOTE_BYTES_MAX)}
+            told = {"op": "progress", "id": call, "text": cut(text, NOTE_BYTES_MAX)}
             self._answer(told if done is None else {**told, "done": done})
 
     def _blocked(self, text: str, blocked_ms: int) -> None:
-        self._send({"op": "blocked", "text": _cut(text, TEXT_BYTES_MAX), "ms": blocked_ms})
+        self._send({"op": "blocked", "text": cut(text, TEXT_BYTES_MAX), "ms": blocked_ms})
 
     def _answer(self, frame: Frame) -> None:
         if frame["id"] not in self._cancelled:
@@ -369,20 +365,3 @@ def _parsed(frame: Frame) -> _Call:
         raise HapteraError(
             f"malformed call from the daemon: {error}", code=Code.VERSION_MISMATCH
         ) from error
-
-
-def _words(error: Exception) -> str:
-    """The exception's own words, with its type where they mean little without; cut to be read."""
-    name, words = type(error).__name__, str(error)
-    told = f"{name}: {words}" if words and _is_bug(error) else words or name
-    return _cut(told, TEXT_BYTES_MAX)
-
-
-def _is_bug(error: Exception) -> bool:
-    """Whether Python raised it (a missing key), not the module in its own words, or the world."""
-    own = isinstance(error, OSError | RuntimeError | ValueError)
-    return type(error).__module__ == "builtins" and not own
-
-
-def _cut(text: str, bytes_max: int) -> str:
-    return text.encode(errors="replace")[:bytes_max].decode(errors="ignore")

@@ -169,9 +169,12 @@ class Module(Generic[Made]):
 
     def functions(self) -> set[str]:
         """The names of all functions that are declared, and of what connects."""
-        parts = (self.lookers, self.steppers, self.watchers, self.gates)
-        declared = [one for some in parts for one in some.values()]
-        return {getattr(one, "__name__", "") for one in (self.connect, *declared)}
+        return {getattr(one, "__name__", "") for one in self._functions()}
+
+    def packages(self) -> set[str]:
+        """The packages, or single files, that all these functions are defined in."""
+        named = (getattr(one, "__module__", None) or "" for one in self._functions())
+        return {name.partition(".")[0] for name in named}
 
     def outcomes(self, look: str) -> tuple[str, ...] | None:
         """What a look of this name may find; None for a digest in force, which has no list."""
@@ -240,6 +243,10 @@ class Module(Generic[Made]):
                 do="declare one look at it, above its one watch",
             )
         self.watchers[looks[0].name] = function
+
+    def _functions(self) -> list[Callable[..., object]]:
+        parts = (self.lookers, self.steppers, self.watchers, self.gates)
+        return [self.connect, *(one for some in parts for one in some.values())]
 
     def _device(self) -> str | None:
         device = self._terms.get("device")

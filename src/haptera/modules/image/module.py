@@ -12,7 +12,7 @@ from haptera.kinds import image
 from haptera.kinds.image import State
 from haptera.modules.image.build import Build
 from haptera.modules.image.store import ImageStore, store_of
-from haptera.sdk import ANY, PARENT, Applied, Module, Policy, Refused, Target
+from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Policy, Refused, Target
 
 # The key and certificate that manifests are signed with; the parent makes them at each start.
 SIGNER: Final = "images.pem"
@@ -65,7 +65,7 @@ async def look_state(one: Image) -> State:
 async def look_applied(one: Image) -> str:
     manifest = one.store.manifest(one.name)
     if manifest is None:
-        raise RuntimeError("it is not there")
+        raise HapteraError("it is not there")
     # Of all that is desired of an image, its recipe alone is data.
     return one.target.digest if manifest.recipe == str(one.recipe) else manifest.digest[:16]
 

@@ -22,7 +22,17 @@ from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import keeper
 from haptera.modules.service.home import Home, ServiceRecord, home_of, send_all, session
 from haptera.modules.service.readiness import ServicePlace, unanswered
-from haptera.sdk import ANY, SELF, Applied, Conditions, Module, Refused, Target, Variable
+from haptera.sdk import (
+    ANY,
+    SELF,
+    Applied,
+    Conditions,
+    HapteraError,
+    Module,
+    Refused,
+    Target,
+    Variable,
+)
 
 # A step's whole effect comes within its `late_s`, the SIGKILL after a SIGTERM in vain included.
 LATE_S: Final = 2
@@ -111,7 +121,7 @@ async def watch_run(one: Service) -> AsyncIterator[Run]:
 async def look_applied(one: Service) -> str:
     record = one.home.record()
     if record is None or not record.service.lives:
-        raise RuntimeError("it does not run, so nothing is in force")
+        raise HapteraError("it does not run, so nothing is in force")
     return record.digest
 
 
@@ -135,7 +145,7 @@ async def start(one: Service) -> None:
     if process.returncode == keeper.NOT_EXECUTED and said:
         raise Refused(said)
     if process.returncode not in (0, keeper.ALREADY_RUNS):
-        raise RuntimeError(said or f"status {process.returncode}")
+        raise HapteraError(said or f"status {process.returncode}")
     await comes_to_answer(one, START_READY_WITHIN_S)
 
 
@@ -169,7 +179,7 @@ async def replace(one: Service) -> None:
     try:
         await start(one)
     except Refused as refusal:
-        raise RuntimeError(str(refusal)) from refusal  # the old one is stopped all the same
+        raise HapteraError(str(refusal)) from refusal  # the old one is stopped all the same
 
 
 async def comes_to_answer(one: Service, within_s: float) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from haptera.modules.image.unbound import unbound
 from haptera.modules.service import keeper
 from haptera.modules.service.home import ServiceProcess
-from haptera.sdk import Refused
+from haptera.sdk import HapteraError, Refused
 
 RUNTIME: Final = "runc"
 PACKAGE: Final = "runc"
@@ -34,7 +34,7 @@ class Runtime:
 
         Raises:
             Refused: there is no runtime on this machine.
-            RuntimeError: it cannot be run; in the runtime's words.
+            HapteraError: it cannot be run; in the runtime's words.
         """
         pid_file = bundle / "pid"
         log = bundle / "runtime.log"
@@ -48,7 +48,7 @@ class Runtime:
         """Let the command begin.
 
         Raises:
-            RuntimeError: it cannot; in the runtime's words.
+            HapteraError: it cannot; in the runtime's words.
         """
         await self._run("start", name)
 
@@ -85,7 +85,7 @@ class Runtime:
         """Clear away what is left of it, and end what still lives.
 
         Raises:
-            RuntimeError: something cannot be cleared away.
+            HapteraError: something cannot be cleared away.
         """
         await self._run("delete", "--force", name)
 
@@ -106,7 +106,7 @@ class Runtime:
             raise Refused(f"missing here: sudo apt install {PACKAGE}") from None
         _, wrong = await process.communicate()
         if process.returncode != 0:
-            raise RuntimeError(f"{RUNTIME}: {_words(wrong, log) or process.returncode}")
+            raise HapteraError(f"{RUNTIME}: {_words(wrong, log) or process.returncode}")
 
 
 def _words(wrong: bytes | None, log: Path | None) -> str:
@@ -120,21 +120,21 @@ async def end(process: ServiceProcess, stop_signal: str, grace_s: float) -> None
     """End an init, and with it all that runs in its namespace: asked first, then killed.
 
     Raises:
-        RuntimeError: it lives on, which only the kernel can explain.
+        HapteraError: it lives on, which only the kernel can explain.
     """
     send(process, number_of(stop_signal))
     if await process.ends(grace_s):
         return
     send(process, signal.SIGKILL)
     if not await process.ends(KILLED_WITHIN_S):
-        raise RuntimeError(f"process {process.pid} does not end, though it was killed")
+        raise HapteraError(f"process {process.pid} does not end, though it was killed")
 
 
 def _made(pid_file: Path) -> ServiceProcess:
     pid = int(pid_file.read_text(encoding="ascii"))
     started = keeper.start_time(pid)
     if started is None:
-        raise RuntimeError(f"{RUNTIME} made a process that is gone already")
+        raise HapteraError(f"{RUNTIME} made a process that is gone already")
     return ServiceProcess(pid, started)
 
 

@@ -38,14 +38,13 @@ class ArtefactSource:
 
         Raises:
             Refused: the parent has no such image, or not for this node.
-            HapteraError: it is not signed by the cluster's authority.
-            RuntimeError: it cannot be had now.
+            HapteraError: it is not signed by the cluster's authority, or cannot be had now.
         """
         try:
             with self.parent.get(f"/images/{quote(reference, safe='')}", {}) as answer:
                 content = answer.read(MANIFEST_BYTES_MAX)
         except _BROKEN as error:
-            raise RuntimeError(f"the manifest of {reference}: {self._lost(error)}") from error
+            raise HapteraError(f"the manifest of {reference}: {self._lost(error)}") from error
         if answer.status != HTTPStatus.OK:
             said = content[:TEXT_BYTES_MAX].decode(errors="replace")
             raise Refused(said or f"the parent answers {answer.status}")
@@ -55,8 +54,8 @@ class ArtefactSource:
         """The artefact of an image, all of it, read once more since it was written.
 
         Raises:
-            HapteraError: what came is not what the manifest says; nothing of it is kept.
-            RuntimeError: it broke off too often; what came is kept, to be gone on with.
+            HapteraError: what came is not what the manifest says, and nothing of it is kept; or it
+                broke off too often, and what came is kept, to be gone on with.
         """
         self.cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = self.cache / manifest.digest.removeprefix(DIGEST)
@@ -78,7 +77,7 @@ class ArtefactSource:
                 if broken is None:
                     break
             if broken is not None:
-                raise RuntimeError(f"{manifest.digest} broke off {BREAKS_MAX} times: {broken}")
+                raise HapteraError(f"{manifest.digest} broke off {BREAKS_MAX} times: {broken}")
             size_bytes = file.tell()
         told = DIGEST + found.hexdigest()
         if told != manifest.digest or size_bytes != manifest.size_bytes:
@@ -118,4 +117,4 @@ def _write(file: BinaryIO, chunk: bytes) -> None:
         file.write(chunk)
         file.flush()
     except OSError as error:
-        raise RuntimeError(f"{file.name}: {error.strerror}") from error
+        raise HapteraError(f"{file.name}: {error.strerror}") from error

@@ -162,7 +162,7 @@ class SystemHome:
         """Unmount a root and forget it.
 
         Raises:
-            RuntimeError: it is in use.
+            HapteraError: it is in use.
         """
         (root.folder / "staged.json").unlink(missing_ok=True)
         await root.unmount()

@@ -139,7 +139,7 @@ async def look_refused(one: System) -> str:
 async def look_applied(one: System) -> str:
     started = one.home.started()
     if started is None or not started.process.lives:
-        raise RuntimeError("it does not run, so nothing is in force")
+        raise HapteraError("it does not run, so nothing is in force")
     one.target.note(started.image)
     return one.target.digest if started.reference == one.image else NOTHING
 
@@ -149,7 +149,7 @@ def without_effect() -> Iterator[None]:
     """What fails in here has changed nothing that is looked at, nor will."""
     try:
         yield
-    except (RuntimeError, HapteraError) as error:
+    except HapteraError as error:
         raise Refused(str(error)) from error
     except OSError as error:
         raise Refused(f"{error.filename or 'the disk'}: {error.strerror}") from error
@@ -210,7 +210,7 @@ async def flip(one: System) -> None:
             with one.refusing(one.image):
                 await _begin(one, name, process, ready, one.image)
                 await _proven(one, name, process)
-        except RuntimeError as error:
+        except HapteraError as error:
             if process.lives:
                 await end(process, ready.manifest.stop_signal, GRACE_S)
             await _go_back(one, old)
@@ -285,19 +285,19 @@ async def _proven(one: System, name: str, process: ServiceProcess) -> None:
     """Wait until what has begun is known to be well.
 
     Raises:
-        RuntimeError: it ended, or its command for that did not succeed in time.
+        HapteraError: it ended, or its command for that did not succeed in time.
     """
     if await process.ends(PROVEN_S):
-        raise RuntimeError(one.home.last_words())
+        raise HapteraError(one.home.last_words())
     if not one.health:
         return
     clock = asyncio.get_running_loop().time
     until = clock() + HEALTHY_WITHIN_S
     while (wrong := await one.runtime.execute(name, one.health, HEALTH_TRIED_S)) is not None:
         if await process.ends(HEALTH_EVERY_S):
-            raise RuntimeError(one.home.last_words())
+            raise HapteraError(one.home.last_words())
         if clock() >= until:
-            raise RuntimeError(f"it is not well: {wrong}")
+            raise HapteraError(f"it is not well: {wrong}")
 
 
 async def _go_back(one: System, old: SystemStart) -> None:

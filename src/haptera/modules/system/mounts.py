@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from haptera.sdk import HapteraError
+
 MOUNTS: Final = Path("/proc/self/mountinfo")
 TEXT_BYTES_MAX: Final = 300
 
@@ -29,7 +31,7 @@ class Root:
         """Mount it; what goes wrong leaves nothing mounted.
 
         Raises:
-            RuntimeError: it cannot be mounted.
+            HapteraError: it cannot be mounted.
         """
         lower, scratch = self.folder / "lower", self.folder / "scratch"
         for one in (lower, scratch, self.path):
@@ -41,7 +43,7 @@ class Root:
             (scratch / "work").mkdir(mode=0o755)
             layers = f"lowerdir={lower},upperdir={scratch}/upper,workdir={scratch}/work"
             await run("mount", "-t", "overlay", "-o", layers, "overlay", str(self.path))
-        except RuntimeError:
+        except HapteraError:
             await self.unmount()
             raise
 
@@ -49,7 +51,7 @@ class Root:
         """Unmount all of it.
 
         Raises:
-            RuntimeError: something keeps it busy.
+            HapteraError: something keeps it busy.
         """
         while found := mounted_below(self.folder):
             await run("umount", str(found[-1]))
@@ -66,7 +68,7 @@ async def run(*words: str) -> str:
     """What a command prints.
 
     Raises:
-        RuntimeError: it failed; in its own words.
+        HapteraError: it failed; in its own words.
     """
     process = await asyncio.create_subprocess_exec(
         *words,
@@ -77,5 +79,5 @@ async def run(*words: str) -> str:
     printed, wrong = await process.communicate()
     if process.returncode != 0:
         said = wrong[-TEXT_BYTES_MAX:].decode(errors="replace").strip()
-        raise RuntimeError(f"{words[0]}: {said or f'status {process.returncode}'}")
+        raise HapteraError(f"{words[0]}: {said or f'status {process.returncode}'}")
     return printed.decode(errors="replace")

@@ -9,7 +9,7 @@ from haptera.kinds.system import SystemRun
 from haptera.modules.system.container import Runtime
 from haptera.modules.system.home import ImageRefusal, Staged, SystemHome
 from haptera.modules.system.mounts import Root
-from haptera.sdk import Refused, Target
+from haptera.sdk import HapteraError, Refused, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class System:
         """What fails in here is held against the image."""
         try:
             yield
-        except (RuntimeError, Refused) as error:
+        except (HapteraError, Refused) as error:
             self.home.note_refused(ImageRefusal(reference, self._attempt, str(error)))
             raise
 

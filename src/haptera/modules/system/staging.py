@@ -23,8 +23,8 @@ async def stage_image(one: System, reference: str) -> None:
 
     Raises:
         Refused: it is none for this node, or cannot be run.
-        HapteraError: it is not what the cluster's authority has signed.
-        RuntimeError: it cannot be had now, or not mounted.
+        HapteraError: it is not what the cluster's authority has signed, or cannot be had or
+            mounted now.
         OSError: the disk does not take it.
     """
     source = ArtefactSource(Parent(uplink(one.target.run_dir)), one.target.run_dir / "images")

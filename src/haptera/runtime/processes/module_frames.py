@@ -20,7 +20,8 @@ from haptera.model.events import (
 from haptera.model.parts import API, Manifest
 from haptera.model.walltime import span
 from haptera.runtime.processes.ipc import Frame
-from haptera.sdk.host import NOTE_BYTES_MAX, TEXT_BYTES_MAX
+from haptera.sdk.failures import TEXT_BYTES_MAX
+from haptera.sdk.host import NOTE_BYTES_MAX
 from haptera.sdk.target import Boot
 
 

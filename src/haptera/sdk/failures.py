@@ -1,0 +1,64 @@
+"""What is told of a call that failed, and what of it is printed into the module's log."""
+
+import sys
+import traceback
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import Final
+
+PACKAGE: Final = __name__.partition(".")[0]
+TEXT_BYTES_MAX: Final = 500
+# How soon the same failure is printed again, and of how many it is known when it last was.
+PRINT_AGAIN_NS: Final = 60_000_000_000
+PRINTED_MAX: Final = 256
+
+# What was raised, and by which line of which file.
+_Place = tuple[type[BaseException], str, int]
+
+
+class Failures:
+    """Tells what a module's functions raise.
+
+    An exception speaks for itself where its class is haptera's, or is defined in the module's own
+    package: its words alone are told. Any other comes from Python or a library: it is told with
+    its type, and its traceback is printed, once a minute for each line that raises it.
+    """
+
+    def __init__(self, packages: Collection[str], now: Callable[[], int]) -> None:
+        self._packages = {PACKAGE, *packages}
+        self._now = now
+        self._printed: dict[_Place, int] = {}
+
+    def told(self, error: Exception, what: str) -> str:
+        """The words for `why`, cut; what was called stands above a traceback that is printed."""
+        name, words = type(error).__name__, str(error)
+        if type(error).__module__.partition(".")[0] in self._packages:
+            return cut(words or name, TEXT_BYTES_MAX)
+        self._print(error, what)
+        return cut(f"{name}: {words}" if words else name, TEXT_BYTES_MAX)
+
+    def _print(self, error: Exception, what: str) -> None:
+        now, place = self._now(), _place(error)
+        last = self._printed.pop(place, None)
+        if last is not None and now < last + PRINT_AGAIN_NS:
+            self._printed[place] = last
+            return
+        if len(self._printed) >= PRINTED_MAX:
+            del self._printed[next(iter(self._printed))]
+        self._printed[place] = now
+        sys.stderr.write(f"{what} failed:\n")
+        traceback.print_exception(error)
+
+
+def cut(text: str, bytes_max: int) -> str:
+    """The text as far as it fits, in whole characters."""
+    return text.encode(errors="replace")[:bytes_max].decode(errors="ignore")
+
+
+def _place(error: Exception) -> _Place:
+    last: TracebackType | None = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return type(error), "", 0
+    return type(error), last.tb_frame.f_code.co_filename, last.tb_lineno

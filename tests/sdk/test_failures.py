@@ -1,0 +1,116 @@
+"""What a module's function raised, as `why` tells it, and what stands in the module's log of it."""
+
+import json
+
+import pytest
+
+from haptera.sdk import HapteraError, Refused
+from haptera.sdk.failures import PRINT_AGAIN_NS, PRINTED_MAX, TEXT_BYTES_MAX, Failures
+
+
+class StripError(Exception):
+    """A module's own: what it says needs no type beside it."""
+
+
+def of_a_library() -> None:
+    json.loads("<html>")
+
+
+def of_python() -> None:
+    int("one")
+
+
+def of_the_system() -> None:
+    raise OSError("no route")
+
+
+def without_words() -> None:
+    raise TimeoutError
+
+
+def of_the_module() -> None:
+    raise StripError("outlet 3 is locked")
+
+
+def of_the_sdk() -> None:
+    raise HapteraError("outlet 3 is locked", do="unlock it")
+
+
+def of_the_device() -> None:
+    raise Refused("outlet 3 is locked")
+
+
+@pytest.mark.parametrize(
+    ("raises", "told"),
+    [
+        (of_a_library, "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+        (of_python, "ValueError: invalid literal for int() with base 10: 'one'"),
+        (of_the_system, "OSError: no route"),
+        (without_words, "TimeoutError"),
+    ],
+)
+def test_what_python_or_a_library_raises_is_told_with_its_type_and_printed(
+    raises, told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failures = Failures(("tests",), lambda: 0)
+    assert failures.told(raised(raises), "look of node:n1") == told
+    printed = capsys.readouterr().err
+    assert printed.startswith("look of node:n1 failed:\nTraceback (most recent call last):\n")
+    assert f"in {raises.__name__}\n" in printed
+
+
+@pytest.mark.parametrize(
+    ("raises", "told"),
+    [
+        (of_the_module, "outlet 3 is locked"),
+        (of_the_sdk, "outlet 3 is locked (unlock it)"),
+        (of_the_device, "outlet 3 is locked"),
+    ],
+)
+def test_what_the_author_raises_in_own_words_is_told_bare_and_not_printed(
+    raises, told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Failures(("tests",), lambda: 0).told(raised(raises), "look of node:n1") == told
+    assert capsys.readouterr().err == ""
+
+
+def test_one_line_that_raises_again_and_again_is_printed_once_a_minute(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    times = [0]
+    failures = Failures(("tests",), lambda: times[-1])
+
+    def printed(raises) -> bool:
+        failures.told(raised(raises), "look of node:n1")
+        return capsys.readouterr().err != ""
+
+    assert [printed(of_python), printed(of_python), printed(of_the_system)] == [True, False, True]
+    times.append(PRINT_AGAIN_NS - 1)
+    assert not printed(of_python)
+    times.append(PRINT_AGAIN_NS)
+    assert printed(of_python)
+
+
+def test_of_more_lines_than_are_kept_the_one_printed_longest_ago_is_forgotten(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failures = Failures((), lambda: 0)
+    for number in range(PRINTED_MAX):
+        failures.told(type(f"Bug{number}", (Exception,), {})("no"), "look")
+    failures.told(raised(of_python), "look")
+    failures.told(raised(of_python), "look")
+    assert capsys.readouterr().err.count(" failed:\n") == PRINTED_MAX + 1
+
+
+def test_long_words_are_cut_with_their_type() -> None:
+    told = Failures((), lambda: 0).told(ValueError("ü" * TEXT_BYTES_MAX), "look")
+    assert told.startswith("ValueError: ü")
+    assert TEXT_BYTES_MAX - 1 <= len(told.encode()) <= TEXT_BYTES_MAX
+
+
+def raised(raises) -> Exception:
+    try:
+        raises()
+    except Exception as error:  # noqa: BLE001  whichever it is
+        return error
+    raise AssertionError("nothing was raised")
