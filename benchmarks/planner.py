@@ -33,6 +33,7 @@ from benchmarks.planning import (
 )
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.allowance import TurnAllowance
+from haptera.core.state.entity.desired_state import DesiredState
 from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.chain import Chain
@@ -299,7 +300,7 @@ def show_fleet(rounds: int) -> None:
     """All nodes of a fleet planned anew; they are in few states, so that few are searched."""
     catalog = Catalog(KINDS, [load(name).manifest() for name in ("labnode", "service")])
     nodes = [
-        EntityState(node_id(f"n{number}"), KINDS["node"], {"platform": "labnode"})
+        EntityState(node_id(f"n{number}"), KINDS["node"], DesiredState({"platform": "labnode"}))
         for number in range(FLEET)
     ]
     domain = catalog.domain(nodes[0], None)

@@ -70,7 +70,7 @@ def cluster() -> tuple[EntityTable, list[Plain]]:
         table.apply(Declare(node_id(name), {"platform": "lab", "rack": rack}, "site"), 1)
         table.apply(Declare(EntityId("service", "web", name), {}, "site"), 1)
         if number % 2:
-            table.make(node_id(name)).known["power"] = KNOWN
+            table.make(node_id(name)).belief.known["power"] = KNOWN
         power = "on" if number % 2 else None
         for kind in ("node", "service"):
             plain.append({"kind": kind, "name": name, "rack": rack, "power": power})

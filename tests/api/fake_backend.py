@@ -5,12 +5,13 @@ import copy
 import secrets
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
 from io import BytesIO
 
 import msgspec
 
 from haptera.core.figures import Figures
+from haptera.core.state.entity.stance import Stance
+from haptera.core.state.entity.verdict import Verdict
 from haptera.core.views.bus import Bus
 from haptera.core.views.standing import alike
 from haptera.daemon.logs import part_of
@@ -24,7 +25,7 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.effects import Reply
-from haptera.model.entity import EntityId, parse_entity
+from haptera.model.entity import parse_entity
 from haptera.model.errors import HapteraError
 from haptera.model.graph import DrawingView
 from haptera.model.news import News
@@ -89,14 +90,6 @@ def fake_plan(views, nodes, disrupts):
     on = fold(disrupts) if disrupts else None
     plan = Plan("", [], groups, {}, nodes, on, len(disrupts), {"fake": "0" * 16}, None)
     return msgspec.structs.replace(plan, digest=digest_of(plan))
-
-
-@dataclass
-class Stood:
-    id: EntityId
-    condition: Condition
-    why: str | None
-    frozen: str | None
 
 
 def everything(_entity):
@@ -186,7 +179,8 @@ class FakeBackend:
     def alike(self, selectors):
         views = self.entities(selectors)
         return alike(
-            Stood(parse_entity(one.entity), one.condition, one.why, one.frozen) for one in views
+            (parse_entity(one.entity), Stance(Verdict(one.condition, one.why), frozen=one.frozen))
+            for one in views
         )
 
     def summary(self, within=None):

@@ -88,7 +88,7 @@ def test_what_is_desired_of_a_fleet_is_not_said_to_be_so_before_it_was_decided_o
     first = engine.handle([desire(engine, *changes)], 2 * S)
 
     rows = [engine.table.get(one) for one in names()]
-    standing = [(row.condition, row.why) for row in rows if row is not None]
+    standing = [(row.stance.condition, row.stance.why) for row in rows if row is not None]
     assert not any(condition in SETTLED for condition, _ in standing)
     assert standing.count((Condition.ACTING, PLANNED)) >= FLEET - DECIDED_A_TURN_MAX
     found = [first, *turns(engine, 2 * S, Ticked())]
@@ -137,7 +137,7 @@ def test_many_changes_are_taken_over_in_many_turns_and_answered_after_the_last()
     ]
     row = engine.table.get(node)
     assert row is not None
-    assert row.desired["power"] == Desired("on", "user:x")
+    assert row.desired.values["power"] == Desired("on", "user:x")
 
 
 def test_of_many_times_that_have_come_a_turn_wakes_up_for_so_many() -> None:

@@ -124,7 +124,7 @@ def power_of(engine: Engine) -> tuple[str | None, str | None]:
     """What is known of the node's power, and what is remembered."""
     row = engine.table.get(NODE)
     assert row is not None
-    known, remembered = row.known.get("power"), row.remembered.get("power")
+    known, remembered = row.belief.known.get("power"), row.belief.remembered.get("power")
     return (
         None if known is None else known.value,
         None if remembered is None else remembered.value,
@@ -158,7 +158,7 @@ def test_what_a_module_says_it_saw_at_a_time_to_come_is_not_believed() -> None:
     assert power_of(engine) == (None, None)
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.error == "bmc.look: answered as of a time that has not come yet"
+    assert row.attempts.error == "bmc.look: answered as of a time that has not come yet"
 
 
 def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
@@ -208,7 +208,7 @@ def test_a_step_that_had_no_effect_is_not_taken_again_at_once() -> None:
     assert told(engine, 5 * S, Answered(4, "off", 5 * S)) == [Write(2, (CloseIntent("a1-1"),))]
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.why == "bmc.switch_on: returned, but power is off"
+    assert row.stance.why == "bmc.switch_on: returned, but power is off"
 
 
 def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
@@ -219,7 +219,7 @@ def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
     assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.why == "bmc.switch_on: too late to begin when its intent was durable"
+    assert row.stance.why == "bmc.switch_on: too late to begin when its intent was durable"
 
 
 def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
@@ -231,7 +231,10 @@ def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.ACTING, "bmc.switch_on: is about to run")
+    assert (row.stance.condition, row.stance.why) == (
+        Condition.ACTING,
+        "bmc.switch_on: is about to run",
+    )
 
 
 def test_what_was_read_at_the_moment_of_the_intent_says_nothing_of_its_outcome() -> None:
@@ -337,7 +340,7 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
         answers = []
         row = engine.table.get(NODE)
         assert row is not None
-        whys.add(row.why)
+        whys.add(row.stance.why)
         for effect in effects:
             match effect:
                 case Write(ticket, (OpenIntent(),)):
@@ -347,7 +350,7 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
                     answers.append(Ended(id))
                 case Call(id, Work.LOOK):
                     # It is seen to be on after each step, and off whenever it is looked at later.
-                    is_on = row.stepping is not None and row.stepping.begun
+                    is_on = row.work.stepping is not None and row.work.stepping.begun
                     note = None if is_on else "the fuse blew"
                     answers.append(Answered(id, "on" if is_on else "off", now + MS, note))
         now += S

@@ -91,15 +91,15 @@ def lost(engine: Engine, calls: dict[EntityId, int]) -> list[EntityId]:
 def known(engine: Engine, entity: EntityId) -> dict[str, str]:
     row = engine.table.get(entity)
     assert row is not None
-    return {name: fact.value for name, fact in row.known.items()}
+    return {name: fact.value for name, fact in row.belief.known.items()}
 
 
 def said(engine: Engine, entity: EntityId) -> str | None:
     """What came of the step under way."""
     row = engine.table.get(entity)
     assert row is not None
-    assert row.stepping is not None
-    return row.stepping.error
+    assert row.work.stepping is not None
+    return row.work.stepping.error
 
 
 def test_very_many_calls_are_given_up_in_many_turns() -> None:

@@ -46,7 +46,7 @@ def test_what_is_remembered_is_marked_and_what_is_gone_is_told_once() -> None:
     chronicle.begin(S, OFFSET)
     row = engine.table.get(NODE)
     assert row is not None
-    row.forget("power", 2 * S)
+    row.belief.forget("power", 2 * S)
     (remembered,) = chronicle.follow([NODE], 2 * S, OFFSET)
     assert remembered == Happened(1002.0, str(NODE), Sort.SEEN, "power", "on?", "bmc")
 

@@ -46,7 +46,7 @@ def parent(**desired: str) -> Engine:
     engine = Engine(SIDE, catalog, Stored(7, 1, [entity], [], {}), 0, S)
     engine.handle([Ready("labnode"), Enrolled("n01", 1), HELLO], S)
     engine.handle([Answered(2, "on", S)], S)
-    assert sorted(row_of(engine).known) == ["agent", "power"]
+    assert sorted(row_of(engine).belief.known) == ["agent", "power"]
     return engine
 
 
@@ -92,12 +92,12 @@ def test_an_agent_that_answers_where_power_reads_off_is_contested_and_both_are_a
 ):
     engine = parent(power="off")
     engine.handle([WatchReported(1, "off", 2 * S)], 2 * S)
-    assert row_of(engine).condition is Condition.CONVERGED
+    assert row_of(engine).stance.condition is Condition.CONVERGED
 
     effects = engine.handle([Alive(("n01",), 4 * S)], 4 * S)
     row = row_of(engine)
     assert done(effects) == ["look_power", "probe"]
-    assert (row.condition, row.why, contested(row)) == (Condition.ACTING, WHY, WHY)
+    assert (row.stance.condition, row.stance.why, contested(row)) == (Condition.ACTING, WHY, WHY)
     assert view(row, 5 * S).observed == {
         "power": ObservedView(
             "off", True, "read", "labnode", 3_000, ReadingView("agent", "up", "sync.hear", 1_000)
@@ -118,7 +118,10 @@ def test_a_hello_that_was_under_way_when_power_was_cut_is_not_contested() -> Non
     engine.handle([WatchReported(1, "off", 2 * S)], 2 * S)
     engine.handle([Alive(("n01",), 2 * S + NEWER_NS)], 2 * S + NEWER_NS)
 
-    assert (row_of(engine).condition, contested(row_of(engine))) == (Condition.CONVERGED, None)
+    assert (row_of(engine).stance.condition, contested(row_of(engine))) == (
+        Condition.CONVERGED,
+        None,
+    )
 
 
 def test_power_that_is_read_off_over_and_over_does_not_outrun_the_agents_word() -> None:
@@ -128,7 +131,7 @@ def test_power_that_is_read_off_over_and_over_does_not_outrun_the_agents_word() 
         engine.handle([WatchReported(1, "off", tenth * S // 10)], tenth * S // 10)
     engine.handle([Alive(("n01",), 6 * S)], 6 * S)
 
-    assert row_of(engine).why == WHY
+    assert row_of(engine).stance.why == WHY
 
 
 def test_a_contest_ends_when_power_reads_on() -> None:
@@ -140,7 +143,10 @@ def test_a_contest_ends_when_power_reads_on() -> None:
     engine.handle([WatchReported(1, "on", 5 * S)], 5 * S)
 
     row = row_of(engine)
-    assert (row.condition, sorted(row.known)) == (Condition.CONVERGED, ["agent", "power"])
+    assert (row.stance.condition, sorted(row.belief.known)) == (
+        Condition.CONVERGED,
+        ["agent", "power"],
+    )
 
 
 def test_a_contest_ends_when_power_was_read_off_again_and_the_agent_falls_silent() -> None:
@@ -149,7 +155,10 @@ def test_a_contest_ends_when_power_was_read_off_again_and_the_agent_falls_silent
     # As long as a hello may yet be on its way: 1.2 H after the last.
     assert contested(row_of(engine)) == WHY
     live(engine, 9 * S, 10 * S)
-    assert (row_of(engine).condition, contested(row_of(engine))) == (Condition.CONVERGED, None)
+    assert (row_of(engine).stance.condition, contested(row_of(engine))) == (
+        Condition.CONVERGED,
+        None,
+    )
 
 
 def test_an_agent_that_fell_silent_is_contested_until_power_was_looked_at_again() -> None:
@@ -173,8 +182,8 @@ def test_no_step_is_begun_on_what_is_contested_and_one_that_was_only_meant_is_cl
 
     effects = engine.handle([Written(meant.ticket, 2)], 3 * S + 2 * MS)
     assert not [one for one in effects if isinstance(one, Call) and one.work is Work.STEP]
-    assert [one.outcome for one in row_of(engine).tried] == [f"not begun: {WHY}"]
-    assert row_of(engine).condition is Condition.ACTING
+    assert [one.outcome for one in row_of(engine).attempts.tried] == [f"not begun: {WHY}"]
+    assert row_of(engine).stance.condition is Condition.ACTING
 
 
 def test_both_are_looked_at_a_few_times_and_then_ever_more_rarely() -> None:
@@ -188,7 +197,7 @@ def test_both_are_looked_at_a_few_times_and_then_ever_more_rarely() -> None:
     assert gaps[:SOON_MAX] == [SOON_NS] * SOON_MAX
     assert gaps == sorted(gaps)
     assert gaps[-1] >= 60 * S
-    assert (row_of(engine).condition, row_of(engine).why) == (Condition.STUCK, WHY)
+    assert (row_of(engine).stance.condition, row_of(engine).stance.why) == (Condition.STUCK, WHY)
 
 
 def two_modules() -> Engine:
@@ -225,12 +234,12 @@ def answer(engine: Engine, now: int, readings: dict[str, str]) -> list[Effect]:
 
 def test_two_modules_that_differ_on_one_variable_are_both_asked_again() -> None:
     engine = two_modules()
-    assert row_of(engine).condition is Condition.CONVERGED
+    assert row_of(engine).stance.condition is Condition.CONVERGED
 
     effects = answer(engine, 12 * S, {"bmc": "on", "pdu": "off"})
     row = row_of(engine)
     assert not [one for one in effects if isinstance(one, Write)]
-    assert row.why == "contested: bmc.look says power on, pdu.look says power off"
+    assert row.stance.why == "contested: bmc.look says power on, pdu.look says power off"
     shown = view(row, 13 * S).observed["power"]
     assert (shown.value, shown.by, shown.contested and shown.contested.value) == (
         "off", "pdu", "on",
@@ -243,7 +252,7 @@ def test_two_modules_that_come_to_agree_are_no_contest(value: str) -> None:
     answer(engine, 12 * S, {"bmc": "on", "pdu": "off"})
     effects = answer(engine, 14 * S, {"bmc": value, "pdu": value})
 
-    assert (contested(row_of(engine)), row_of(engine).known["power"].value) == (None, value)
+    assert (contested(row_of(engine)), row_of(engine).belief.known["power"].value) == (None, value)
     meant = [one for one in effects if isinstance(one, Write)]
     assert [type(one.changes[0]) for one in meant] == ([OpenIntent] if value == "off" else [])
 
@@ -253,8 +262,8 @@ def test_what_only_one_module_can_still_look_at_is_its_alone_in_the_end() -> Non
     answer(engine, 12 * S, {"bmc": "on", "pdu": "off"})
     engine.handle([], 13 * S)
     row = row_of(engine)
-    row.looks["bmc.look"].failed_until = 1_000 * S  # a look that hangs tells nothing new
-    row.looks["bmc.look"].due_at = 1_000 * S
+    row.work.looks["bmc.look"].failed_until = 1_000 * S  # a look that hangs tells nothing new
+    row.work.looks["bmc.look"].due_at = 1_000 * S
     now = 14 * S
     while now < 60 * S:
         answer(engine, now, {"bmc": "on", "pdu": "off"})

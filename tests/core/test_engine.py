@@ -146,8 +146,8 @@ def test_a_look_that_fails_makes_its_value_remembered() -> None:
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.known, row.remembered["power"].value) == ({}, "on")
-    assert row.why == "bmc.look: no route to host"
+    assert (row.belief.known, row.belief.remembered["power"].value) == ({}, "on")
+    assert row.stance.why == "bmc.look: no route to host"
 
 
 def test_an_answer_to_a_call_that_is_over_changes_nothing() -> None:
@@ -158,7 +158,7 @@ def test_an_answer_to_a_call_that_is_over_changes_nothing() -> None:
     assert told(engine, 2 * S, Answered(1, "off", 2 * S), Ended(1), Failed(77, "late")) == []
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.known["power"].value == "on"
+    assert row.belief.known["power"].value == "on"
 
 
 def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
@@ -170,7 +170,7 @@ def test_changes_count_once_they_are_written_and_their_asker_is_told() -> None:
     assert told(engine, S, Written(1, 5)) == [Reply(5, 5)]
     row = engine.table.get(OTHER)
     assert row is not None
-    assert (row.revision, row.desired) == (5, {"power": Desired("on", "site")})
+    assert (row.desired.revision, row.desired.values) == (5, {"power": Desired("on", "site")})
 
 
 def test_a_proposal_that_cannot_be_meant_is_refused_before_it_is_written() -> None:

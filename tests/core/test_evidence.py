@@ -69,7 +69,7 @@ def test_a_node_that_never_has_jobs_is_known_to_be_free_without_a_look() -> None
     assert len(one.called) == 1
     row = one.engine.table.get(node_id("n01"))
     assert row is not None
-    assert (row.known[busy.name].value, row.known[busy.name].by) == ("free", "sync")
+    assert (row.belief.known[busy.name].value, row.belief.known[busy.name].by) == ("free", "sync")
 
 
 def test_a_module_that_reads_a_node_busy_is_believed_whatever_the_node_declares() -> None:
@@ -77,5 +77,5 @@ def test_a_module_that_reads_a_node_busy_is_believed_whatever_the_node_declares(
     one.run(60)
     row = one.engine.table.get(node_id("n01"))
     assert row is not None
-    assert (row.known[busy.name].value, row.contests) == ("busy", {})
+    assert (row.belief.known[busy.name].value, row.work.conflicts) == ("busy", {})
     assert one.called == []

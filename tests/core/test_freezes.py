@@ -72,7 +72,7 @@ def declared(of: str = "n01") -> tuple[Change, ...]:
 def standing(engine: Engine) -> tuple[Condition, str | None]:
     row = engine.table.get(NODE)
     assert row is not None
-    return row.condition, row.why
+    return row.stance.condition, row.stance.why
 
 
 def needs(engine: Engine) -> str | None:
@@ -84,7 +84,7 @@ def needs(engine: Engine) -> str | None:
 def outcomes(engine: Engine) -> list[str]:
     row = engine.table.get(NODE)
     assert row is not None
-    return [one.outcome for one in row.tried]
+    return [one.outcome for one in row.attempts.tried]
 
 
 def test_what_is_frozen_is_looked_at_and_left_as_it_is() -> None:
@@ -130,7 +130,7 @@ def conditions(engine: Engine, now: int) -> set[Condition]:
     """How the nodes stand once there is nothing more to be done at once."""
     while (due := engine.deadline()) is not None and due <= now:
         told(engine, now, Ticked())
-    return {row.condition for row in engine.table if row.id.kind == "node"}
+    return {row.stance.condition for row in engine.table if row.id.kind == "node"}
 
 
 def test_what_a_freeze_of_very_many_is_of_is_decided_on_over_many_turns() -> None:
@@ -185,16 +185,16 @@ def test_what_comes_into_a_group_is_frozen_with_it_and_so_is_what_is_on_it() -> 
     told(engine, S, CLOCKED, Ready("runner"), Proposed(9, joined))
     told(engine, S, Written(1, 7))
     told(engine, S, Answered(looked_at_under(row), "stopped", S))
-    assert (row.condition, row.why) == (Condition.WAITING, WHY)
+    assert (row.stance.condition, row.stance.why) == (Condition.WAITING, WHY)
 
     told(engine, 2 * S, Proposed(10, (Declare(NODE, ATTRIBUTES, "site"),)))
     told(engine, 2 * S, Written(2, 8))
-    assert row.condition is Condition.ACTING
+    assert row.stance.condition is Condition.ACTING
 
 
 def looked_at_under(row: EntityState) -> int:
     """The number of the call for its only look."""
-    (looking,) = row.looks.values()
+    (looking,) = row.work.looks.values()
     assert looking.call is not None
     return looking.call
 
@@ -319,6 +319,6 @@ def test_what_is_as_desired_says_that_it_is_frozen_for_as_long_as_it_is() -> Non
     engine.handle([CLOCKED, Ready("bmc")], 2 * S)
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.frozen == WHY
+    assert row.stance.frozen == WHY
     engine.handle([Ticked()], 101 * S)
-    assert row.frozen is None
+    assert row.stance.frozen is None

@@ -49,7 +49,7 @@ def test_an_inferred_value_is_looked_at_before_anything_is_done(inferred: str) -
     shown = view(row, 4 * S).observed["power"]
     assert (shown.value, shown.known, shown.method) == (inferred, True, "inferred")
     reading = "bmc.switch_on: its outcome is being read"
-    assert (row.condition, row.why) == (Condition.ACTING, reading)
+    assert (row.stance.condition, row.stance.why) == (Condition.ACTING, reading)
 
     (look,) = told(engine, 5 * S, Ticked())
     assert isinstance(look, Call)
@@ -66,7 +66,7 @@ def test_an_inferred_value_does_not_meet_the_goal_and_a_reading_of_it_does() -> 
     (look,) = told(engine, 5 * S, Ticked())
     assert isinstance(look, Call)
     told(engine, 5 * S, Answered(look.id, "on", 5 * S))
-    assert row.condition is Condition.CONVERGED
+    assert row.stance.condition is Condition.CONVERGED
 
 
 def test_an_inferred_value_that_cannot_be_looked_at_is_remembered_and_still_inferred() -> None:
@@ -77,9 +77,13 @@ def test_an_inferred_value_that_cannot_be_looked_at_is_remembered_and_still_infe
     told(engine, 5 * S, Failed(look.id, "no route to host"))
 
     row = row_of(engine)
-    remembered = row.remembered["power"]
-    assert (list(row.known), remembered.value, remembered.method) == ([], "hung", Method.INFERRED)
-    assert row.stepping is not None  # its outcome is still to be read
+    remembered = row.belief.remembered["power"]
+    assert (list(row.belief.known), remembered.value, remembered.method) == (
+        [],
+        "hung",
+        Method.INFERRED,
+    )
+    assert row.work.stepping is not None  # its outcome is still to be read
     for now in range(6, 60):
         calls = [one for one in told(engine, now * S, Ticked()) if isinstance(one, Call)]
         assert all(one.work is Work.LOOK for one in calls)

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haptera.core.state.entity.verdict import Stands, Verdict
 from haptera.core.state.table import EntityTable
-from haptera.core.state.verdict import Stands, Verdict
 from haptera.core.views.news import publish
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
@@ -43,9 +43,9 @@ def test_what_only_grew_older_is_no_news() -> None:
     table = a_table()
     assert publish(table, {N1}) is None
     row = table.make(N1)
-    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
+    row.belief.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
     assert publish(table, {N1}) == only(News.OBSERVED)
-    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 20, 1))
+    row.belief.learn("power", Fact(Power.ON, "labnode", Method.READ, 20, 1))
     assert publish(table, {N1}) is None
 
 
@@ -56,12 +56,12 @@ def test_each_change_is_of_its_type() -> None:
     assert publish(table, {N1}) == only(News.DESIRED)
     table.apply(Declare(N1, {"rack": "r1"}, "site"), 4)
     assert publish(table, {N1}) == only(News.DESIRED)
-    row.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
-    row.verdict = Verdict(Condition.CONVERGED)
+    row.belief.learn("power", Fact(Power.ON, "labnode", Method.READ, 10, 1))
+    row.stance.verdict = Verdict(Condition.CONVERGED)
     assert publish(table, {N1}) == only(News.OBSERVED, News.CONDITION)
-    row.forget("power", 20)
+    row.belief.forget("power", 20)
     assert publish(table, {N1}) == only(News.OBSERVED)
-    row.verdict = Verdict(Condition.CONVERGED, "it waits")
+    row.stance.verdict = Verdict(Condition.CONVERGED, "it waits")
     assert publish(table, {N1}) == only(News.CONDITION)
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_longer_declared_is_gone() -> None:
 def test_desired_data_that_are_no_longer_in_force_are_news_of_what_is_observed() -> None:
     table = a_table()
     row = table.make(WEB)
-    row.learn("applied", Fact(row.digest("applied"), "service", Method.READ, 10, 1))
+    row.belief.learn("applied", Fact(row.digest("applied"), "service", Method.READ, 10, 1))
     publish(table, {WEB})
     table.apply(SetDesired(WEB, "port", 80, "site"), 3)
     assert publish(table, {WEB}) == Publish((WEB,), (frozenset({News.DESIRED, News.OBSERVED}),))
@@ -123,14 +123,14 @@ def test_whatever_is_shown_otherwise_is_news(changes: list[object]) -> None:
             case SetDesired() | Declare():
                 table.apply(change, number)
             case Fact():
-                row.learn("power", change)
+                row.belief.learn("power", change)
             case Condition():
-                row.verdict = replace(row.verdict, condition=change)
+                row.stance.verdict = replace(row.stance.verdict, condition=change)
             case Stands():
-                row.verdict = replace(row.verdict, quotes=change)
+                row.stance.verdict = replace(row.stance.verdict, quotes=change)
             case _:
-                row.forget("power", 0)
-                row.error = str(change)
-                row.verdict = replace(row.verdict, why=row.error)
+                row.belief.forget("power", 0)
+                row.attempts.error = str(change)
+                row.stance.verdict = replace(row.stance.verdict, why=row.attempts.error)
         news = publish(table, {N1})
         assert news is not None or shown(table) == before

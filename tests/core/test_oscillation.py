@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from haptera.core.act.oscillation import ADVICE, UNDONE_MAX, Scene, oscillates
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
+from haptera.core.state.entity.attempts import Tried
 from haptera.core.state.limits import LASTS_NS, MS, S
-from haptera.core.state.row import EntityState, Tried
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.kinds import KINDS
 from haptera.kinds.node import agent
@@ -154,13 +155,13 @@ def rivals(**more: Callable[[], int]) -> Rig:
 
 def test_after_three_rounds_for_nothing_both_modules_are_named() -> None:
     rig = rivals()
-    while rig.row.condition is not Standing.STUCK:
+    while rig.row.stance.condition is not Standing.STUCK:
         rig.run(1)
 
     assert Counter(path for _, path in rig.done) == dict.fromkeys(
         ("b.lower", "b.fill", "a.raise"), UNDONE_MAX
     )
-    assert rig.row.why == WHY
+    assert rig.row.stance.why == WHY
 
 
 def test_it_goes_on_a_round_at_a_time_and_ever_more_rarely() -> None:
@@ -180,9 +181,13 @@ def test_it_ends_when_what_was_wrong_is_over() -> None:
     rig.spoils.clear()
     rig.run(60)
 
-    assert (rig.row.condition, rig.state["x"], rig.state["y"]) == (Standing.CONVERGED, "1", "1")
+    assert (rig.row.stance.condition, rig.state["x"], rig.state["y"]) == (
+        Standing.CONVERGED,
+        "1",
+        "1",
+    )
     rig.run(60)
-    assert rig.row.oscillation is None
+    assert rig.row.attempts.oscillation is None
 
 
 def stuck() -> Rig:
@@ -191,7 +196,7 @@ def stuck() -> Rig:
     rig.run(900)
     before = len(rig.done)
     rig.run(300)
-    assert (len(rig.done), rig.row.condition) == (before, Standing.STUCK)
+    assert (len(rig.done), rig.row.stance.condition) == (before, Standing.STUCK)
     return rig
 
 
@@ -201,7 +206,7 @@ def test_a_person_may_ask_for_another_try() -> None:
     rig.happen(Asked(GADGET))
     rig.run(30)
 
-    assert rig.row.condition is Standing.CONVERGED
+    assert rig.row.stance.condition is Standing.CONVERGED
 
 
 def test_something_else_desired_is_tried_at_once() -> None:
@@ -209,7 +214,7 @@ def test_something_else_desired_is_tried_at_once() -> None:
     rig.happen(Proposed(9, (SetDesired(GADGET, "x", "0", "site"),)))
     rig.run(30)
 
-    assert rig.row.condition is Standing.CONVERGED
+    assert rig.row.stance.condition is Standing.CONVERGED
 
 
 def test_a_reading_that_neither_wrote_allows_one_more_round() -> None:
@@ -222,9 +227,9 @@ def test_a_reading_that_neither_wrote_allows_one_more_round() -> None:
     rig.spoils.clear()
     rig.state["z"] = "0"
     rig.run(60)
-    assert rig.row.condition is Standing.STUCK  # it may be a value that flaps
+    assert rig.row.stance.condition is Standing.STUCK  # it may be a value that flaps
     rig.run(STEPPING.backoff_ms_max // 1000)
-    assert rig.row.condition is Standing.CONVERGED
+    assert rig.row.stance.condition is Standing.CONVERGED
 
 
 def scene(*tried: tuple[str, int], of_node: tuple[int, ...] = ()) -> Scene:
@@ -244,9 +249,11 @@ def scene(*tried: tuple[str, int], of_node: tuple[int, ...] = ()) -> Scene:
     gadgets = replace(GADGETS, borrows=(agent,))
     catalog = Catalog({**KINDS, "gadget": gadgets}, [mine, load("labnode").manifest()])
     node, row = EntityState(node_id("n01"), KINDS["node"]), EntityState(GADGET, gadgets)
-    node.attributes["platform"] = "labnode"
-    row.tried.extend(Tried(path, at * S, "done", worked=True) for path, at in tried)
-    node.tried.extend(Tried("labnode.switch_off", at * S, "done", worked=True) for at in of_node)
+    node.desired.attributes["platform"] = "labnode"
+    for path, at in tried:
+        row.attempts.note(Tried(path, at * S, "done", worked=True))
+    for at in of_node:
+        node.attempts.note(Tried("labnode.switch_off", at * S, "done", worked=True))
     return Scene(row, catalog.domain(row, node), (node, catalog.domain(node, node)))
 
 
@@ -312,7 +319,7 @@ def test_where_nobody_else_undoes_it_the_words_are_that_it_does_not_last() -> No
     whys = set()
     for _ in range(120):
         rig.run(5)
-        whys.add(rig.row.why)
+        whys.add(rig.row.stance.why)
         rig.state["x"] = "0"
 
     assert "a.raise had to be done again and again: it does not last" in whys

@@ -92,7 +92,7 @@ def search(
 def standing(engine: Engine) -> tuple[Condition, str | None]:
     row = engine.table.get(NODE)
     assert row is not None
-    return row.condition, row.why
+    return row.stance.condition, row.stance.why
 
 
 def read_off(engine: Engine) -> Engine:
@@ -125,7 +125,7 @@ def test_a_question_is_asked_once_however_many_have_it_and_as_often_as_they_like
     told(engine, 3 * S, PlanFound(1, BLOCKED))
     assert told(engine, 4 * S, Asked(NODE), Asked(OTHER)) == []
     rows = [engine.table.get(one) for one in (NODE, OTHER)]
-    assert [row and row.why for row in rows] == ["no way to power=on"] * 2
+    assert [row and row.stance.why for row in rows] == ["no way to power=on"] * 2
 
 
 def test_an_answer_counts_only_for_the_state_that_it_was_asked_for() -> None:
@@ -292,7 +292,7 @@ def test_a_tangle_is_left_to_a_worker_before_it_holds_up_the_core() -> None:
 
     row = engine.table.get(TANGLED)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.ACTING, PLANNED)
+    assert (row.stance.condition, row.stance.why) == (Condition.ACTING, PLANNED)
     assert (search.observed, search.goal) == (start, goal)
     domain = catalog.domain(row, None)
     tried = catalog.plan(row, None, domain.start(start, {}), goal, frozenset(), TurnAllowance())

@@ -62,7 +62,7 @@ def failed_once(engine: Engine) -> str | None:
     told(engine, S, Failed(2, "fuse", refused=True))
     row = engine.table.get(NODE)
     assert row is not None
-    return row.error
+    return row.attempts.error
 
 
 def test_a_part_is_run_on_its_own_terms_where_no_policy_says_otherwise() -> None:
@@ -106,10 +106,10 @@ def test_looks_and_steps_have_the_time_that_policies_give_them() -> None:
     told(engine, 10 * S + 500 * MS, Ticked())
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.stepping is not None
-    assert row.stepping.error == "bmc.switch_on: no answer within 9 s"
-    assert row.stepping.settled_at == 13 * S
-    assert row.known["power"] == Fact("hung", "bmc", Method.INFERRED, 10 * S + 500 * MS, 0)
+    assert row.work.stepping is not None
+    assert row.work.stepping.error == "bmc.switch_on: no answer within 9 s"
+    assert row.work.stepping.settled_at == 13 * S
+    assert row.belief.known["power"] == Fact("hung", "bmc", Method.INFERRED, 10 * S + 500 * MS, 0)
 
 
 def test_a_part_is_given_up_when_its_policy_says_so() -> None:
@@ -143,10 +143,13 @@ def test_a_boot_may_take_as_long_as_a_policy_of_the_parents_ear_says() -> None:
     told(engine, S, Answered(1, "on", S))
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.ACTING, "waits to hear from the agent")
+    assert (row.stance.condition, row.stance.why) == (
+        Condition.ACTING,
+        "waits to hear from the agent",
+    )
 
     told(engine, 3 * S, Ticked())
-    assert (row.condition, row.why) == (
+    assert (row.stance.condition, row.stance.why) == (
         Condition.STUCK, "nothing heard from the agent for 2 s",
     )  # fmt: skip
 
@@ -160,9 +163,9 @@ def test_a_reading_lives_until_looks_are_overdue_by_the_time_that_a_policy_gives
     assert row is not None
 
     told(engine, 33 * S, Ticked())
-    assert "power" in row.known
+    assert "power" in row.belief.known
     told(engine, 34 * S, Ticked())
-    assert "power" in row.remembered
+    assert "power" in row.belief.remembered
 
 
 def test_a_permit_is_asked_for_as_long_as_a_policy_lets_the_step_take() -> None:
@@ -183,8 +186,8 @@ def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_hav
     told(engine, 2 * S, Ready("bmc"))
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.stepping is not None
-    assert row.stepping.settled_at == 24 * S
+    assert row.work.stepping is not None
+    assert row.work.stepping.settled_at == 24 * S
 
     # It may have had more time when it was begun, but none after the end of its process.
     stored = Stored(7, 3, [*engine.table.stored()], [left], {})
@@ -192,8 +195,8 @@ def test_an_intent_of_an_earlier_process_is_settled_by_the_terms_that_it_may_hav
     told(later, 100 * S, Ticked())
     row = later.table.get(NODE)
     assert row is not None
-    assert row.stepping is not None
-    assert row.stepping.settled_at == 103 * S
+    assert row.work.stepping is not None
+    assert row.work.stepping.settled_at == 103 * S
 
 
 def refusal(engine: Engine, *proposed: Change) -> str | None:
@@ -267,4 +270,4 @@ def test_a_look_that_failed_meanwhile_does_not_take_away_why_the_step_is_left_al
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.STUCK, "bmc.switch_on: fuse")
+    assert (row.stance.condition, row.stance.why) == (Condition.STUCK, "bmc.switch_on: fuse")

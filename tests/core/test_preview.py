@@ -103,7 +103,7 @@ def see(table: EntityTable, entity: EntityId, random: Random, *names: str) -> No
     assert row is not None
     for name in names:
         fact = Fact(random.choice(WHAT[name]), "m", Method.READ, S, 0)
-        random.choice([row.known, row.remembered, {}])[name] = fact
+        random.choice([row.belief.known, row.belief.remembered, {}])[name] = fact
 
 
 def previewed(
@@ -301,17 +301,23 @@ def runs(table: EntityTable, entity: EntityId) -> bool:
     """Whether it runs, or did when it was last seen, and was not to be stopped before."""
     row = table.get(entity)
     assert row is not None
-    fact = row.known.get("run") or row.remembered.get("run")
-    wanted = row.desired.get("run")
+    fact = row.belief.known.get("run") or row.belief.remembered.get("run")
+    wanted = row.desired.values.get("run")
     before = None if wanted is None else wanted.value
     return fact is not None and fact.value == "running" and before != "stopped"
 
 
 def test_a_preview_touches_nothing() -> None:
     table, changes = cluster(Random(3), 4)
-    before = [(row.id, dict(row.desired), dict(row.known), row.condition) for row in table]
+    before = [
+        (row.id, dict(row.desired.values), dict(row.belief.known), row.stance.condition)
+        for row in table
+    ]
     previewed(table, *changes, SetDesired(node_id("n1"), "power", "off", "user:a"))
-    assert [(row.id, dict(row.desired), dict(row.known), row.condition) for row in table] == before
+    assert [
+        (row.id, dict(row.desired.values), dict(row.belief.known), row.stance.condition)
+        for row in table
+    ] == before
 
 
 def test_changes_that_cannot_be_meant_are_refused() -> None:
@@ -375,7 +381,7 @@ def known(table: EntityTable, entity: EntityId, **values: str) -> None:
     row = table.get(entity)
     assert row is not None
     for name, value in values.items():
-        row.known[name] = Fact(value, "m", Method.READ, S, 0)
+        row.belief.known[name] = Fact(value, "m", Method.READ, S, 0)
 
 
 def lab_node(**values: str) -> EntityTable:
@@ -586,7 +592,7 @@ def test_what_is_on_a_node_is_drafted_too_where_its_attributes_change(
     table = lab_node(power="on", agent="up", busy="free")
     there = table.get(LAB)
     assert there is not None
-    changed = Declare(LAB, there.attributes | {"platform": platform}, "site")
+    changed = Declare(LAB, there.desired.attributes | {"platform": platform}, "site")
     draft = Drafting(table, CATALOG, [changed]).go_on()
     assert draft is not None
     on_their_way = (entity for case in draft.cases for entity in case.entities)

@@ -67,11 +67,11 @@ def web(engine: Engine) -> EntityState:
 def test_what_a_node_only_remembers_its_parent_does_not_know() -> None:
     engine = parent()
     engine.handle([says(2, known=True)], 2 * S)
-    assert web(engine).condition is Condition.CONVERGED
+    assert web(engine).stance.condition is Condition.CONVERGED
 
     engine.handle([says(3, known=False)], 3 * S)
-    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
-    assert web(engine).condition is Condition.WAITING
+    assert (list(web(engine).belief.known), list(web(engine).belief.remembered)) == ([], ["run"])
+    assert web(engine).stance.condition is Condition.WAITING
 
 
 def test_what_ran_on_a_node_is_remembered_when_the_node_is_no_longer_declared() -> None:
@@ -80,7 +80,7 @@ def test_what_ran_on_a_node_is_remembered_when_the_node_is_no_longer_declared() 
     engine.handle([Proposed(9, (Undeclare(NODE),))], 2 * S)
     engine.handle([Written(1, 3)], 2 * S)
 
-    assert (web(engine).condition, list(web(engine).known)) == (Condition.WAITING, [])
+    assert (web(engine).stance.condition, list(web(engine).belief.known)) == (Condition.WAITING, [])
 
 
 def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
@@ -91,7 +91,10 @@ def test_the_time_that_a_boot_may_take_begins_anew_with_each_boot() -> None:
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.ACTING, "waits to hear from the agent")
+    assert (row.stance.condition, row.stance.why) == (
+        Condition.ACTING,
+        "waits to hear from the agent",
+    )
 
 
 def test_a_report_that_a_later_one_overtook_changes_nothing() -> None:
@@ -99,7 +102,7 @@ def test_a_report_that_a_later_one_overtook_changes_nothing() -> None:
     late = [says(4, known=True), says(3, known=True)]
     engine.handle([says(5, known=False), *late], 5 * S)
 
-    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
+    assert (list(web(engine).belief.known), list(web(engine).belief.remembered)) == ([], ["run"])
 
 
 def test_what_ran_before_a_boot_is_remembered() -> None:
@@ -107,7 +110,7 @@ def test_what_ran_before_a_boot_is_remembered() -> None:
     engine.handle([says(2, known=True)], 2 * S)
     engine.handle([Enrolled("n01", 2)], 3 * S)
 
-    assert (list(web(engine).known), list(web(engine).remembered)) == ([], ["run"])
+    assert (list(web(engine).belief.known), list(web(engine).belief.remembered)) == ([], ["run"])
 
 
 def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_there() -> None:
@@ -118,7 +121,7 @@ def test_an_agent_that_was_heard_before_its_power_was_cut_is_not_taken_to_be_the
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (sorted(row.known), row.why) == (["power"], "waits to hear from the agent")
+    assert (sorted(row.belief.known), row.stance.why) == (["power"], "waits to hear from the agent")
 
 
 def test_our_own_pause_is_nobodys_silence() -> None:
@@ -128,7 +131,10 @@ def test_our_own_pause_is_nobodys_silence() -> None:
 
     row = engine.table.get(NODE)
     assert row is not None
-    assert (sorted(row.known), row.condition) == (["agent", "power"], Condition.CONVERGED)
+    assert (sorted(row.belief.known), row.stance.condition) == (
+        ["agent", "power"],
+        Condition.CONVERGED,
+    )
 
 
 def test_how_long_parts_take_on_a_node_is_taken_by_its_word_of_parts_that_nodes_run() -> None:
@@ -187,7 +193,7 @@ def test_a_value_that_only_the_agents_kinds_have_is_no_reading_here() -> None:
     engine.handle([says(2, known=True, value="running")], 2 * S)
     engine.handle([says(3, known=True, value="paused")], 3 * S)
 
-    assert (dict(web(engine).known), dict(web(engine).reported)) == ({}, {})
+    assert (dict(web(engine).belief.known), dict(web(engine).report.facts)) == ({}, {})
 
 
 def test_words_of_a_lost_agent_are_not_repeated_of_what_needs_no_agent_either() -> None:
@@ -204,11 +210,11 @@ def test_words_of_a_lost_agent_are_not_repeated_of_what_needs_no_agent_either() 
     engine.handle([Heard("n01", 77, message, S)], S)
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.why) == (Condition.STUCK, FAILING.why)
+    assert (row.stance.condition, row.stance.why) == (Condition.STUCK, FAILING.why)
 
     for tick in range(11, 70):
         engine.handle([WatchReported(1, "on", tick * S // 10)], tick * S // 10)
-    assert (row.condition, row.why) == (
+    assert (row.stance.condition, row.stance.why) == (
         Condition.WAITING,
         "self.look_busy is up to the agent of n01",
     )

@@ -136,7 +136,7 @@ class Rig:
     def why(self, name: str) -> str | None:
         row = self.engine.table.get(node_id(name))
         assert row is not None
-        return row.why
+        return row.stance.why
 
     def needs(self, name: str) -> str | None:
         row = self.engine.table.get(node_id(name))
@@ -283,7 +283,9 @@ def test_without_a_fresh_reading_the_look_comes_first() -> None:
     row = rig.engine.table.get(node_id("n01"))
     assert row is not None
     ((at, _),) = rig.called
-    before = [one for one in (row.known.get("power"), row.remembered.get("power")) if one]
+    before = [
+        one for one in (row.belief.known.get("power"), row.belief.remembered.get("power")) if one
+    ]
     assert before
     assert at - 1.2 * H <= before[0].at
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.limits import MS
 from haptera.core.state.selecting import Declared, attributes_of, groups_of, means, meant
 from haptera.core.state.table import EntityTable
-from haptera.core.state.verdict import Verdict
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
@@ -39,13 +39,13 @@ def cluster():
             table.apply(SetDesired(web, "run", "running", "site"), 3)
             table.apply(SetDesired(web, "port", 8080 + number, "site"), 3)
     on, off, lost = (table.make(node_id(name)) for name in ("r1n1", "r1n2", "r2n1"))
-    on.known |= {"power": fact("on", 500), "agent": fact("up", 500)}
-    off.known |= {"power": fact("off", 70_000)}
-    lost.remembered |= {"power": fact("on", 70_000), "agent": fact("up", 70_000)}
-    off.verdict, off.since = Verdict(Condition.STUCK), NOW - 10 * MINUTE
-    table.make(EntityId("service", "web", "r1n1")).known["run"] = fact("running")
-    table.make(EntityId("service", "web", "r1n2")).remembered["run"] = fact("running")
-    table.make(EntityId("module", "labnode", None)).known["run"] = fact("failed")
+    on.belief.known |= {"power": fact("on", 500), "agent": fact("up", 500)}
+    off.belief.known |= {"power": fact("off", 70_000)}
+    lost.belief.remembered |= {"power": fact("on", 70_000), "agent": fact("up", 70_000)}
+    off.stance.verdict, off.stance.since = Verdict(Condition.STUCK), NOW - 10 * MINUTE
+    table.make(EntityId("service", "web", "r1n1")).belief.known["run"] = fact("running")
+    table.make(EntityId("service", "web", "r1n2")).belief.remembered["run"] = fact("running")
+    table.make(EntityId("module", "labnode", None)).belief.known["run"] = fact("failed")
     return table
 
 
@@ -170,17 +170,19 @@ def table_of(state):
         attributes |= {"rack": one["rack"]} if one["rack"] else {}
         table.apply(Declare(node_id(name), attributes, "site"), 1)
         row = table.make(node_id(name))
-        row.verdict, row.since = Verdict(Condition(one["condition"])), NOW - MINUTE
+        row.stance.verdict, row.stance.since = Verdict(Condition(one["condition"])), NOW - MINUTE
         if one["desired"]:
             table.apply(SetDesired(row.id, "power", one["desired"], "site"), 1)
         for variable in VALUES:
             if one[variable] is not None:
                 known, value, age_ms = one[variable]
-                (row.known if known else row.remembered)[variable] = fact(value, age_ms)
+                (row.belief.known if known else row.belief.remembered)[variable] = fact(
+                    value, age_ms
+                )
         if one["web"] is not None:
             web = EntityId("service", "web", name)
             table.apply(Declare(web, {}, "site"), 1)
-            table.make(web).known["run"] = fact(one["web"])
+            table.make(web).belief.known["run"] = fact(one["web"])
     return table
 
 

@@ -57,7 +57,7 @@ def at_once(engine: Engine, now: int, *events: Event) -> list[Effect]:
 
 
 def failures(engine: Engine) -> int:
-    return sum(len(row.failures) for row in engine.table)
+    return sum(len(row.attempts.failures) for row in engine.table)
 
 
 def test_no_more_looks_are_under_way_than_the_module_declares_and_all_come_to_their_turn() -> None:
@@ -138,7 +138,7 @@ def test_a_step_waits_for_its_turn_and_says_so() -> None:
         writes = [Written(one.ticket, 2) for one in effects if isinstance(one, Write)]
         at_once(engine, now, *writes)
         assert first.open("bmc") <= 1
-        told_why = {row.why for row in waiting if row.why is not None}
+        told_why = {row.stance.why for row in waiting if row.stance.why is not None}
         if any("waits for its turn: module bmc has 1 under way at b1" in why for why in told_why):
             break
     else:
@@ -164,7 +164,7 @@ def test_all_of_a_fleet_on_one_device_comes_to_be_as_desired_one_after_the_other
             effects = [*under_way, *effects]
         under_way = [*calls(effects), *calls(effects, Work.STEP)]
         assert len(under_way) <= 1
-    conditions = {row.condition for row in engine.table if row.id in NODES}
+    conditions = {row.stance.condition for row in engine.table if row.id in NODES}
     assert conditions == {Condition.CONVERGED}
 
 

@@ -60,8 +60,12 @@ def test_a_step_that_stopped_has_not_failed() -> None:
     told(engine, S + 3 * MS, Failed(2, "stopped at half", refused=True))
     row = engine.table.get(NODE)
     assert row is not None
-    assert (row.condition, row.failures, row.error) == (Condition.IDLE, {}, None)
-    assert row.tried[-1].outcome == "stopped at half"
+    assert (row.stance.condition, row.attempts.failures, row.attempts.error) == (
+        Condition.IDLE,
+        {},
+        None,
+    )
+    assert row.attempts.tried[-1].outcome == "stopped at half"
 
 
 def test_how_far_a_step_is_stands_in_why_until_it_has_returned() -> None:
@@ -69,11 +73,11 @@ def test_how_far_a_step_is_stands_in_why_until_it_has_returned() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     told(engine, S + MS, Progressed(2, "fans", 0.25), Progressed(7, "of another call"))
-    assert row.why == "bmc.switch_on: runs, fans (25%)"
+    assert row.stance.why == "bmc.switch_on: runs, fans (25%)"
     doing = view(row, S + MS).doing
     assert doing is not None
     assert (doing.progress, doing.done) == ("fans", 0.25)
     told(engine, S + 2 * MS, Progressed(2, "memory"))
-    assert row.why == "bmc.switch_on: runs, memory"
+    assert row.stance.why == "bmc.switch_on: runs, memory"
     told(engine, S + 3 * MS, Failed(2, "jammed"))
-    assert "memory" not in str(row.why)
+    assert "memory" not in str(row.stance.why)

@@ -76,19 +76,19 @@ def desire(engine: Engine, now: int, ticket: int, **values: str) -> list[object]
 def run_of(engine: Engine) -> dict[str, str]:
     row = engine.table.get(MODULE)
     assert row is not None
-    return {name: row.value(name, fact) for name, fact in row.known.items()}
+    return {name: row.value(name, fact) for name, fact in row.belief.known.items()}
 
 
 def standing(engine: Engine, entity: EntityId = MODULE) -> tuple[Condition, str | None]:
     row = engine.table.get(entity)
     assert row is not None
-    return row.condition, row.why
+    return row.stance.condition, row.stance.why
 
 
 def failures(engine: Engine) -> dict[str, int]:
     row = engine.table.get(NODE)
     assert row is not None
-    return row.failures
+    return row.attempts.failures
 
 
 def die(engine: Engine, now: int, process: int) -> None:
@@ -189,9 +189,9 @@ def test_what_a_disabled_module_last_read_is_remembered_when_looks_are_overdue()
     told(engine, 31 * S, Ticked())
     row = engine.table.get(NODE)
     assert row is not None
-    assert set(row.known) == {"power"}
+    assert set(row.belief.known) == {"power"}
     told(engine, 32 * S, Ticked())
-    assert (set(row.known), set(row.remembered)) == (set(), {"power"})
+    assert (set(row.belief.known), set(row.belief.remembered)) == (set(), {"power"})
 
 
 def test_desiring_something_of_a_module_that_nobody_declared_declares_it() -> None:
@@ -204,7 +204,7 @@ def test_desiring_something_of_a_module_that_nobody_declared_declares_it() -> No
     told(engine, S, Written(1, 5))
     row = engine.table.get(MODULE)
     assert row is not None
-    assert (row.declared, row.desired) == (True, {"version": Desired("1", "user:x")})
+    assert (row.desired.declared, row.desired.values) == (True, {"version": Desired("1", "user:x")})
 
 
 def test_a_module_that_served_well_is_started_again_at_once() -> None:
@@ -257,7 +257,7 @@ def test_a_step_over_which_its_module_died_is_an_attempt_in_the_module_s_words()
     told(engine, 6 * S, Answered(3, "off", 6 * S))
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.error == "bmc.switch_on: module bmc killed by SIGKILL"
+    assert row.attempts.error == "bmc.switch_on: module bmc killed by SIGKILL"
     assert failures(engine) == {"bmc.switch_on": 1}
 
 
@@ -282,10 +282,10 @@ def test_what_a_module_read_that_has_failed_is_remembered_at_once() -> None:
     row = engine.table.get(NODE)
     assert row is not None
     for process in range(1, 7):
-        assert set(row.known) == {"power"}
+        assert set(row.belief.known) == {"power"}
         told(engine, S + process * MS, Exited("bmc", "status 1", process))
         told(engine, S + process * MS + MS, Ticked())
-    assert (set(row.known), set(row.remembered)) == (set(), {"power"})
+    assert (set(row.belief.known), set(row.belief.remembered)) == (set(), {"power"})
 
 
 @pytest.mark.parametrize(
@@ -457,8 +457,8 @@ def test_parts_that_a_new_process_declares_are_planned_with_and_neighbours_are_t
     meant = Intent("a1-2", NODE, "bmc", "press", 3 * S, "boot")
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.stepping is not None
-    assert row.stepping.intent == meant
+    assert row.work.stepping is not None
+    assert row.work.stepping.intent == meant
     effects = told(engine, 12 * S, Ticked())
     said = {effect.message.schema for effect in effects if isinstance(effect, Tell)}
     assert said == {schema_digest(KINDS.values(), engine.catalog.parts())}

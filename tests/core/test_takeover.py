@@ -104,7 +104,7 @@ def test_parts_with_which_knowledge_cannot_hold_are_refused_after_as_many_turns(
     assert Stop("m", 2) in effects
     row = engine.table.get(MODULE)
     assert row is not None
-    assert row.why == (
+    assert row.stance.why == (
         "declares what cannot be: m.never: no knowable state meets its conditions: it requires"
         " c0=off and starts from c9=on (drop or correct one of these conditions)"
     )

@@ -41,8 +41,8 @@ def crowd(wanted: Iterable[Mapping[str, str]]) -> Engine:
 def planned(engine: Engine) -> int:
     """How many have a plan by now; of the others it is said that they are to have one."""
     rows = [row for row in engine.table if row.id in ENTITIES]
-    assert {row.why for row in rows if row.plan is None} <= {PLANNED}
-    return sum(row.plan is not None for row in rows)
+    assert {row.stance.why for row in rows if row.stance.plan is None} <= {PLANNED}
+    return sum(row.stance.plan is not None for row in rows)
 
 
 def test_many_plans_take_many_turns_one_right_after_the_other() -> None:
@@ -63,7 +63,7 @@ def test_more_goals_than_are_kept_ready_are_all_planned_for_at_last() -> None:
         told(engine, S, Ticked())
         turns += 1
     assert turns <= 3 * (FACTORS_CACHED_MAX + CROWD)
-    assert all(row.plan is not None for row in engine.table if row.id.kind == "k")
+    assert all(row.stance.plan is not None for row in engine.table if row.id.kind == "k")
 
 
 def test_what_was_put_off_is_planned_as_it_would_have_been_at_once() -> None:
@@ -73,7 +73,7 @@ def test_what_was_put_off_is_planned_as_it_would_have_been_at_once() -> None:
     domain = compile_class(TANGLE)
     for row, goal in zip(map(engine.table.get, ENTITIES), goals(CROWD), strict=True):
         assert row is not None
-        assert row.plan == plan(domain, domain.start({}, {}), goal)
+        assert row.stance.plan == plan(domain, domain.start({}, {}), goal)
 
 
 def test_a_preview_that_takes_many_turns_is_shown_after_the_last() -> None:

@@ -46,7 +46,7 @@ class Hands:
     def whole(self) -> bool:
         engines = self.one.parent_engine, self.one.agent_engine
         here, there = (
-            {row.id: row.revision for row in one.table if row.id.kind == "service"}
+            {row.id: row.desired.revision for row in one.table if row.id.kind == "service"}
             for one in engines
         )
         return here == there
@@ -89,7 +89,11 @@ def spoil(one: Rig) -> EntityId:
     entity = EntityId("service", "web7", "n01")
     row = one.agent_engine.table.get(entity)
     assert row is not None
-    row.revision, row.link.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
+    row.desired.revision, row.link.confirmed, row.desired.values = (
+        1,
+        1,
+        {"port": Desired(9, "parent")},
+    )
     return entity
 
 
@@ -105,7 +109,7 @@ def test_of_200_services_the_one_that_differs_costs_a_list_and_an_update(tmp_pat
             assert set(hands.told) == {entity}
             row = one.agent_engine.table.get(entity)
             assert row is not None
-            assert row.desired == {"run": Desired("running", PARENT)}
+            assert row.desired.values == {"run": Desired("running", PARENT)}
 
     asyncio.run(story())
 
@@ -143,7 +147,7 @@ def test_sides_with_other_modules_say_which_and_read_each_others_words(tmp_path:
             await hands.step()
 
             web = EntityId("service", "web", "n01")
-            whys = [row.why for engine in engines(one) if (row := engine.table.get(web))]
+            whys = [row.stance.why for engine in engines(one) if (row := engine.table.get(web))]
             assert whys[1] == "the parent runs service 1, here is service 2"
             assert one.parent_engine.neighbours.links("n01").differs_in(
                 "n01", one.parent_engine.catalog.sums

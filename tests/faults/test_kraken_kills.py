@@ -247,7 +247,7 @@ def test_a_node_may_be_deleted_at_any_moment_of_its_boot() -> None:
             ]
         world.propose(changes)
         world.run(1)
-        assert world.settle(60), (moment, row_of(world.parent, N01).why)
+        assert world.settle(60), (moment, row_of(world.parent, N01).stance.why)
         for first, second in pairwise(world.machines["n01"].commands):
             assert first.done_at is not None
             assert first.done_at <= second.at

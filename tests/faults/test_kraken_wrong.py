@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from haptera.core.state.entity.attempts import TRIED_MAX
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import TRIED_MAX
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import Call, Work
@@ -77,14 +77,14 @@ def test_two_hundred_power_losses_leave_nothing_that_grows() -> None:
         node, service = row_of(world.parent, N01), row_of(world.parent, web("n01"))
         sizes.append(
             (
-                len(node.barred) + len(service.barred),
-                len(node.looks) + len(service.looks),
-                len(node.failures) + len(service.failures),
+                len(node.attempts.barred) + len(service.attempts.barred),
+                len(node.work.looks) + len(service.work.looks),
+                len(node.attempts.failures) + len(service.attempts.failures),
                 len(world.parent.disk.intents),
                 len(world.agents),
             )
         )
-        assert len(node.tried) <= TRIED_MAX
+        assert len(node.attempts.tried) <= TRIED_MAX
     assert sizes[20:] == [sizes[20]] * 180
     assert len(world.machines["n01"].commands) == 201
 
@@ -96,7 +96,7 @@ def test_the_chain_is_as_short_as_what_is_left_to_do() -> None:
         world.machines["n01"].cut()
         world.run(0.3)
         row = row_of(world.parent, N01)
-        assert len(getattr(row.plan, "links", ())) <= 2
+        assert len(getattr(row.stance.plan, "links", ())) <= 2
         world.run(1)
         assert world.settle(2_000)
 
@@ -111,7 +111,7 @@ def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
     told(engine, S + MS, Answered(3, "on", S + MS))
     row = engine.table.get(N01)
     assert row is not None
-    assert (row.condition, row.stepping) == (Condition.CONVERGED, None)
+    assert (row.stance.condition, row.work.stepping) == (Condition.CONVERGED, None)
     number = 4
     for second in range(2, 120):
         for effect in told(engine, second * S, Ticked()):
@@ -119,7 +119,7 @@ def test_no_time_limit_outlives_the_step_that_it_was_of() -> None:
             assert effect.work is Work.LOOK
             told(engine, second * S, Answered(effect.id, "on", second * S))
             number += 1
-        assert row.condition is Condition.CONVERGED
+        assert row.stance.condition is Condition.CONVERGED
     assert number > 10
 
 
@@ -137,7 +137,7 @@ def test_a_freeze_and_thaw_while_a_step_is_out_costs_no_command_more() -> None:
         world.run(10)
         assert world.converged()
     assert (after[0], deeds(world)) == ((2, 2), after)
-    assert {one.outcome for one in row_of(world.parent, N01).tried} == {"done"}
+    assert {one.outcome for one in row_of(world.parent, N01).attempts.tried} == {"done"}
 
 
 def test_a_step_is_done_with_what_is_desired_when_it_begins() -> None:
@@ -146,7 +146,7 @@ def test_a_step_is_done_with_what_is_desired_when_it_begins() -> None:
     machine = world.machines["n01"]
     machine.cut()
     world.run(0.2)
-    assert row_of(world.parent, N01).condition is not Condition.CONVERGED
+    assert row_of(world.parent, N01).stance.condition is not Condition.CONVERGED
     before = len(machine.starts)
     world.propose([SetDesired(web("n01"), "command", "the next image", "site")])
     world.run(1)
@@ -175,7 +175,9 @@ def test_a_name_that_is_not_known_hides_no_other_of_the_same_update() -> None:
         updates=(ObservedUpdate(web("n01"), version, seen),),
     )
     world.parent.deliver([Heard("n01", 1, message, world.clock.now)])
-    known = {name: fact.value for name, fact in row_of(world.parent, web("n01")).known.items()}
+    known = {
+        name: fact.value for name, fact in row_of(world.parent, web("n01")).belief.known.items()
+    }
     assert known == {"run": "failed"}  # of a service that failed nothing can be in force
     assert world.settle(10)
 
@@ -215,7 +217,10 @@ def test_what_happens_while_all_is_frozen_is_seen_then_and_mended_at_the_thaw() 
     world.machines["n02"].cut()
     world.run(60)
     assert deeds(world) == before
-    seen = row_of(world.parent, web("n01")).known["run"], row_of(world.parent, N02).known["power"]
+    seen = (
+        row_of(world.parent, web("n01")).belief.known["run"],
+        row_of(world.parent, N02).belief.known["power"],
+    )
     assert [fact.value for fact in seen] == ["stopped", "off"]
 
     thaw(world)

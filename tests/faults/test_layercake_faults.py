@@ -25,8 +25,8 @@ def test_a_link_that_is_down_for_50_s_costs_nothing_but_the_news() -> None:
     before = deeds(world)
     world.network.cut.add(link_of("n01"))
     world.run(50)
-    assert row_of(world.parent, N01).remembered["agent"].value == "up"
-    assert row_of(world.parent, web("n01")).condition is Condition.WAITING
+    assert row_of(world.parent, N01).belief.remembered["agent"].value == "up"
+    assert row_of(world.parent, web("n01")).stance.condition is Condition.WAITING
 
     world.network.cut.clear()
     world.run(2)
@@ -57,7 +57,7 @@ def test_a_parent_that_was_dead_for_ten_minutes_comes_back_and_touches_nothing()
     before = deeds(world)
     world.parent.crash()
     world.run(600)
-    assert row_of(world.agents["n01"], web("n01")).condition is Condition.CONVERGED
+    assert row_of(world.agents["n01"], web("n01")).stance.condition is Condition.CONVERGED
 
     world.parent.start()
     assert world.settle(10)
@@ -73,7 +73,7 @@ def test_what_was_desired_last_outlives_the_parent() -> None:
     assert world.parent.replies[ticket].refusal is None
     world.crash(world.parent)
     world.run(5)
-    held = row_of(world.parent, web("n01")).desired["port"]
+    held = row_of(world.parent, web("n01")).desired.values["port"]
     assert (held.value, held.owner) == (8081, "user:eva")
     assert world.machines["n01"].services["web"] == row_of(world.parent, web("n01")).digest(
         "applied"
@@ -119,15 +119,15 @@ def test_a_bmc_that_fails_is_told_of_and_costs_a_running_node_nothing() -> None:
     before = deeds(world)
     world.machines["n01"].trouble = Trouble(failing=1.0)
     world.run(3)
-    assert "power" not in row_of(world.parent, N01).known
+    assert "power" not in row_of(world.parent, N01).belief.known
     world.run(117)
     node = row_of(world.parent, N01)
-    assert (node.condition, node.why) == (
+    assert (node.stance.condition, node.stance.why) == (
         Condition.STUCK,
         "labnode.look_power: no route to the BMC; given up after 6 attempts, for 1 min",
     )
-    assert ("power" in node.known, node.remembered["power"].value) == (False, "on")
-    assert row_of(world.agents["n01"], web("n01")).condition is Condition.CONVERGED
+    assert ("power" in node.belief.known, node.belief.remembered["power"].value) == (False, "on")
+    assert row_of(world.agents["n01"], web("n01")).stance.condition is Condition.CONVERGED
 
     world.machines["n01"].trouble = Trouble()
     assert world.settle(70)
@@ -153,9 +153,9 @@ def test_a_bmc_that_says_yes_and_does_nothing_is_not_believed() -> None:
     machine.cut()
     world.run(60)
     node = row_of(world.parent, N01)
-    assert (node.known["power"].value, node.condition) == ("off", Condition.STUCK)
-    assert node.why is not None
-    assert node.why.startswith("labnode.switch_on: returned, but power is off")
+    assert (node.belief.known["power"].value, node.stance.condition) == ("off", Condition.STUCK)
+    assert node.stance.why is not None
+    assert node.stance.why.startswith("labnode.switch_on: returned, but power is off")
 
     machine.trouble = Trouble()
     assert world.settle(2_000)  # it was given up for half an hour
@@ -171,7 +171,7 @@ def test_a_boot_that_takes_150_s_is_waited_for_and_its_power_left_alone() -> Non
     machine.cut()
     world.run(100)
     node = row_of(world.parent, N01)
-    assert (node.condition, node.why) == (
+    assert (node.stance.condition, node.stance.why) == (
         Condition.STUCK,
         "nothing heard from the agent for 1 min",
     )
@@ -188,13 +188,13 @@ def test_a_node_that_boots_is_believed_nothing_of_its_life_before() -> None:
     machine.booted("n01")  # by itself, so fast that nobody saw its power go
     for process in (world.agents["n01"], world.parent):
         row = process.engine.table.get(web("n01")) if process.engine is not None else None
-        assert row is None or row.known == {}
+        assert row is None or row.belief.known == {}
 
     world.run(1)
     assert world.settle(30)
     assert "web" in machine.services
     for process in (world.agents["n01"], world.parent):
-        facts = row_of(process, web("n01")).known
+        facts = row_of(process, web("n01")).belief.known
         assert {name: fact.incarnation for name, fact in facts.items()} == {"run": 2, "applied": 2}
 
 
@@ -206,7 +206,7 @@ def test_what_a_node_mends_by_itself_is_no_error_at_its_parent() -> None:
     for _ in range(150):
         world.run(0.1)
         row = row_of(world.parent, web("n01"))
-        seen.add((row.condition, row.error))
+        seen.add((row.stance.condition, row.attempts.error))
     assert "web" in world.machines["n01"].services
     assert {error for _, error in seen} == {None}
     assert Condition.STUCK not in {condition for condition, _ in seen}
@@ -235,10 +235,10 @@ def test_power_off_beside_a_running_agent_is_refused_in_words() -> None:
     world.propose([SetDesired(N01, "power", "off", "site")])
     world.run(30)
     node = row_of(world.parent, N01)
-    assert node.condition is Condition.STUCK
-    assert node.why is not None
-    assert "power" in node.why
-    assert "agent" in node.why
+    assert node.stance.condition is Condition.STUCK
+    assert node.stance.why is not None
+    assert "power" in node.stance.why
+    assert "agent" in node.stance.why
     assert deeds(world) == before
     world.propose([SetDesired(N01, "power", "on", "site")])
     assert world.settle(5)
@@ -252,7 +252,7 @@ def test_power_off_alone_is_a_goal_and_is_reached() -> None:
     world.run(1)
     assert world.clock.run_until(
         world.clock.now + 30 * S,
-        lambda: row_of(world.parent, N01).condition is Condition.CONVERGED,
+        lambda: row_of(world.parent, N01).stance.condition is Condition.CONVERGED,
     )
     world.run(60)
     machine = world.machines["n01"]

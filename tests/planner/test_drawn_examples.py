@@ -296,7 +296,7 @@ def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
     told(engine, S, Answered(1, "off", S))
     row = engine.table.get(NODE)
     assert row is not None
-    own = row.plan
+    own = row.stance.plan
     assert isinstance(own, Chain)
     for plan_, holds in (
         (replace(own, cost=7), True),
@@ -304,7 +304,7 @@ def test_the_engines_own_plan_is_marked_for_as_long_as_it_holds() -> None:
         (replace(own, states=(*own.states[:-1], {"power": "off"})), False),
         (replace(own, links=(Do(replace(ON, cost=9)),)), False),
     ):
-        row.plan = plan_
+        row.stance.plan = plan_
         _, course = course_of(row, engine.table.node_of(row), engine.catalog)
         assert course.answer == (plan_ if holds else own)
 

@@ -57,7 +57,7 @@ def asked(engine: Engine, entity: EntityId) -> Explained | None:
 def told(engine: Engine, entity: EntityId) -> tuple[str | None, str | None]:
     row = engine.table.get(entity)
     assert row is not None
-    return row.why, unblock(row)
+    return row.stance.why, unblock(row)
 
 
 def test_a_busy_node_is_asked_for_its_permit_and_why_says_what_that_is_instead_of() -> None:
@@ -96,7 +96,7 @@ def test_a_step_that_failed_is_what_another_is_taken_instead_of() -> None:
     assert row is not None
     domain = engine.catalog.domain(row, row)
     state = start(row, row, domain, {"power": "off"})
-    row.bar(state, "labnode.switch_off", 9 * S, 2 * S)
+    row.attempts.bar(state, "labnode.switch_off", 9 * S, 2 * S)
     engine.handle([Ticked()], 3 * S)
     assert told(engine, NODE)[0] == (
         "labnode.switch_off was tried from here in vain; "

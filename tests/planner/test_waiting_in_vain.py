@@ -85,32 +85,38 @@ class Rig:
 def test_a_boot_that_is_heard_in_time_needs_nothing_else() -> None:
     rig = Rig(ON, OFF)
     rig.run(10)
-    assert (rig.row.condition, rig.row.why) == (Condition.ACTING, "waits to hear from the agent")
+    assert (rig.row.stance.condition, rig.row.stance.why) == (
+        Condition.ACTING,
+        "waits to hear from the agent",
+    )
 
     rig.happen(Enrolled("n01", 1), Alive(("n01",), rig.now))
     rig.run(1)
-    assert (rig.row.condition, rig.began) == (Condition.CONVERGED, [])
+    assert (rig.row.stance.condition, rig.began) == (Condition.CONVERGED, [])
 
 
 def test_waiting_in_vain_lets_another_part_come_first() -> None:
     rig = Rig(ON, OFF)
     rig.run(BOOT_WITHIN_MS // 1000 + 1)
     unheard = f"nothing heard from the agent for {span(BOOT_WITHIN_MS)}"
-    assert (rig.row.condition, rig.row.why) == (Condition.STUCK, unheard)
+    assert (rig.row.stance.condition, rig.row.stance.why) == (Condition.STUCK, unheard)
     rig.run(PATIENCE_S - BOOT_WITHIN_MS // 1000 - 3)
     assert rig.began == []
 
     rig.run(5)
     assert [part for _, part in rig.began] == ["switch_off", "switch_on"]
-    assert (rig.row.condition, rig.row.why) == (Condition.ACTING, "waits to hear from the agent")
+    assert (rig.row.stance.condition, rig.row.stance.why) == (
+        Condition.ACTING,
+        "waits to hear from the agent",
+    )
 
 
 def test_after_as_many_boots_as_its_policy_allows_the_node_is_left_alone() -> None:
     rig = Rig(ON, OFF)
     rig.run(3 * PATIENCE_S + 60)
     assert Counter(part for _, part in rig.began) == {"switch_off": 2, "switch_on": 2}
-    assert rig.row.condition is Condition.STUCK
-    assert rig.row.why == f"{VAIN}; given up after 3 attempts, for 30 min"
+    assert rig.row.stance.condition is Condition.STUCK
+    assert rig.row.stance.why == f"{VAIN}; given up after 3 attempts, for 30 min"
 
     rig.run(10 * 3600)
     rounds = 10 * 3600 * 1000 // (BOOTING.cool_down_ms + 2000 * PATIENCE_S) + 1
@@ -120,11 +126,11 @@ def test_after_as_many_boots_as_its_policy_allows_the_node_is_left_alone() -> No
 def test_where_nothing_else_leads_there_it_stays_with_the_wait_and_hears_what_comes() -> None:
     rig = Rig(ON)
     rig.run(PATIENCE_S + 1)
-    assert (rig.row.condition, rig.row.why, rig.began) == (Condition.STUCK, VAIN, [])
+    assert (rig.row.stance.condition, rig.row.stance.why, rig.began) == (Condition.STUCK, VAIN, [])
 
     rig.happen(Enrolled("n01", 1), Alive(("n01",), rig.now))
     rig.run(1)
-    assert (rig.row.condition, rig.row.failures) == (Condition.CONVERGED, {})
+    assert (rig.row.stance.condition, rig.row.attempts.failures) == (Condition.CONVERGED, {})
 
 
 def test_a_person_has_it_waited_for_anew_though_it_was_given_up() -> None:
@@ -135,4 +141,4 @@ def test_a_person_has_it_waited_for_anew_though_it_was_given_up() -> None:
     rig.run(PATIENCE_S + 5)
 
     assert len(rig.began) == before + 2
-    assert rig.row.failures[HEAR.path] == 1
+    assert rig.row.attempts.failures[HEAR.path] == 1

@@ -72,7 +72,7 @@ class Cluster:
 
     def _is_there(self, entity: EntityId) -> bool:
         row = self.engine.table.get(entity)
-        return row is not None and row.condition is Condition.CONVERGED
+        return row is not None and row.stance.condition is Condition.CONVERGED
 
     def _hear(self, events: list[Event]) -> None:
         """What modules say; counts who is ready, and how many steps are in flight at that time."""
@@ -120,7 +120,7 @@ def test_each_step_in_flight_at_any_of_50_switches_is_done_exactly_once(
                 await cluster.converges([*cluster.desire(number), MODULE])
             living = [named(pid) for pid in descendants(os.getpid())]
             assert living.count("module stepper") <= 2, "old processes are ended"
-            assert [row.error for row in cluster.engine.table if row.error] == []
+            assert [row.attempts.error for row in cluster.engine.table if row.attempts.error] == []
             assert cluster.ready >= SWITCHES, "each takes a process of its own"
             assert cluster.in_flight > SWITCHES, "too few to prove anything"
         finally:

@@ -34,12 +34,12 @@ def row_of(world: World, entity: EntityId) -> EntityState:
 
 
 def tried(world: World, node: str) -> list[str]:
-    return [one.outcome for one in row_of(world, node_id(node)).tried]
+    return [one.outcome for one in row_of(world, node_id(node)).attempts.tried]
 
 
 def standing(world: World, entity: EntityId) -> tuple[Condition, str | None]:
     row = row_of(world, entity)
-    return row.condition, row.why
+    return row.stance.condition, row.stance.why
 
 
 def test_what_was_meant_is_not_begun_and_what_was_begun_is_read_to_its_end() -> None:

@@ -52,7 +52,7 @@ def known_at_the_parent(world: World, name: str) -> str | None:
     assert world.parent.engine is not None
     row = world.parent.engine.table.get(node_id(name))
     assert row is not None
-    fact = row.known.get("busy")
+    fact = row.belief.known.get("busy")
     return None if fact is None else row.value("busy", fact)
 
 

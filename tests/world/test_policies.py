@@ -56,10 +56,10 @@ def test_a_refusing_device_is_asked_as_often_as_a_policy_says_and_anew_when_it_c
     assert engine is not None
     row = engine.table.get(node_id("n01"))
     assert row is not None
-    assert row.error == (
+    assert row.attempts.error == (
         "labnode.switch_on: the fuse is blown; given up after 1 attempt, for 10 min"
     )
-    assert [one.outcome for one in row.tried].count("the fuse is blown") == 1
+    assert [one.outcome for one in row.attempts.tried].count("the fuse is blown") == 1
 
     machine.refuses = None
     world.propose([SetDesired(POLICY, "attempts", 2, "site")])

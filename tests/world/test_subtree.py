@@ -53,14 +53,21 @@ def engine(process: WorldProcess) -> Engine:
 def picture(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
     """All that is known of a node, and where what is on it stands."""
     return {
-        row.id: ({name: fact.value for name, fact in row.known.items()}, row.condition, row.why)
+        row.id: (
+            {name: fact.value for name, fact in row.belief.known.items()},
+            row.stance.condition,
+            row.stance.why,
+        )
         for row in engine(process).table.on(node)
     }
 
 
 def wishes(process: WorldProcess, node: str) -> Mapping[EntityId, object]:
     return {
-        row.id: ({name: one.value for name, one in row.desired.items()}, row.attributes)
+        row.id: (
+            {name: one.value for name, one in row.desired.values.items()},
+            row.desired.attributes,
+        )
         for row in engine(process).table.on(node)
     }
 
@@ -173,9 +180,9 @@ def test_what_a_parent_below_no_longer_tells_is_remembered() -> None:
     world.run(10)
     row = engine(world.parent).table.get(node_id("n01"))
     assert row is not None
-    assert row.known == {}
-    assert row.remembered["power"].value == "on"
-    assert (row.condition, row.why) == (Condition.WAITING, "is kept by m1")
+    assert row.belief.known == {}
+    assert row.belief.remembered["power"].value == "on"
+    assert (row.stance.condition, row.stance.why) == (Condition.WAITING, "is kept by m1")
 
 
 def test_a_parent_below_is_not_believed_about_nodes_of_others() -> None:

@@ -101,7 +101,7 @@ def test_a_node_cut_off_from_its_parent_goes_on_enforcing() -> None:
     assert engine is not None
     row = engine.table.get(web("n01"))
     assert row is not None
-    assert (row.condition, row.why) == (Condition.WAITING, "waits for node.agent=up")
+    assert (row.stance.condition, row.stance.why) == (Condition.WAITING, "waits for node.agent=up")
 
 
 def test_a_service_that_is_no_longer_declared_is_stopped_and_forgotten() -> None:
@@ -167,7 +167,7 @@ def test_a_machine_that_refuses_is_stuck_and_its_words_say_why() -> None:
     assert engine is not None
     row = engine.table.get(node_id("n02"))
     assert row is not None
-    assert (row.condition, row.why) == (
+    assert (row.stance.condition, row.stance.why) == (
         Condition.STUCK,
         "labnode.switch_on: the interlock is open",
     )
@@ -184,7 +184,7 @@ def test_a_full_disk_stops_acting_and_room_lets_it_go_on() -> None:
     assert engine is not None
     row = engine.table.get(node_id("n03"))
     assert row is not None
-    assert row.why == "state.db: disk is full; nothing was changed"
+    assert row.stance.why == "state.db: disk is full; nothing was changed"
     world.parent.disk.full = False
     assert world.settle(30)
     assert world.machines["n03"].power == "on"
@@ -209,7 +209,7 @@ def test_where_the_two_sides_know_other_parts_both_wait_and_say_so() -> None:
         assert engine is not None
         row = engine.table.get(web("n01"))
         assert row is not None
-        assert (row.condition, row.why) == (Condition.WAITING, why)
+        assert (row.stance.condition, row.stance.why) == (Condition.WAITING, why)
     world.crash(agent)
     assert world.settle(30)
     assert "web" in world.machines["n01"].services

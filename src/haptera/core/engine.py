@@ -26,6 +26,7 @@ from haptera.core.safety.gate import Gate, unguarded
 from haptera.core.safety.parent_gates import ParentGates
 from haptera.core.safety.permits import Permits
 from haptera.core.safety.safety import Safety
+from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.intake import taking
 from haptera.core.state.limits import WOKEN_MAX
 from haptera.core.state.row import EntityState
@@ -33,7 +34,6 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Key, Timers
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Lacking
 from haptera.core.sync.links import Spoken
 from haptera.core.sync.neighbours import Neighbours
 from haptera.core.sync.peers import Tier
@@ -171,12 +171,12 @@ class Engine:
     def check(self) -> None:
         """Assert what must hold between any two calls."""
         for row in self.table:
-            assert not row.known.keys() & row.remembered.keys(), row.id
-            if row.stepping is not None and row.stepping.call is not None:
-                called = row.stepping.call
+            assert not row.belief.known.keys() & row.belief.remembered.keys(), row.id
+            if row.work.stepping is not None and row.work.stepping.call is not None:
+                called = row.work.stepping.call
                 assert self.calls.get(called) or self.calls.lost(called), row.id
-            if row.stepping is not None:
-                assert self.side.runs(row.stepping.step), row.id
+            if row.work.stepping is not None:
+                assert self.side.runs(row.work.stepping.step), row.id
         self.calls.check()
         self.supervisor.check()
         self.searches.check()
@@ -200,7 +200,7 @@ class Engine:
         self.neighbours.load(stored.incarnations, now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
-        self._begin.dirty.update(row.id for row in self.table if row.resident)
+        self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
         for name in self.catalog.controllers():
             self.supervisor.need(self._begin, name)
         # Before anything happens: which modules are needed, and so started, is known by now, unless
@@ -329,14 +329,13 @@ class Engine:
     def _stepping(self, intent: Intent | None) -> EntityState | None:
         """The row that has this intent; None where it is gone, or was made anew since."""
         row = None if intent is None else self.table.get(intent.entity)
-        return row if row and row.stepping and row.stepping.intent is intent else None
+        return row if row and row.work.stepping and row.work.stepping.intent is intent else None
 
     def _asked(self, turn: Turn, entity: EntityId) -> None:
         if (row := self.table.get(entity)) is not None:
             row.relent()
             self.searches.relent(self.catalog.domain(row, self.table.node_of(row)))
-            for looking in row.looks.values():
-                looking.due_at = 0
+            row.work.hurry()
             turn.dirty.add(entity)
             if self.side.node is None and entity.node and self.neighbours.peer(entity.node):
                 turn.effects.append(RequestRetry(entity.node, entity))

@@ -196,7 +196,8 @@ class EngineBackend:
         return self._engine.table.declared(entity)
 
     def alike(self, selectors: Collection[Selector]) -> list[AlikeView]:
-        return alike(meant(self._engine.table, selectors, now_ns()))
+        rows = meant(self._engine.table, selectors, now_ns())
+        return alike((row.id, row.stance) for row in rows)
 
     def summary(self, within: Selector | None = None) -> Summary:
         table = self._engine.table

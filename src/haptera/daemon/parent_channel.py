@@ -73,7 +73,7 @@ class ParentChannel:
     def declares(self, node: str) -> bool:
         """Whether a node of this name is declared now."""
         row = self._engine.table.get(node_id(node))
-        return row is not None and row.declared and not row.leaving
+        return row is not None and row.desired.declared and not row.desired.leaving
 
     def admit(self, certificate: Certificate) -> str | None:
         """The child that may ask with this certificate."""
@@ -100,7 +100,7 @@ class ParentChannel:
         """The images that systems on a node are to run or to keep ready, as these name them."""
         on_it = [row for row in self._engine.table.on(node) if row.kind is system.kind]
         names = (system.image.name, system.spare.name)
-        named = (row.desired.get(name) for row in on_it for name in names)
+        named = (row.desired.values.get(name) for row in on_it for name in names)
         return [str(one.value) for one in named if one is not None]
 
     async def ask(self, node: str, request: Request, within_s: float = ASK_WITHIN_S) -> Answer:

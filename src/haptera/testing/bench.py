@@ -75,9 +75,9 @@ class Bench(Generic[Made]):
             engine.check()
             row = engine.table.get(self.entity)
             assert row is not None
-            seen = row.known.get(power.name)
+            seen = row.belief.known.get(power.name)
             self._dark = seen is not None and seen.value == Power.OFF
-            if row.condition is Condition.CONVERGED and row.stepping is None:
+            if row.stance.condition is Condition.CONVERGED and row.work.stepping is None:
                 break
             events = [event for effect in effects for event in await self._perform(effect)]
             deadline = engine.deadline()

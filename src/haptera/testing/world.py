@@ -41,7 +41,7 @@ from haptera.model.events import (
 from haptera.model.messages import Message
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Context, Manifest
-from haptera.model.views import Condition
+from haptera.model.views import SETTLED
 from haptera.planner.search.search_budget import WORK_MAX
 from haptera.runtime.performer import Performer, nobody
 from haptera.testing.clock import Clock
@@ -341,8 +341,7 @@ class World:
         """Whether the parent knows all to be as desired, and nothing is under way."""
         engine = self.parent.engine
         return engine is not None and all(
-            row.condition in (Condition.CONVERGED, Condition.IDLE) and row.stepping is None
-            for row in engine.table
+            row.stance.condition in SETTLED and row.work.stepping is None for row in engine.table
         )
 
     def run(self, seconds: float) -> None:

@@ -8,8 +8,8 @@ from haptera.model.facts import Fact, Method
 
 def test_what_was_only_inferred_is_observed_but_meets_no_goal() -> None:
     row = EntityState(node_id("n01"), KINDS["node"])
-    row.learn("power", Fact("hung", "lab", Method.INFERRED, 1, 0))
+    row.belief.learn("power", Fact("hung", "lab", Method.INFERRED, 1, 0))
     assert row.seen({"power": "on"}) == ({"power": "hung"}, {})
     assert row.seen({"power": "hung"}) == ({}, {"power": "hung"})
-    row.learn("power", Fact("hung", "lab", Method.READ, 2, 0))
+    row.belief.learn("power", Fact("hung", "lab", Method.READ, 2, 0))
     assert row.seen({"power": "hung"}) == ({"power": "hung"}, {})

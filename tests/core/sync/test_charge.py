@@ -65,7 +65,7 @@ def told(entity: EntityId, values: dict[str, tuple[str, str]], why: str = "") ->
 def stands(made: Engine, entity: EntityId) -> tuple[Condition, str | None, list[str]]:
     row = made.table.get(entity)
     assert row is not None
-    return row.condition, row.why, sorted(row.known)
+    return row.stance.condition, row.stance.why, sorted(row.belief.known)
 
 
 def test_only_the_first_parent_on_the_list_looks_and_says_hello_at_first() -> None:

@@ -87,14 +87,17 @@ class End:
 
     def desired_layer(self) -> dict[EntityId, tuple[dict[str, str | int], dict[str, str]]]:
         return {
-            row.id: ({name: one.value for name, one in row.desired.items()}, row.attributes)
+            row.id: (
+                {name: one.value for name, one in row.desired.values.items()},
+                row.desired.attributes,
+            )
             for row in self.table
-            if not row.leaving and row.id != APART
+            if not row.desired.leaving and row.id != APART
         }
 
     def observed_layer(self) -> dict[EntityId, dict[str, str]]:
-        rows = [row for row in self.table if not row.leaving]
-        layer = {row.id: row.known if self.node else row.reported for row in rows}
+        rows = [row for row in self.table if not row.desired.leaving]
+        layer = {row.id: row.belief.known if self.node else row.report.facts for row in rows}
         return {
             entity: {name: fact.value for name, fact in facts.items()}
             for entity, facts in layer.items()
@@ -179,7 +182,7 @@ class Pair:
     def see(self, entity: EntityId, value: str) -> None:
         row = self.agent.table.get(entity)
         if row is not None:
-            row.learn("run", Fact(value, "service", Method.READ, self.now, 0))
+            row.belief.learn("run", Fact(value, "service", Method.READ, self.now, 0))
             turn = Turn(self.now)
             if self.agent.observed.changed(row):
                 self.agent.links.tell_changes(turn, (PARENT,))

@@ -34,14 +34,18 @@ def spoil_desired(pair: Pair) -> None:
     """A bit rots on the agent: it holds one service in an earlier version than it should."""
     row = pair.agent.table.get(MANY[7])
     assert row is not None
-    row.revision, row.link.confirmed, row.desired = 1, 1, {"port": Desired(9, "parent")}
+    row.desired.revision, row.link.confirmed, row.desired.values = (
+        1,
+        1,
+        {"port": Desired(9, "parent")},
+    )
 
 
 def spoil_observed(pair: Pair) -> None:
     row = pair.parent.table.get(MANY[7])
     assert row is not None
     row.link.heard = 1
-    row.reported.clear()
+    row.report.facts.clear()
 
 
 @pytest.mark.parametrize("spoil", [spoil_desired, spoil_observed])
@@ -74,7 +78,7 @@ def test_where_nobody_can_be_asked_all_is_told_again(spoil) -> None:
 def test_what_is_held_and_not_listed_goes() -> None:
     pair = pair_of(MANY[:3], mute=0.0)
     row = pair.agent.table.make(EntityId("policy", "stale", None))
-    row.revision = row.link.confirmed = 2
+    row.desired.revision = row.link.confirmed = 2
     pair.run(pair.now + 10 * S)
 
     assert pair.agent.desired_layer() == pair.parent.desired_layer()

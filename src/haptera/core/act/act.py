@@ -1,16 +1,19 @@
 """Steps under way: an intent before the effect, one at a time, and its outcome read after it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import msgspec
 
 from haptera.core.act.contradiction import contested
 from haptera.core.act.look import LookScheduler
+from haptera.core.act.outcome import agreed_ns, found, needed, results, without_effect
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
+from haptera.core.state.entity.attempts import Tried
+from haptera.core.state.entity.work import Phase, StepRun
 from haptera.core.state.limits import BACKOFF_NS, MS, READ_AGAIN_NS, SURE_NS
-from haptera.core.state.row import EntityState, Phase, StepRun, Tried
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -81,9 +84,9 @@ class StepRunner:
             step.enrols,
             step.disruptive,
         )
-        row.stepping = StepRun(
+        row.work.stepping = StepRun(
             intent, step, start, self._settled_at(intent, step),
-            usual_ns=self._looks.usual.of(step.path), seen_ns=_seen_ns(row, step),
+            usual_ns=self._looks.usual.of(step.path), seen_ns=agreed_ns(row, step),
         )  # fmt: skip
         turn.effects.append(Write(self._tickets(intent), (OpenIntent(intent),)))
 
@@ -114,12 +117,12 @@ class StepRunner:
             return
         intent, step, settled_at = self._left.pop(row.id)
         self._timers.drop(("left", row.id))
-        row.stepping = StepRun(
+        row.work.stepping = StepRun(
             intent, step, None, settled_at, Phase.READING,
             error=f"{step.path}: was left under way", enrolled=True,
         )  # fmt: skip
         for change in step.changes:
-            row.forget(change.variable, now)
+            row.belief.forget(change.variable, now)
 
     def give_up(self, turn: Turn, entity: EntityId) -> None:
         """The entity did not come back, and the step that was left on it has no effect any more."""
@@ -128,7 +131,7 @@ class StepRunner:
 
     def retire(self, turn: Turn, row: EntityState) -> None:
         """The entity is gone; a step that was called may yet take effect, and is not forgotten."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         if stepping is None:
             return
         if stepping.call is not None:
@@ -149,14 +152,14 @@ class StepRunner:
 
     def written(self, row: EntityState) -> None:
         """The intent is durable: once it is decided that the step is still wanted, go."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         assert stepping is not None
         assert stepping.phase is Phase.WRITING
         stepping.phase = Phase.WRITTEN
 
     def go(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Act on a durable intent; False if another plan was made meanwhile, or it is too late."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         if stepping is None or stepping.phase is not Phase.WRITTEN:
             return True
         if first_step(row) is not stepping.step:
@@ -185,7 +188,7 @@ class StepRunner:
 
         What it comes to then is no failure of it.
         """
-        stepping = row.stepping
+        stepping = row.work.stepping
         assert stepping is not None
         pending = None if stepping.call is None else self._calls.get(stepping.call)
         if stepping.call is not None and pending is not None:
@@ -194,29 +197,29 @@ class StepRunner:
 
     def progressed(self, turn: Turn, row: EntityState, event: Progressed) -> None:
         """A step says how far it is."""
-        if row.stepping is not None and row.stepping.call == event.call:
-            row.stepping.progress = event.text, event.done
+        if row.work.stepping is not None and row.work.stepping.call == event.call:
+            row.work.stepping.progress = event.text, event.done
             turn.touch(row.id)
 
     def withhold(self, turn: Turn, row: EntityState, outcome: str) -> bool:
         """Give up a durable intent that was not acted on yet; tells whether there was one."""
-        if row.stepping is None or row.stepping.phase is not Phase.WRITTEN:
+        if row.work.stepping is None or row.work.stepping.phase is not Phase.WRITTEN:
             return False
         self._close(turn, row, outcome)
         return True
 
     def unwritten(self, turn: Turn, row: EntityState, text: str) -> None:
         """The intent could not be made durable, so there is no effect either."""
-        assert row.stepping is not None
+        assert row.work.stepping is not None
         self._put_off(turn, row, text)
-        self._note(row, Tried(row.stepping.step.path, turn.now, text))
-        self._calls.give_back(row.id, row.stepping.step)
-        row.stepping = None
+        self._note(row, Tried(row.work.stepping.step.path, turn.now, text))
+        self._calls.give_back(row.id, row.work.stepping.step)
+        row.work.stepping = None
         turn.touch(row.id)
 
     def ended(self, turn: Turn, row: EntityState) -> None:
         """The step returned, which says nothing of what came of it."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         assert stepping is not None
         for change in stepping.step.changes:
             row.expect(change.variable, change.target, stepping.step.module, turn.now)
@@ -224,7 +227,7 @@ class StepRunner:
 
     def failed(self, turn: Turn, row: EntityState, text: str, *, refused: bool) -> None:
         """The step failed; where the device refused it, that is known to be all."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         assert stepping is not None
         stepping.error = f"{stepping.step.path}: {text}"
         if refused:
@@ -233,7 +236,7 @@ class StepRunner:
             self._close(turn, row, text)
             return
         for change in stepping.step.changes:
-            row.forget(change.variable, turn.now)
+            row.belief.forget(change.variable, turn.now)
         self._read_from_now(turn, row, stepping, stepping.settled_at)
 
     def timed_out(self, turn: Turn, row: EntityState, pending: Pending) -> None:
@@ -242,7 +245,7 @@ class StepRunner:
         self.failed(turn, row, f"no answer within {span(terms.within_ms)}", refused=False)
         if isinstance(step, Step) and terms.fails_to is not None:
             first = step.changes[0].variable
-            row.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))
+            row.belief.learn(first, Fact(terms.fails_to, step.module, Method.INFERRED, turn.now, 0))
 
     def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """Whether the outcome of the step under way has been read, and what it was.
@@ -250,27 +253,27 @@ class StepRunner:
         It was read when a look begun after the intent finds the step's result, or one begun after
         its longest late effect finds anything else.
         """
-        stepping = row.stepping
+        stepping = row.work.stepping
         if stepping is None or stepping.phase is not Phase.READING:
             return
-        due = _results(stepping.step)
-        if all(_found(row, change, stepping.intent.began_at) for change in due):
+        due = results(stepping.step)
+        if all(found(row, change, stepping.intent.began_at) for change in due):
             self._looks.usual.took(stepping.step.path, turn.now - stepping.intent.began_at)
-            row.error = row.failing = None
-            row.succeed(stepping.step.path)
+            row.attempts.absolve()
+            row.attempts.succeed(stepping.step.path)
             self._note(row, Tried(stepping.step.path, turn.now, "done", worked=True))
             if stepping.error is not None:
                 # It was so before, perhaps: what did not return may still be on its way.
-                row.unsettled = stepping.step.path, stepping.settled_at
+                row.work.unsettled = stepping.step.path, stepping.settled_at
             if stepping.step.enrols and not stepping.enrolled:
-                row.booted_at = turn.now
-                row.booted_surely = stepping.seen_ns >= SURE_NS
+                row.work.booted_at = turn.now
+                row.work.booted_surely = stepping.seen_ns >= SURE_NS
             self._drop(turn, row)
         elif turn.now >= stepping.settled_at and any(
             self._told(row, change, stepping, domain, state) for change in due
         ):
             start = None if stepping.start is None else state
-            error = stepping.error or _without_effect(row, stepping.step, due)
+            error = stepping.error or without_effect(row, stepping.step, due)
             if not stepping.unwanted:
                 self._bar(turn, row, start, error)
             self._close(turn, row, error.removeprefix(f"{stepping.step.path}: "))
@@ -281,13 +284,17 @@ class StepRunner:
         self, row: EntityState, change: Change, stepping: StepRun, domain: Domain, state: int
     ) -> bool:
         """Whether it is known what became of a change: read since, or out of any look's reach."""
-        fact = row.known.get(change.variable)
+        fact = row.belief.known.get(change.variable)
         if fact is not None:
             return fact.method is Method.READ and fact.at >= stepping.settled_at
         if domain.knowable(state, change.variable, change.target):
             return False
         # That it is out of reach must have been read after the step's last effect, too.
-        around = [row.known[name] for name in _needed(domain, change.variable) if name in row.known]
+        around = [
+            row.belief.known[name]
+            for name in needed(domain, change.variable)
+            if name in row.belief.known
+        ]
         return all(one.at >= stepping.settled_at for one in around if one.by != SYNC)
 
     def _read_from_now(
@@ -300,7 +307,7 @@ class StepRunner:
     def _read_again(self, turn: Turn, row: EntityState, stepping: StepRun, domain: Domain) -> None:
         changed = {change.variable for change in stepping.step.changes}
         for name in tuple(changed):
-            changed |= _needed(domain, name)
+            changed |= needed(domain, name)
         again_at = turn.now + READ_AGAIN_NS
         if turn.now < stepping.settled_at:
             again_at = min(again_at, stepping.settled_at)
@@ -308,23 +315,23 @@ class StepRunner:
             # To hear from an agent is to wait, from when nothing else is left to do.
             if look.at not in changed or not self._side.runs(look) or look.module == SYNC:
                 continue
-            fact = row.known.get(look.at)
+            fact = row.belief.known.get(look.at)
             never_read = fact is None or fact.at <= stepping.intent.began_at
             self._looks.want(row, look, turn.now if never_read else again_at)
         self._timers.soonest(("decide", row.id), again_at)
 
     def _bar(self, turn: Turn, row: EntityState, start: int | None, error: str) -> None:
         """Not this step from this start again, until its time to be tried again comes."""
-        assert row.stepping is not None
-        step = row.stepping.step
+        assert row.work.stepping is not None
+        step = row.work.stepping.step
         policy = self._policies.terms(row.id, step).policy
-        failures = row.fail(step.path, error, policy)
+        failures = row.attempts.fail(step.path, error, policy)
         if start is not None:
             wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
-            row.bar(start, step.path, turn.now + wait_ns, turn.now)
+            row.attempts.bar(start, step.path, turn.now + wait_ns, turn.now)
 
     def _note(self, row: EntityState, tried: Tried) -> None:
-        row.tried.append(tried)
+        row.attempts.note(tried)
         self.outcomes[tried.path, tried.worked] += 1
 
     def _settled_at(self, intent: Intent, step: Step) -> int:
@@ -333,65 +340,32 @@ class StepRunner:
 
     def _put_off(self, turn: Turn, row: EntityState, error: str) -> None:
         """The disk, not the step, is at fault: that says nothing of the device."""
-        stepping = row.stepping
+        stepping = row.work.stepping
         assert stepping is not None
-        row.failing, row.error = stepping.step.path, error
+        row.attempts.blame(stepping.step.path, error)
         if stepping.start is not None:
-            row.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
+            row.attempts.bar(stepping.start, stepping.step.path, turn.now + BACKOFF_NS, turn.now)
 
     def _close(self, turn: Turn, row: EntityState, outcome: str) -> None:
-        assert row.stepping is not None
-        self._note(row, Tried(row.stepping.step.path, turn.now, outcome))
+        assert row.work.stepping is not None
+        self._note(row, Tried(row.work.stepping.step.path, turn.now, outcome))
         self._drop(turn, row)
 
     def _drop(self, turn: Turn, row: EntityState) -> None:
         """The step under way is over."""
-        assert row.stepping is not None
-        self.close(turn, row.stepping.intent, begun=row.stepping.begun)
-        self._calls.give_back(row.id, row.stepping.step)
-        row.stepping = None
+        assert row.work.stepping is not None
+        self.close(turn, row.work.stepping.intent, begun=row.work.stepping.begun)
+        self._calls.give_back(row.id, row.work.stepping.step)
+        row.work.stepping = None
         turn.touch(row.id)
 
 
 def first_step(row: EntityState) -> Step | None:
     """The step that the present plan begins with; None where it begins with none."""
-    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Do):
-        return row.plan.links[0].step
+    if (
+        isinstance(row.stance.plan, Chain)
+        and row.stance.plan.links
+        and isinstance(row.stance.plan.links[0], Do)
+    ):
+        return row.stance.plan.links[0].step
     return None
-
-
-def _needed(domain: Domain, variable: str) -> set[str]:
-    """What the looks at a variable require to be known."""
-    looks = [look for look in domain.looks if look.at == variable]
-    return {one.name for look in looks for one in look.requires}
-
-
-def _results(step: Step) -> list[Change]:
-    """The changes that tell whether a step worked: those it makes rather than hopes for."""
-    return [change for change in step.changes if not change.expected] or list(step.changes)
-
-
-def _seen_ns(row: EntityState, step: Step) -> int:
-    """Over how long readings have agreed on what the step starts from."""
-    known = [(row.known.get(one.variable), one.variable) for one in _results(step)]
-    return min(0 if fact is None else fact.at - row.found_at[name] for fact, name in known)
-
-
-def _found(row: EntityState, change: Change, since: int) -> bool:
-    fact = row.known.get(change.variable)
-    return (
-        fact is not None
-        and fact.method is Method.READ
-        and fact.at > since
-        and row.value(change.variable, fact) == change.target
-    )
-
-
-def _without_effect(row: EntityState, step: Step, due: Iterable[Change]) -> str:
-    found = ", ".join(
-        row.seen_to_be(one.variable, row.known[one.variable])
-        if one.variable in row.known
-        else f"{one.variable} is not known"
-        for one in due
-    )
-    return f"{step.path}: returned, but {found}"

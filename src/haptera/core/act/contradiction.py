@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from haptera.core.act.look import LookScheduler
+from haptera.core.state.entity.work import ReadingConflict
 from haptera.core.state.limits import LOOKS_OVERDUE_MAX, MS, S
-from haptera.core.state.row import EntityState, ReadingConflict
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -32,12 +33,12 @@ SOON_NS: Final = 1 * S
 
 def contested(row: EntityState) -> str | None:
     """Which readings of this entity contradict each other; nothing is done on it meanwhile."""
-    return next((one.text for one in row.contests.values()), None)
+    return next((one.text for one in row.work.conflicts.values()), None)
 
 
 def being_settled(row: EntityState) -> bool:
     """Whether all that is contested is being looked at again just now."""
-    return all(one.looks <= SOON_MAX for one in row.contests.values())
+    return all(one.looks <= SOON_MAX for one in row.work.conflicts.values())
 
 
 class ReadingConflicts:
@@ -61,21 +62,23 @@ class ReadingConflicts:
             return
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
         if self._deny(turn, row, domain, agent.name, fact, fresh_until):
-            row.remembered[agent.name] = fact
+            row.belief.remember(agent.name, fact)
 
     def strip(self, turn: Turn, row: EntityState, domain: Domain, name: str) -> None:
         """What is known of this variable is about to be forgotten."""
-        fact = row.known[name]
+        fact = row.belief.known[name]
         self._deny(turn, row, domain, name, fact, fact.at)
 
     def review(self, turn: Turn, row: EntityState, domain: Domain, state: int) -> None:
         """End what is over, and look again at the rest."""
-        for name in sorted(row.known.keys() & row.second.keys()):
-            if row.second[name].by != MODULE:  # what is declared was only good until it was read
+        for name in sorted(row.belief.known.keys() & row.belief.second.keys()):
+            if (
+                row.belief.second[name].by != MODULE
+            ):  # what is declared was only good until it was read
                 self._differ(turn, row, domain, name)
-        for contest in list(row.contests.values()):
+        for contest in list(row.work.conflicts.values()):
             if _is_over(row, domain, state, contest, turn.now):
-                del row.contests[contest.variable]
+                del row.work.conflicts[contest.variable]
                 turn.changed.add(row.id)
             else:
                 self._look_again(turn, row, domain, contest)
@@ -84,22 +87,22 @@ class ReadingConflicts:
         self, turn: Turn, row: EntityState, domain: Domain, name: str, fact: Fact, fresh_until: int
     ) -> bool:
         """Keep a reading that strip discards, if it is newer than what denies it."""
-        contest = row.contests.get(name)
+        contest = row.work.conflicts.get(name)
         against = _denier(row, domain, name, fact.value)
         if against is None:
             return False
         begins = contest is None or contest.against != against
-        if begins and fact.at <= row.found_at[against] + NEWER_NS:
+        if begins and fact.at <= row.belief.found_at[against] + NEWER_NS:
             return False
         self._contest(turn, row, domain, ReadingConflict(name, fact, against, fresh_until))
         return True
 
     def _differ(self, turn: Turn, row: EntityState, domain: Domain, name: str) -> None:
         """Two modules were last heard of this variable: whether they say the same."""
-        fact, second = row.known[name], row.second[name]
+        fact, second = row.belief.known[name], row.belief.second[name]
         ages = [look for look in domain.looks if (look.at, look.module) == (name, second.by)]
         lasts_ns = max((_lasts_ns(look) for look in ages), default=0)
-        contest = row.contests.get(name)
+        contest = row.work.conflicts.get(name)
         if fact.value != second.value and turn.now < second.at + lasts_ns:
             if contest is None or contest.fact != second:
                 self._contest(
@@ -112,16 +115,16 @@ class ReadingConflicts:
         self, turn: Turn, row: EntityState, domain: Domain, contest: ReadingConflict
     ) -> None:
         """Begin, or go on with newer readings."""
-        old = row.contests.get(contest.variable)
+        old = row.work.conflicts.get(contest.variable)
         if old is not None and old.against == contest.against:
             contest.looks, contest.again_at = old.looks, old.again_at
-        fact = row.known[contest.against]
+        fact = row.belief.known[contest.against]
         contest.read_by = _path(domain, contest.variable, contest.fact)
         contest.denied_by = _path(domain, contest.against, fact)
         said = f"{contest.read_by} says {_value(row, contest.variable, contest.fact)}"
         denied = f"{contest.denied_by} says {_value(row, contest.against, fact)}"
         contest.text = f"{CONTESTED}{said}, {denied}"
-        row.contests[contest.variable] = contest
+        row.work.conflicts[contest.variable] = contest
         if old is None or old.text != contest.text:
             turn.changed.add(row.id)
 
@@ -155,7 +158,7 @@ def _is_over(
     row: EntityState, domain: Domain, state: int, contest: ReadingConflict, now: int
 ) -> bool:
     """Both can be so, nobody denies it any more, or it was denied again and not said again."""
-    denier = row.known.get(contest.against)
+    denier = row.belief.known.get(contest.against)
     if denier is None or denier.method is not Method.READ:
         return True
     same = contest.against == contest.variable
@@ -171,12 +174,14 @@ def _denier(row: EntityState, domain: Domain, name: str, value: str) -> str | No
         denying = [one.name for one in look.requires if _breaks(row, one)]
         if not denying:
             return None
-        newest = max([*denying, *([newest] if newest else [])], key=lambda one: row.known[one].at)
+        newest = max(
+            [*denying, *([newest] if newest else [])], key=lambda one: row.belief.known[one].at
+        )
     return newest
 
 
 def _breaks(row: EntityState, condition: Requirement) -> bool:
-    fact = row.known.get(condition.name)
+    fact = row.belief.known.get(condition.name)
     return (
         fact is not None
         and fact.method is Method.READ

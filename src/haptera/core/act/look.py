@@ -7,8 +7,9 @@ import msgspec
 from haptera.core.desired.policies import Policies
 from haptera.core.modules.calls import Calls, Pending
 from haptera.core.modules.supervise import Supervisor
+from haptera.core.state.entity.work import LookSchedule
 from haptera.core.state.limits import BACKOFF_NS, LOOKS_OVERDUE_MAX, MS
-from haptera.core.state.row import EntityState, LookSchedule
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
@@ -65,7 +66,7 @@ class LookScheduler:
 
     def want(self, row: EntityState, look: Look, now: int) -> None:
         """Take this look as soon as it is open, or let one that is under way serve."""
-        looking = row.looks.setdefault(look.path, LookSchedule())
+        looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.due_at = min(looking.due_at, max(now, looking.failed_until))
 
     def tend(
@@ -76,7 +77,7 @@ class LookScheduler:
         for look in opened:
             self.need(turn, look)
         looks = {look.path: look for look in opened if self.can(look)}
-        for path, looking in row.looks.items():
+        for path, looking in row.work.looks.items():
             if path not in looks:
                 self._end(turn, looking)
         for look in looks.values():
@@ -85,11 +86,11 @@ class LookScheduler:
 
     def refresh(self, turn: Turn, row: EntityState, node: EntityState | None) -> bool:
         """Look again at what is at rest, without deciding on it; False where it is to be."""
-        opened = [one for one in row.looks.values() if one.look is not None]
+        opened = [one for one in row.work.looks.values() if one.look is not None]
         if not row.at_rest or not all(self._holds(row, one, turn.now) for one in opened):
             return False
         seen = {one.look.at for one in opened if one.look is not None}
-        aging = (row.known[name].by for name in row.known.keys() - seen)
+        aging = (row.belief.known[name].by for name in row.belief.known.keys() - seen)
         if any(map(self._supervisor.knows, aging)):
             return False
         for looking in opened:
@@ -104,13 +105,13 @@ class LookScheduler:
         look = looking.look
         if look is None or looking.failed_until or not self.can(look):
             return False
-        fact = row.known.get(look.at)
+        fact = row.belief.known.get(look.at)
         return fact is not None and fact.by == look.module and self._dies_at(row, look) > now
 
     def _dies_at(self, row: EntityState, look: Look) -> int:
         """When a reading is so old that looks are overdue."""
         within_ms = self._policies.terms(row.id, look).within_ms
-        return row.known[look.at].at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
+        return row.belief.known[look.at].at + (LOOKS_OVERDUE_MAX * look.every_ms + within_ms) * MS
 
     def age(self, turn: Turn, row: EntityState, domain: Domain) -> None:
         """Remember what was read so long ago that looks are overdue, whatever holds them up.
@@ -118,12 +119,12 @@ class LookScheduler:
         And at once what a module read that has failed: nobody looks at it for a while.
         """
         for look in domain.looks:
-            fact = row.known.get(look.at)
+            fact = row.belief.known.get(look.at)
             if fact is None or fact.by != look.module or not self._ages(look, fact):
                 continue
             dies_at = self._dies_at(row, look)
             if dies_at <= turn.now or self._supervisor.failed(look.module):
-                row.forget(look.at, turn.now)
+                row.belief.forget(look.at, turn.now)
                 turn.changed.add(row.id)
             else:
                 self._timers.soonest(("look", row.id), dies_at)
@@ -135,7 +136,7 @@ class LookScheduler:
         """A look found something."""
         look = pending.part
         assert isinstance(look, Look)
-        looking = row.looks[look.path]
+        looking = row.work.looks[look.path]
         looking.call = None
         self.usual.took(look.path, turn.now - looking.asked_at)
         looking.due_at = turn.now + look.every_ms * MS
@@ -151,36 +152,36 @@ class LookScheduler:
         """
         look = pending.part
         assert isinstance(look, Look)
-        if row.stepping is not None and row.stepping.begun:
+        if row.work.stepping is not None and row.work.stepping.begun:
             self.want(row, look, turn.now)
             turn.dirty.add(row.id)
         elif not _problem(row, look, seen, turn.now):
-            row.looks[look.path].due_at = turn.now + look.every_ms * MS
+            row.work.looks[look.path].due_at = turn.now + look.every_ms * MS
             self._learn(turn, row, look, seen)
 
     def failed(self, turn: Turn, row: EntityState, pending: Pending, text: str) -> None:
         """A look failed, so nothing is known any more of what it looks at."""
         look = pending.part
         assert isinstance(look, Look)
-        looking = row.looks[look.path]
+        looking = row.work.looks[look.path]
         looking.call = None
         policy = self._policies.terms(row.id, look).policy
-        failures = row.fail(look.path, f"{look.path}: {text}", policy)
+        failures = row.attempts.fail(look.path, f"{look.path}: {text}", policy)
         wait_ns = policy.wait_ms(failures, self._side.draw()) * MS
         looking.due_at = looking.failed_until = turn.now + wait_ns
-        row.forget(look.at, turn.now)
+        row.belief.forget(look.at, turn.now)
         turn.touch(row.id)
 
     def watch_ended(self, turn: Turn, row: EntityState, pending: Pending) -> None:
         """A watch ended by itself: the periodic look serves until it is opened again."""
-        looking = row.looks[pending.part.path]
+        looking = row.work.looks[pending.part.path]
         looking.watch = None
         looking.watch_at = turn.now + BACKOFF_NS
         self._timers.soonest(("look", row.id), looking.watch_at)
 
     def give_up(self, row: EntityState) -> None:
         """Where a look's process is gone: look again as soon as there is one that serves."""
-        for looking in row.looks.values():
+        for looking in row.work.looks.values():
             lost = [one for one in (looking.call, looking.watch) if self._gives_up(one)]
             if lost:
                 looking.call = None if looking.call in lost else looking.call
@@ -192,30 +193,30 @@ class LookScheduler:
 
     def retire(self, turn: Turn, row: EntityState) -> None:
         """The entity is gone: nobody looks at it any more."""
-        for looking in row.looks.values():
+        for looking in row.work.looks.values():
             self._end(turn, looking)
         self._calls.slots.settle(row.id)
 
     def _learn(
         self, turn: Turn, row: EntityState, look: Look, seen: Answered | WatchReported
     ) -> None:
-        row.looks[look.path].failed_until = 0
-        forgiven = row.failures.get(look.path)
-        row.succeed(look.path)
+        row.work.looks[look.path].failed_until = 0
+        forgiven = row.attempts.failures.get(look.path)
+        row.attempts.succeed(look.path)
         incarnation = self._incarnation(row.id)
         fact = Fact(seen.value, look.module, Method.READ, seen.at, incarnation, seen.note)
-        held = row.known.get(look.at)
-        if row.learn(look.at, fact):
+        held = row.belief.known.get(look.at)
+        if row.belief.learn(look.at, fact):
             turn.changed.add(row.id)
         same = held is not None and msgspec.structs.replace(held, at=fact.at) == fact
         if same and forgiven is None and row.at_rest:
             # Nothing follows from it but when to look again.
-            self._timers.soonest(("look", row.id), row.looks[look.path].due_at)
+            self._timers.soonest(("look", row.id), row.work.looks[look.path].due_at)
         else:
             turn.dirty.add(row.id)
 
     def _keep(self, turn: Turn, row: EntityState, node: EntityState | None, look: Look) -> None:
-        looking = row.looks.setdefault(look.path, LookSchedule())
+        looking = row.work.looks.setdefault(look.path, LookSchedule())
         looking.look = look
         if looking.watch is not None and self._calls.leaves(looking.watch):
             # Its process takes no new calls, and a watch never ends: it is opened at the next one.

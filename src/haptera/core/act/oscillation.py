@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
+from haptera.core.state.entity.attempts import Oscillation
 from haptera.core.state.limits import LASTS_NS, MS, S
-from haptera.core.state.row import EntityState, Oscillation
+from haptera.core.state.row import EntityState
 from haptera.model.parts import Requirement, Step
 from haptera.model.policy import Policy
 from haptera.model.walltime import duration
@@ -49,12 +50,14 @@ class DoneStep:
 
 def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillation | None:
     """What keeps this step, the next of the entity's chain, from being taken; or nothing does."""
-    row, last = scene.row, scene.row.oscillation
+    row, last = scene.row, scene.row.attempts.oscillation
     early = last is not None and now < last.until
     if last is not None and early and not _thaws(row, last, now):
         return last
-    wished_at = row.relented_at if scene.node is None else scene.node[0].relented_at
-    since = max(row.forgiven_at, wished_at, now - LASTS_NS) if last is None else last.at
+    wished_at = (
+        row.attempts.relented_at if scene.node is None else scene.node[0].attempts.relented_at
+    )
+    since = max(row.attempts.forgiven_at, wished_at, now - LASTS_NS) if last is None else last.at
     done = sorted(_done(scene, since), key=lambda one: one.at)
     undone = _undone(scene, step, done)
     if len(undone) < (UNDONE_MAX if last is None else 1):
@@ -65,7 +68,7 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
         f"oscillates: {words} ({len(undone)} times in {duration((now - began_at) // MS)}); {ADVICE}"
     )
     wrote = frozenset(change.variable for one in done for change in one.step.changes)
-    row.oscillation = Oscillation(
+    found = Oscillation(
         at=now,
         until=now + policy.wait_ms(rounds, 1.0) * MS,
         rounds=rounds,
@@ -74,13 +77,14 @@ def oscillates(scene: Scene, step: Step, policy: Policy, now: int) -> Oscillatio
         bystanders=_bystanders(row, wrote),
         thaws_at=now + policy.backoff_ms_max * MS if early else last.thaws_at if last else now,
     )
-    return row.oscillation
+    row.attempts.oscillates(found)
+    return found
 
 
 def rest(row: EntityState, now: int) -> None:
     """Called while the entity stands as desired: before long, what was before counts no more."""
-    if row.lasted(now) >= STEADY_NS:
-        row.forgive()
+    if row.stance.lasted(now) >= STEADY_NS:
+        row.attempts.forgive()
 
 
 def _thaws(row: EntityState, last: Oscillation, now: int) -> bool:
@@ -95,7 +99,7 @@ def _done(scene: Scene, since: int) -> Iterator[DoneStep]:
         stages.append((*scene.node, NODE))
     for row, domain, prefix in stages:
         steps = {step.path: step for step in domain.steps}
-        for one in row.tried:
+        for one in row.attempts.tried:
             if one.worked and one.at > since and one.path in steps:
                 yield DoneStep(one.at, steps[one.path], prefix)
 
@@ -150,4 +154,6 @@ def _breaks(scene: Scene, needed: Requirement, prefix: str, name: str, to: str) 
 
 def _bystanders(row: EntityState, wrote: frozenset[str]) -> dict[str, str]:
     """What is known of variables that none of the steps wrote."""
-    return {name: row.value(name, one) for name, one in row.known.items() if name not in wrote}
+    return {
+        name: row.value(name, one) for name, one in row.belief.known.items() if name not in wrote
+    }

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from haptera.core.act.act import first_step
-from haptera.core.state.row import EntityState, Phase
+from haptera.core.state.entity.work import Phase
+from haptera.core.state.row import EntityState
 
 _WORDS: Final = {
     Phase.WRITING: "is about to run",
@@ -16,20 +17,20 @@ _WORDS: Final = {
 
 def doing(row: EntityState) -> str:
     """Where the step is, in words; how far, where it says so."""
-    assert row.stepping is not None
-    step, words = row.stepping.step, _WORDS[row.stepping.phase]
-    if row.stepping.phase is Phase.CALLED and row.stepping.progress is not None:
-        text, done = row.stepping.progress
+    assert row.work.stepping is not None
+    step, words = row.work.stepping.step, _WORDS[row.work.stepping.phase]
+    if row.work.stepping.phase is Phase.CALLED and row.work.stepping.progress is not None:
+        text, done = row.work.stepping.progress
         words += f", {text}" if done is None else f", {text} ({done:.0%})"
     return f"{step.path}: {words}{row.notes(step)}"
 
 
 def is_unwanted(row: EntityState, goal: Mapping[str, str]) -> bool:
     """Whether a step that can be stopped would not be begun as things are desired now."""
-    stepping = row.stepping
+    stepping = row.work.stepping
     assert stepping is not None
     if stepping.phase is not Phase.CALLED or not stepping.step.stoppable or stepping.unwanted:
         return False
     if stepping.goal is None or goal == stepping.goal:
         return False
-    return not goal or (row.plan is not None and first_step(row) != stepping.step)
+    return not goal or (row.stance.plan is not None and first_step(row) != stepping.step)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.row import EntityState
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Verdict
 from haptera.model.entity import EntityId
 from haptera.model.views import SETTLED, Condition
 
@@ -45,8 +45,8 @@ class Backlog:
         """
         self._overdue[row.id] = row.id in turn.changed or self._overdue.get(row.id, False)
         turn.changed.discard(row.id)
-        if row.id in turn.wanted and row.condition in SETTLED:
-            row.arrive(Verdict(Condition.ACTING, PLANNED), turn.now)
+        if row.id in turn.wanted and row.stance.condition in SETTLED:
+            row.stance.arrive(Verdict(Condition.ACTING, PLANNED), turn.now)
 
     def take(self, turn: Turn, entity: EntityId) -> None:
         """It is decided on now."""

@@ -101,7 +101,7 @@ class Answers:
         if not self.calls.are_lost:
             return
         self._looks.give_up(row)
-        call = None if row.stepping is None else row.stepping.call
+        call = None if row.work.stepping is None else row.work.stepping.call
         pending = None if call is None else self.calls.lost(call)
         if call is not None and pending is not None:
             text = f"module {pending.part.module} {self.calls.give_up(call)}"

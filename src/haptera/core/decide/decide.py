@@ -16,14 +16,15 @@ from haptera.core.desired.policies import Policies
 from haptera.core.modules.catalog import Catalog
 from haptera.core.safety.safety import Safety
 from haptera.core.state.diff import goal as goal_of
+from haptera.core.state.entity.verdict import Lacking, Verdict
+from haptera.core.state.entity.work import LookSchedule, Phase
 from haptera.core.state.limits import MS
-from haptera.core.state.row import EntityState, LookSchedule, Phase
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.start import start
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Lacking, Verdict
 from haptera.core.sync.presence import BOOT_PATIENCE, HEAR, is_heard
 from haptera.model.chain import Chain, Do, Find, Link, NoChain, ReasonKind, gives_up
 from haptera.model.entity import EntityId
@@ -95,17 +96,19 @@ class Decisions:
         self._looks.age(turn, row, domain)
         state = start(row, node, domain, goal)
         known = domain.known(state)
-        for name in [name for name in row.reported if name in known and name not in row.known]:
-            if row.learn(name, row.reported[name]):
+        for name in [
+            name for name in row.report.facts if name in known and name not in row.belief.known
+        ]:
+            if row.belief.learn(name, row.report.facts[name]):
                 turn.changed.add(row.id)
-                if row.resident:
+                if row.desired.resident:
                     turn.dirty.add(row.id)  # its goal, where nobody gave one, is what it is
-        for name in [name for name in row.known if name not in known]:
-            if row.known[name].method is Method.READ:
+        for name in [name for name in row.belief.known if name not in known]:
+            if row.belief.known[name].method is Method.READ:
                 self._contests.strip(turn, row, domain, name)
-                row.forget(name, turn.now)
+                row.belief.forget(name, turn.now)
                 turn.changed.add(row.id)
-                if row.resident:
+                if row.desired.resident:
                     turn.dirty.add(row.id)
         return Situation(row, node, domain, state, goal)
 
@@ -117,15 +120,14 @@ class Decisions:
         self._contests.review(turn, row, situation.domain, situation.state)
         self._acts.review(turn, row, situation.domain, situation.state)
         verdict = self._stand(turn, situation)
-        if row.plan is not None or not situation.goal:
+        if row.stance.plan is not None or not situation.goal:
             self._searches.release(row.id)
         self._safety.settle(turn, row)
         if verdict.condition is Condition.CONVERGED:
-            row.error = row.failing = None
-            row.failures.clear()
-            if row.condition is verdict.condition:
+            row.attempts.recover()
+            if row.stance.condition is verdict.condition:
                 rest(row, turn.now)
-        if row.arrive(verdict, turn.now):
+        if row.stance.arrive(verdict, turn.now):
             turn.changed.add(row.id)
         self._looks.tend(turn, row, situation.node, situation.domain, situation.state)
         if row is situation.node:
@@ -134,39 +136,39 @@ class Decisions:
 
     def _lend(self, turn: Turn, node: EntityState) -> None:
         """What others borrow of a node has changed, or its attributes: decide on them, too."""
-        known = [(name, fact.value) for name, fact in node.known.items()]
-        lent = (*sorted(known), *sorted(node.attributes.items()))
-        if lent != node.lent:
-            node.lent = lent
+        known = [(name, fact.value) for name, fact in node.belief.known.items()]
+        lent = (*sorted(known), *sorted(node.desired.attributes.items()))
+        if lent != node.stance.lent:
+            node.stance.lent = lent
             turn.dirty.update(row.id for row in self._table.on(node.id.node) if row is not node)
 
     def _stand(self, turn: Turn, situation: Situation) -> Verdict:
         row = situation.row
         barred = row.bars(situation.state, turn.now)
-        row.asking, again_at = None, None
-        row.plan = None
+        self._safety.reconsider(row)
+        row.stance.plan = again_at = None
         if situation.goal:
-            row.plan, again_at = self._plan(turn, situation, barred)
+            row.stance.plan, again_at = self._plan(turn, situation, barred)
         frozen = self._freezes.why(row.id, turn.now)
-        if frozen != row.frozen:
-            row.frozen = frozen
+        if frozen != row.stance.frozen:
+            row.stance.frozen = frozen
             turn.changed.add(row.id)
-        if row.stepping is not None:
+        if row.work.stepping is not None:
             return self._under_way(turn, situation, frozen)
         if not situation.goal:
             return Verdict(Condition.IDLE)
         if (text := contested(row)) is not None:
             condition = Condition.ACTING if being_settled(row) else Condition.STUCK
             return Verdict(condition, text, "readings that agree")
-        if row.plan is None:
+        if row.stance.plan is None:
             return _at_work(row, self._searches.doing(row.id))
-        if isinstance(row.plan, NoChain):
-            return self._no_chain(turn, situation, row.plan, barred, again_at)
-        if not row.plan.links:
+        if isinstance(row.stance.plan, NoChain):
+            return self._no_chain(turn, situation, row.stance.plan, barred, again_at)
+        if not row.stance.plan.links:
             return Verdict(Condition.CONVERGED)
-        if frozen is not None and isinstance(row.plan.links[0], Do):
+        if frozen is not None and isinstance(row.stance.plan.links[0], Do):
             return Verdict(Condition.WAITING, frozen, "the end of the freeze, or haptera thaw")
-        return self._take(turn, situation, row.plan.links[0])
+        return self._take(turn, situation, row.stance.plan.links[0])
 
     def _under_way(self, turn: Turn, situation: Situation, frozen: str | None) -> Verdict:
         row = situation.row
@@ -175,18 +177,18 @@ class Decisions:
             return _at_work(row, *hindered)
         if withheld or not self._go(turn, situation):
             # Until it is decided on again, still in this turn.
-            return replace(row.verdict, needs=None, quotes=None, again_at=None)
-        assert row.stepping is not None
+            return replace(row.stance.verdict, needs=None, quotes=None, again_at=None)
+        assert row.work.stepping is not None
         if is_unwanted(row, situation.goal):
             self._acts.stop(turn, row)
-        reading = row.stepping.phase is Phase.READING
-        if reading and (blocked := self._blocked(row.id, row.stepping.step)):
+        reading = row.work.stepping.phase is Phase.READING
+        if reading and (blocked := self._blocked(row.id, row.work.stepping.step)):
             return Verdict(Condition.WAITING, *blocked)
         return _at_work(row, doing(row))
 
     def _hindered(self, turn: Turn, situation: Situation) -> Lacking | None:
         """What has come in the way of a disruptive step since it was decided on."""
-        stepping = situation.row.stepping
+        stepping = situation.row.work.stepping
         if stepping is None or not stepping.step.disruptive or not stepping.may_go(turn.now):
             return None
         if first_step(situation.row) is not stepping.step:
@@ -199,7 +201,7 @@ class Decisions:
 
     def _go(self, turn: Turn, situation: Situation) -> bool:
         """Go on with a step whose intent is durable; False where it is over before it began."""
-        stepping = situation.row.stepping
+        stepping = situation.row.work.stepping
         meant = stepping is not None and stepping.phase is Phase.WRITTEN
         going = self._acts.go(turn, situation.row, situation.node)
         if meant and stepping is not None and stepping.begun and stepping.step.disruptive:
@@ -219,7 +221,7 @@ class Decisions:
             return None, None
         if not gives_up(answer):
             return answer, None
-        if row.stepping is not None and row.stepping.begun:
+        if row.work.stepping is not None and row.work.stepping.begun:
             return None, None  # What comes next depends on what will be read.
         question = query_of(situation.domain, situation.state, situation.goal, barred)
         found = self._searches.ask(turn, row.id, question)
@@ -244,11 +246,13 @@ class Decisions:
             try_again_at = row.try_again_at(turn.now)
             assert try_again_at is not None
             self._timers.soonest(("decide", row.id), try_again_at)
-            row.plan, again_at = self._plan(turn, situation, frozenset())
-            if row.plan is None:
+            row.stance.plan, again_at = self._plan(turn, situation, frozenset())
+            if row.stance.plan is None:
                 return _at_work(row, self._searches.doing(row.id))
-            if isinstance(row.plan, Chain):
-                return Verdict(Condition.STUCK, row.error or _last_words(row), again_at=again_at)
+            if isinstance(row.stance.plan, Chain):
+                return Verdict(
+                    Condition.STUCK, row.attempts.error or _last_words(row), again_at=again_at
+                )
         return Verdict(Condition.STUCK, answer.reason.text, again_at=again_at)
 
     def _take(self, turn: Turn, situation: Situation, link: Link) -> Verdict:
@@ -274,13 +278,13 @@ class Decisions:
             self._timers.soonest(("decide", row.id), circle.again_at(turn.now))
             needs = "one of the modules mended, or something else being desired"
             return Verdict(Condition.STUCK, circle.text, needs)
-        again_at = row.again_at(step, policy, turn.now)
+        again_at = row.attempts.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
             text = f"{step.path} had to be done again and again: it does not last"
             return Verdict(Condition.STUCK, f"{text}{row.notes(step)}", "an end to what undoes it")
-        if row.unsettled is not None and turn.now < row.unsettled[1]:
-            path, until = row.unsettled
+        if row.work.unsettled is not None and turn.now < row.work.unsettled[1]:
+            path, until = row.work.unsettled
             self._timers.soonest(("decide", row.id), until)
             text = f"{path} never returned, and may still take effect"
             needs = "the time in which it may take effect to be over"
@@ -299,8 +303,8 @@ class Decisions:
             return _at_work(row, f"{step.path} waits for its turn: {queue}")
         intent_id = self._acts.next_id() if row.asking is None else row.asking.id
         self._acts.begin(turn, row, step, situation.state, intent_id)
-        assert row.stepping is not None
-        row.stepping.goal = situation.goal
+        assert row.work.stepping is not None
+        row.work.stepping.aim(situation.goal)
         return _at_work(row, doing(row))
 
     def _instead(self, turn: Turn, situation: Situation) -> str:
@@ -327,11 +331,11 @@ class Decisions:
         """
         terms = self._policies.terms(row.id, HEAR)
         policy, within_ns = terms.policy, terms.within_ms * MS
-        given_up = policy.gives_up(row.failures.get(HEAR.path, 0))
+        given_up = policy.gives_up(row.attempts.failures.get(HEAR.path, 0))
         until = turn.now + (policy.cool_down_ms * MS if given_up else BOOT_PATIENCE * within_ns)
         usual_ns = self._looks.usual.of(HEAR.path)
         waiting = LookSchedule(asked_at=turn.now, usual_ns=usual_ns)
-        looking = row.looks.setdefault(HEAR.path, waiting)
+        looking = row.work.schedule(HEAR.path, waiting)
         looking.due_at = min(looking.due_at or until, until)
         if turn.now < looking.due_at:
             overdue_at = looking.due_at - (BOOT_PATIENCE - 1) * within_ns
@@ -343,13 +347,13 @@ class Decisions:
                 return Verdict(Condition.STUCK, _unheard(terms.within_ms))
             return _at_work(row, "waits to hear from the agent")
         if given_up:
-            row.failures.pop(HEAR.path)
-        failures = row.fail(HEAR.path, _unheard(BOOT_PATIENCE * terms.within_ms), policy)
+            row.attempts.retry(HEAR.path)
+        failures = row.attempts.fail(HEAR.path, _unheard(BOOT_PATIENCE * terms.within_ms), policy)
         looking.due_at = 0
         if not policy.gives_up(failures):
             looking.failed_until = turn.now + policy.cool_down_ms * MS
         turn.dirty.add(row.id)
-        return Verdict(Condition.STUCK, row.error)
+        return Verdict(Condition.STUCK, row.attempts.error)
 
 
 def _unheard(ms: int) -> str:
@@ -358,9 +362,9 @@ def _unheard(ms: int) -> str:
 
 def _at_work(row: EntityState, doing: str, needs: str | None = None) -> Verdict:
     """Under way; but what has failed before is stuck until it has succeeded."""
-    if row.error is None:
+    if row.attempts.error is None:
         return Verdict(Condition.ACTING, doing, needs)
-    return Verdict(Condition.STUCK, row.error, needs)
+    return Verdict(Condition.STUCK, row.attempts.error, needs)
 
 
 def _elsewhere(situation: Situation, part: Part) -> Verdict:
@@ -368,7 +372,7 @@ def _elsewhere(situation: Situation, part: Part) -> Verdict:
 
     An agent that takes all to be well, or that is silent, has nothing to say of this part.
     """
-    row, stands = situation.row, situation.row.stands
+    row, stands = situation.row, situation.row.report.stands
     if stands is None or stands.condition not in _AT_IT or not is_heard(situation.node):
         return Verdict(Condition.WAITING, f"{part.path} is up to {_other_side(row, part)}")
     return Verdict(stands.condition, stands.why, quotes=stands)
@@ -380,6 +384,6 @@ def _other_side(row: EntityState, part: Part) -> str:
 
 def _last_words(row: EntityState) -> str:
     """What came of the last step that failed: a look has failed since, and works again."""
-    failed = (one for one in reversed(row.tried) if not one.worked)
+    failed = (one for one in reversed(row.attempts.tried) if not one.worked)
     last = next(failed, None)
     return "the next part failed" if last is None else f"{last.path}: {last.outcome}"

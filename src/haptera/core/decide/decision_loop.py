@@ -86,7 +86,7 @@ class DecisionLoop:
         elif self.supervisor.runs(entity):
             self.backlog.drop(turn, entity)
             self.supervisor.decide(turn, row)
-        elif row.stepping is None and not self.neighbours.keeps(entity.node):
+        elif row.work.stepping is None and not self.neighbours.keeps(entity.node):
             self.backlog.drop(turn, entity)
             self._leave(turn, row)
         elif not self._has_time_for(turn, row):
@@ -99,14 +99,14 @@ class DecisionLoop:
             if row.kind.name == "node":
                 self.agents.settle(turn, row)
             self.decisions.decide(turn, row)
-            if row.leaving and row.condition is Condition.CONVERGED:
+            if row.desired.leaving and row.stance.condition is Condition.CONVERGED:
                 self.neighbours.forget(entity)
 
     def _leave(self, turn: Turn, row: EntityState) -> None:
         """Another parent keeps its node: nothing is looked at here, or asked for."""
-        if row.looks:
+        if row.work.looks:
             self.hands.looks.retire(turn, row)
-            row.looks.clear()
+            row.work.unschedule_all()
         self.hands.searches.release(row.id)
         self.hands.safety.leave(turn, row.id)
         if row.kind.name == "node":

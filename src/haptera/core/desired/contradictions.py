@@ -70,7 +70,7 @@ class Contradictions:
         """The values of its mutation variables that are desired, and that the write leaves."""
         return {
             name: str(one.value)
-            for name, one in row.desired.items()
+            for name, one in row.desired.values.items()
             if row.kind.variable(name) is not None
             and name not in wish.sets
             and name not in wish.drops
@@ -121,7 +121,8 @@ def _told(
         if _clash(domain, {name: standing[name]}, wish.sets) is not None
     ] or sorted(standing)
     owners = ", ".join(
-        f"{name}={standing[name]} is desired by {row.desired[name].owner}" for name in against
+        f"{name}={standing[name]} is desired by {row.desired.values[name].owner}"
+        for name in against
     )
     sets = " ".join(f"{name}={value}" for name, value in sorted(wish.sets.items()))
     drops = " ".join(f"--unset {name}" for name in against)

@@ -86,7 +86,7 @@ class Freezes:
         if not self._over(row, turn.now):
             self._set_timers()
             return
-        self._decide_again(turn, [selector_of(row.desired)])
+        self._decide_again(turn, [selector_of(row.desired.values)])
         if self._side.node is None:
             self._proposals.change(turn, Undeclare(entity))
             self._timers.set(("freeze", entity), turn.now + BACKOFF_NS)
@@ -98,7 +98,7 @@ class Freezes:
     def _set_timers(self) -> None:
         if self._wall_offset_ns is not None:
             for row in self._rules.all():
-                if freeze.until_s.name in row.desired:
+                if freeze.until_s.name in row.desired.values:
                     ends_at = _ends_s(row) * S - self._wall_offset_ns
                     self._timers.set(("freeze", row.id), ends_at)
 
@@ -118,13 +118,13 @@ def held(holds: Iterable[Hold], entity: Declared) -> Hold | None:
 
 
 def _hold(row: EntityState) -> Hold:
-    reason = row.desired.get(freeze.reason.name)
-    of = selector_of(row.desired)
-    return Hold(of, row.owner, _until_s(row), None if reason is None else str(reason.value))
+    reason = row.desired.values.get(freeze.reason.name)
+    of = selector_of(row.desired.values)
+    return Hold(of, row.desired.owner, _until_s(row), None if reason is None else str(reason.value))
 
 
 def _until_s(row: EntityState) -> int | None:
-    until_s = row.desired.get(freeze.until_s.name)
+    until_s = row.desired.values.get(freeze.until_s.name)
     return None if until_s is None else int(until_s.value)
 
 

@@ -61,7 +61,7 @@ class Policies:
 
     def terms(self, entity: EntityId, part: Part) -> PartTerms:
         """The terms of a part on an entity; its own, where only half of a change has arrived."""
-        over = _in_order({row.id: row.desired for row in self._rules.of(entity)})
+        over = _in_order({row.id: row.desired.values for row in self._rules.of(entity)})
         try:
             return _terms(part, self._catalog.kinds[part.kind], over)
         except HapteraError:
@@ -100,7 +100,7 @@ class Policies:
 
     def _drafts(self, changes: Iterable[Change]) -> dict[EntityId, dict[str, Desired]]:
         """The policies as they would be."""
-        drafts = {row.id: dict(row.desired) for row in self._rules.all()}
+        drafts = {row.id: dict(row.desired.values) for row in self._rules.all()}
         for change in changes:
             match change:
                 case Declare(entity) if entity.kind == _KIND:

@@ -168,7 +168,7 @@ class Checks:
         for some in slices(others, CHECKED_AT_ONCE):
             for row in some:
                 if row.id not in declared and row.id not in leaving:
-                    list(unique.add(row.attributes, row.id))
+                    list(unique.add(row.desired.attributes, row.id))
             yield CHECKING_EACH * len(some)
         for some_new in slices(list(declared.items()), CHECKED_AT_ONCE):
             for entity, given in some_new:
@@ -184,7 +184,7 @@ class Checks:
             for change in some:
                 if isinstance(change, SetDesired) and change.entity not in declared:
                     row = self._table.get(change.entity)
-                    if row is not None and not row.declared:
+                    if row is not None and not row.desired.declared:
                         whole.append(Declare(change.entity, {}, change.owner))
                     declared.add(change.entity)
                 whole.append(change)

@@ -59,7 +59,7 @@ class Calls:
         self, turn: Turn, row: EntityState, node: EntityState | None, part: Part
     ) -> str | None:
         """Take a slot for this part; what it waits for where there is none: then it is in line."""
-        at_rest = row.condition in _AT_REST and not isinstance(part, Step)
+        at_rest = row.stance.condition in _AT_REST and not isinstance(part, Step)
         since = turn.now if at_rest else turn.now - HEAD_START_NS
         device = self._device(row, node, part.module)
         if self.slots.take(_caller(row.id, part), device, since):

@@ -318,8 +318,10 @@ def _make_room(kept: dict[Any, Any], count_max: int) -> None:
 def attributes(row: EntityState, node: EntityState | None) -> dict[str, str]:
     """An entity's own attributes, and its node's under `node.NAME`."""
     if node is None or node is row:
-        return dict(row.attributes)
-    return row.attributes | {f"node.{name}": value for name, value in node.attributes.items()}
+        return dict(row.desired.attributes)
+    return row.desired.attributes | {
+        f"node.{name}": value for name, value in node.desired.attributes.items()
+    }
 
 
 def own_manifests(kinds: Mapping[str, Kind]) -> tuple[Manifest, ...]:

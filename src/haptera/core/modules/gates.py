@@ -24,12 +24,12 @@ def gates_at_parent(catalog: Catalog, node: EntityState) -> list[str]:
 
 def has_no_agent(node: EntityState) -> bool:
     """Whether the node is declared never to have an agent: a switch, a machine of another's."""
-    return node.attributes.get(has_agent.name) == HAS_AGENT_NEVER
+    return node.desired.attributes.get(has_agent.name) == HAS_AGENT_NEVER
 
 
 def is_jobless(node: EntityState) -> bool:
     """Whether the node is declared never to have jobs."""
-    return node.attributes.get(jobs.name) == JOBS_NONE
+    return node.desired.attributes.get(jobs.name) == JOBS_NONE
 
 
 def is_mute(attributes: Mapping[str, str]) -> bool:
@@ -40,5 +40,5 @@ def is_mute(attributes: Mapping[str, str]) -> bool:
 
 def never_permits(catalog: Catalog, node: EntityState) -> str | None:
     """Why nobody can ever permit that this node is disturbed; None: somebody may."""
-    mute = is_mute(node.attributes) and not gates_at_parent(catalog, node)
+    mute = is_mute(node.desired.attributes) and not gates_at_parent(catalog, node)
     return NEVER if mute else None

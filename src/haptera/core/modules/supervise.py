@@ -10,13 +10,14 @@ from typing import Final
 from haptera.core.modules.calls import Calls
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.module_parts import BY, START
+from haptera.core.state.entity.attempts import Tried
+from haptera.core.state.entity.verdict import Verdict
 from haptera.core.state.limits import MS, S
-from haptera.core.state.row import EntityState, Tried
+from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Verdict
 from haptera.kinds import module
 from haptera.kinds.module import ModuleRun
 from haptera.model.effects import Start, Stop
@@ -135,9 +136,9 @@ class Supervisor:
         if _disabled(row):
             return f"module {name} is disabled"
         if self._given_up(row):
-            return f"module {name} has failed: {row.error}"
-        if row.error is not None:
-            return f"module {name} is to be started again: {row.error}"
+            return f"module {name} has failed: {row.attempts.error}"
+        if row.attempts.error is not None:
+            return f"module {name} is to be started again: {row.attempts.error}"
         return f"module {name} is starting"
 
     def decide(self, turn: Turn, row: EntityState) -> None:
@@ -147,12 +148,11 @@ class Supervisor:
             self._leave(turn, one, one.coming)
             self._leave(turn, one, one.serving)
             one.coming = one.serving = None
-            row.error = row.failing = None
-            row.failures.clear()
+            row.attempts.recover()
         else:
             self._bring(turn, row, one)
         self._know(turn, row, one)
-        if row.arrive(Verdict(*self._standing(row, one, turn.now)), turn.now):
+        if row.stance.arrive(Verdict(*self._standing(row, one, turn.now)), turn.now):
             turn.changed.add(row.id)
 
     def awaits(self, event: Ready) -> bool:
@@ -173,15 +173,15 @@ class Supervisor:
         self._leave(turn, one, coming)
         one.coming = None
         row = self._row(one)
-        row.failing = START.path
-        row.error = (
+        error = (
             f"version {coming.version} is desired, and version {event.version} is installed: "
             f"install {coming.version}, or haptera unset {row.id} {module.version.name}"
         )
         if one.serving is not None:
             one.serving.outdated = True
-            row.error += "; the process before it serves on"
-        row.bar(0, START.path, turn.now + VERSION_AGAIN_NS, turn.now)
+            error += "; the process before it serves on"
+        row.attempts.blame(START.path, error)
+        row.attempts.bar(0, START.path, turn.now + VERSION_AGAIN_NS, turn.now)
         self._changed(turn, one)
         return True
 
@@ -193,7 +193,7 @@ class Supervisor:
         old, one.serving, one.coming = one.serving, coming, None
         coming.ready_at = turn.now
         row = self._row(one)
-        row.error = row.failing = None
+        row.attempts.absolve()
         self._changed(turn, one)
         self._leave(turn, one, old)
         return old is not None
@@ -253,11 +253,11 @@ class Supervisor:
         if one.coming is not None and one.coming.digest != digest:
             self._leave(turn, one, one.coming)
             one.coming = None
-        wanted = one.needed or row.desired.get(module.run.name) is not None
+        wanted = one.needed or row.desired.values.get(module.run.name) is not None
         serving = one.serving
         stale = serving is not None and (serving.digest != digest or serving.outdated)
         if one.serving is not None and not stale:
-            row.error = row.failing = None
+            row.attempts.absolve()
         if one.coming is not None or not (stale or (wanted and one.serving is None)):
             return
         if self._exclusive(row.id.name) and (one.serving or one.leaving or one.ending):
@@ -265,12 +265,12 @@ class Supervisor:
             self._leave(turn, one, one.serving)
             one.serving = None
             return
-        again_at = row.barred.get(_BAR, 0)
+        again_at = row.attempts.barred.get(_BAR, 0)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
             return
         if self._given_up(row):
-            del row.failures[START.path]  # its cool-down is over
+            row.attempts.retry(START.path)  # its cool-down is over
         one.count += 1
         data = row.plain()
         version = data.get(module.version.name)
@@ -281,20 +281,20 @@ class Supervisor:
     def _died(self, turn: Turn, one: Supervised, text: str, *, after_ns: int) -> None:
         """Start it again at once if it had served well, else after its back-off, or cool-down."""
         row = self._row(one)
-        if START.path not in row.failures:
+        if START.path not in row.attempts.failures:
             one.deaths.clear()  # a person asked, or something else is desired
         one.deaths = [at for at in one.deaths if turn.now - at < DEATHS_WITHIN_NS] + [turn.now]
-        deaths = row.failures[START.path] = len(one.deaths)
-        row.failing, row.error = START.path, text
-        row.tried.append(Tried(START.path, turn.now, text))
+        deaths, error = len(one.deaths), text
+        row.attempts.note(Tried(START.path, turn.now, text))
         wait_ms = 0
         if RESTARTING.gives_up(deaths):
             minutes = DEATHS_WITHIN_NS // S // 60
-            row.error = f"{text}; it died {deaths} times within {minutes} min"
+            error = f"{text}; it died {deaths} times within {minutes} min"
             wait_ms = RESTARTING.cool_down_ms
         elif after_ns < SERVED_WELL_NS:
             wait_ms = RESTARTING.wait_ms(deaths, self._side.draw())
-        row.bar(0, START.path, turn.now + wait_ms * MS, turn.now)
+        row.attempts.count(START.path, deaths, error)
+        row.attempts.bar(0, START.path, turn.now + wait_ms * MS, turn.now)
         self._changed(turn, one)
 
     def _leave(self, turn: Turn, one: Supervised, process: ModuleProcess | None) -> None:
@@ -309,7 +309,7 @@ class Supervisor:
             self._learn(turn, row, module.applied.name, one.serving.digest)
             return
         self._learn(turn, row, module.run.name, self._run(row, one))
-        if row.forget(module.applied.name, turn.now):
+        if row.belief.forget(module.applied.name, turn.now):
             turn.changed.add(row.id)
 
     def _run(self, row: EntityState, one: Supervised) -> ModuleRun:
@@ -319,17 +319,17 @@ class Supervisor:
 
     def _learn(self, turn: Turn, row: EntityState, name: str, value: str) -> None:
         """What is so is known at first hand, and does not age."""
-        held = row.known.get(name)
+        held = row.belief.known.get(name)
         if held is None or held.value != value:
-            row.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
+            row.belief.learn(name, Fact(value, BY, Method.READ, turn.now, 0))
             turn.changed.add(row.id)
 
     def _standing(
         self, row: EntityState, one: Supervised, now: int
     ) -> tuple[Condition, str | None]:
-        name, asked = row.id.name, row.desired or one.needed
-        if row.error is not None:
-            return Condition.STUCK, row.error
+        name, asked = row.id.name, row.desired.values or one.needed
+        if row.attempts.error is not None:
+            return Condition.STUCK, row.attempts.error
         if one.coming is not None:
             doing = "starting" if one.serving is None else "being replaced"
             return Condition.ACTING, f"module {name} is {doing}"
@@ -340,7 +340,7 @@ class Supervisor:
         return (Condition.CONVERGED if asked else Condition.IDLE), None
 
     def _given_up(self, row: EntityState) -> bool:
-        return RESTARTING.gives_up(row.failures.get(START.path, 0))
+        return RESTARTING.gives_up(row.attempts.failures.get(START.path, 0))
 
     def _serving(self, name: str) -> ModuleProcess | None:
         one = self._modules.get(name)
@@ -359,5 +359,5 @@ _BAR: Final = (0, START.path)
 
 
 def _disabled(row: EntityState) -> bool:
-    wanted = row.desired.get(module.run.name)
+    wanted = row.desired.values.get(module.run.name)
     return wanted is not None and wanted.value == ModuleRun.STOPPED

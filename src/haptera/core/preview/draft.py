@@ -158,7 +158,7 @@ class Drafting:
         for entity in entities:
             row = self._drafted.get(entity)
             if row is not None and entity.kind == NODE:
-                self._attributes_of[entity.name] = row.attributes
+                self._attributes_of[entity.name] = row.desired.attributes
             self._drafted.remove(entity)
         self._drafted.take_removed()
 
@@ -166,7 +166,7 @@ class Drafting:
         """What is on a node whose attributes change, and is not drafted anyway."""
         if before is None or after is None or before.kind.name != NODE:
             return []
-        if before.attributes == after.attributes:
+        if before.desired.attributes == after.desired.attributes:
             return []
         return [one.id for one in self._table.on(before.id.name) if one.id not in self._changes]
 
@@ -180,7 +180,7 @@ class Drafting:
 
     def _attributes(self, name: str) -> Mapping[str, str] | None:
         node = self._table.get(node_id(name))
-        return self._attributes_of.get(name, None if node is None else node.attributes)
+        return self._attributes_of.get(name, None if node is None else node.desired.attributes)
 
 
 def on_nodes(entities: Iterable[EntityId]) -> str | None:
@@ -202,7 +202,7 @@ def _folded(nodes: frozenset[str]) -> str:
 
 def _way(row: EntityState, on: EntityState | None, catalog: Catalog) -> Case | None:
     """The row's way to its goal, as it stands; None where there is none to go."""
-    if row.resident and row.id.node is None:
+    if row.desired.resident and row.id.node is None:
         return None
     domain = catalog.domain(row, on)
     goal = goal_of(row, domain)
@@ -234,10 +234,10 @@ def _rewrites(
 
 def _values(row: EntityState | None) -> dict[str | None, tuple[str | int, str]]:
     """All that is desired of it, by name, each with its owner; under None its attributes."""
-    if row is None or not row.declared or row.leaving:
+    if row is None or not row.desired.declared or row.desired.leaving:
         return {}
-    attributes = msgspec.json.encode(row.attributes, order="sorted").decode()
-    values: dict[str | None, tuple[str | int, str]] = {None: (attributes, row.owner)}
-    for name, one in row.desired.items():
+    attributes = msgspec.json.encode(row.desired.attributes, order="sorted").decode()
+    values: dict[str | None, tuple[str | int, str]] = {None: (attributes, row.desired.owner)}
+    for name, one in row.desired.values.items():
         values[name] = one.value, one.owner
     return values

@@ -303,7 +303,7 @@ def _hit(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
 
 def _runs(row: EntityState) -> bool:
     """Whether it is a service that runs, or did when it was last seen."""
-    fact = row.known.get(service.run.name) or row.remembered.get(service.run.name)
+    fact = row.belief.known.get(service.run.name) or row.belief.remembered.get(service.run.name)
     return row.kind is service.kind and fact is not None and fact.value == Run.RUNNING
 
 
@@ -320,7 +320,7 @@ def _waits(table: EntityTable, nodes: Iterable[str]) -> Pieces[str | None]:
 
 
 def _is_busy(row: EntityState) -> bool:
-    fact = row.known.get(busy.name) or row.remembered.get(busy.name)
+    fact = row.belief.known.get(busy.name) or row.belief.remembered.get(busy.name)
     return fact is not None and fact.value == Busy.BUSY
 
 
@@ -339,8 +339,8 @@ def _anyway(table: EntityTable, draft: Draft) -> Pieces[dict[str, int]]:
     counts: Counter[Condition] = Counter()
     for row in list(table):  # While it is gone through, rows come and go.
         yield COUNTING
-        if row.declared and row.condition not in _SETTLED and row.id not in told:
-            counts[row.condition] += 1
+        if row.desired.declared and row.stance.condition not in _SETTLED and row.id not in told:
+            counts[row.stance.condition] += 1
     return {condition.value: counts[condition] for condition in Condition if counts[condition]}
 
 

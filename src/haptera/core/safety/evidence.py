@@ -6,11 +6,11 @@ from typing import Final
 from haptera.core.act.look import LookScheduler
 from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import MEND, never_permits
+from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Lacking
 from haptera.core.sync.peers import SUSPECT_AFTER
 from haptera.model.facts import Method
 from haptera.model.parts import Context, Look, Requirement, Step
@@ -49,7 +49,7 @@ class Evidence:
                 for look in self._telling(holder, node, name, one.values)
                 if look.context in contexts
             ]
-            fact = holder.known.get(name)
+            fact = holder.belief.known.get(name)
             if looks and (fact is None or fact.method is not Method.READ):
                 return Lacking(_unread(holder, name, looks), f"a reading of {one.name}")
         return None
@@ -61,7 +61,7 @@ class Evidence:
         for look in domain.looks:
             if look.at not in named or not self._looks.can(look):
                 continue
-            fact = row.known.get(look.at)
+            fact = row.belief.known.get(look.at)
             old_ns = max(SUSPECT_AFTER * self._side.hello_ns // 10, look.within_ms * MS)
             if fact is None or fact.method is not Method.READ or fact.at < turn.now - old_ns:
                 self._looks.want(row, look, turn.now)
@@ -86,8 +86,10 @@ def _holder(row: EntityState, node: EntityState, one: Requirement) -> tuple[Enti
 
 
 def _unread(holder: EntityState, name: str, looks: list[Look]) -> str:
-    memory = holder.remembered.get(name)
+    memory = holder.belief.remembered.get(name)
     known = "is not known" if memory is None else f"is only remembered as {memory.value}"
-    failing = holder.failing is not None and holder.failing in {look.path for look in looks}
-    error = f": {holder.error}" if failing else f", until {looks[0].path} reads it"
+    failing = holder.attempts.failing is not None and holder.attempts.failing in {
+        look.path for look in looks
+    }
+    error = f": {holder.attempts.error}" if failing else f", until {looks[0].path} reads it"
     return f"{name} {known}{error}"

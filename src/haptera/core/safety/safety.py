@@ -11,6 +11,7 @@ from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import Permits
+from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS
 from haptera.core.state.row import EntityState
 from haptera.core.state.selecting import Declared, attributes_of
@@ -18,7 +19,6 @@ from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Lacking
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
 from haptera.kinds import budget
 from haptera.kinds.budget import Budget, Per
@@ -86,7 +86,7 @@ class Safety:
         node = self._table.node_of(row)
         if node is None:
             return Lacking("no node answers for it: no-permit")
-        if row.stepping is None and row.id in self._spent:
+        if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
         asked = self._asked_for(node, turn.now)
         absent = (
@@ -110,6 +110,10 @@ class Safety:
             row.asking = self._permits.ask_for(row.id, self._next_id(), step)
         self._permits.put(turn, row.id, row.asking)
         return self._unpermitted(row, asked, turn.now)
+
+    def reconsider(self, row: EntityState) -> None:
+        """The entity is decided on anew: it needs no permit until that is found again."""
+        row.asking = None
 
     def boots_later(self, row: EntityState, now: int) -> bool:
         """Whether others boot first; if not, it is this one's turn, and taken."""
@@ -184,7 +188,7 @@ class Safety:
     def settle(self, turn: Turn, row: EntityState) -> None:
         """It was decided on: it keeps what its step needs, and leaves the rest to others."""
         wants, self._wants = self._wants == row.id, None
-        stepping = row.stepping
+        stepping = row.work.stepping
         if stepping is not None and stepping.step.disruptive:
             return
         if not wants:
@@ -218,9 +222,9 @@ class Safety:
     def _refused_lately(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that refused is left alone for a while, unless it has become free since."""
         again_at, text = self._refused.get(row.id, (0, ""))
-        fact = node.known.get(busy.name)
+        fact = node.belief.known.get(busy.name)
         free = fact is not None and fact.value == Busy.FREE
-        if free and node.found_at[busy.name] > again_at - PERMIT_AGAIN_NS:
+        if free and node.belief.found_at[busy.name] > again_at - PERMIT_AGAIN_NS:
             again_at = now
         if again_at <= now:
             self._refused.pop(row.id, None)
@@ -245,7 +249,7 @@ class Safety:
         if peer is not None and peer.fresh(now, self._side.hello_ns):
             return None
         self._silent_ones.setdefault(node.id.name, {})[row.id] = None
-        if peer is not None and node.attributes.get(if_lost.name) == RECOVER:
+        if peer is not None and node.desired.attributes.get(if_lost.name) == RECOVER:
             down_at = peer.silent_since + DOWN_AFTER * self._side.hello_ns
             self._timers.soonest(("decide", row.id), max(down_at, now + MS))
         agent = f"the agent of {node.id.name}"
@@ -282,12 +286,14 @@ class Safety:
         peer = self._peer(node.id.name)
         # We booted it, it boots closed, and it has not enrolled since. But where one reading of
         # power misled us, it has run all the while; one that never enrolled has no jobs of ours.
-        booted = _not_heard_since(peer, node.booted_at) and (node.booted_surely or peer is None)
+        booted = _not_heard_since(peer, node.work.booted_at) and (
+            node.work.booted_surely or peer is None
+        )
         if booted or self._has_no_power(node, now):
             return ()
         if self._side.context is Context.SELF:
             return (Context.SELF,)
-        recovers = node.attributes.get(if_lost.name) == RECOVER
+        recovers = node.desired.attributes.get(if_lost.name) == RECOVER
         # An agent that is there is asked, whatever is declared.
         if has_no_agent(node) and peer is None:
             return (Context.PARENT,)
@@ -312,7 +318,7 @@ class Safety:
         return at
 
     def _has_no_power(self, node: EntityState, now: int) -> bool:
-        fact = node.known.get(power.name)
+        fact = node.belief.known.get(power.name)
         if fact is None or fact.method is not Method.READ or fact.value != Power.OFF:
             return False
         return (now - fact.at) * 10 <= SUSPECT_AFTER * self._side.hello_ns
@@ -322,8 +328,8 @@ class Safety:
 
     def _standing(self, row: EntityState, step: Step) -> Ask | None:
         """What is asked for this step already."""
-        if row.stepping is not None:
-            return self._permits.ask_for(row.id, row.stepping.intent.id, step)
+        if row.work.stepping is not None:
+            return self._permits.ask_for(row.id, row.work.stepping.intent.id, step)
         asked = self._permits.ask_of(row.id)
         return asked if asked is not None and asked.step == step.path else None
 
@@ -336,7 +342,7 @@ class Safety:
         revision, limits = self._limits
         if revision != self._table.revision:
             rows = [row for row in self._table.on(None) if row.kind is budget.kind]
-            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired)
+            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired.values)
             self._limits = self._table.revision, limits
         subject = Declared(entity, attributes_of(self._table))
         return [one for one in limits if one.of.means(subject)]
@@ -390,4 +396,4 @@ def group_of(node: EntityState | None) -> str | None:
     """What a node may fail together with: its fault group, or else its rack."""
     if node is None:
         return None
-    return node.attributes.get(fault_group.name) or node.attributes.get(rack.name)
+    return node.desired.attributes.get(fault_group.name) or node.desired.attributes.get(rack.name)

@@ -18,10 +18,10 @@ def goal(row: EntityState, domain: Domain) -> dict[str, str]:
     """
     wanted = {
         name: str(one.value)
-        for name, one in row.desired.items()
+        for name, one in row.desired.values.items()
         if row.kind.variable(name) is not None
     }
-    if row.resident and row.id.node is not None and module.run.name not in wanted:
+    if row.desired.resident and row.id.node is not None and module.run.name not in wanted:
         wanted |= _due(row)
     names = [one.name for one in row.kind.in_force]
     if not names or not _is_due(row, domain, wanted, names[0]):
@@ -38,7 +38,7 @@ def _is_due(row: EntityState, domain: Domain, wanted: Mapping[str, str], name: s
 
 def _due(row: EntityState) -> dict[str, str]:
     """What is to come of a module that has failed, or runs, though nobody said that it should."""
-    fact = row.known.get(module.run.name)
+    fact = row.belief.known.get(module.run.name)
     due = fact is not None and fact.value in (ModuleRun.FAILED, ModuleRun.RUNNING)
     return {module.run.name: ModuleRun.RUNNING} if due else {}
 

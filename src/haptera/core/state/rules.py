@@ -36,7 +36,7 @@ class Rules:
     def of(self, entity: EntityId) -> list[EntityState]:
         """Those that select an entity, by id."""
         subject = Declared(entity, self._attributes)
-        return [row for row in self.all() if selector_of(row.desired).means(subject)]
+        return [row for row in self.all() if selector_of(row.desired.values).means(subject)]
 
     def selected(self, selectors: Collection[Selector]) -> Iterator[EntityState]:
         """The rows that any of these selects."""
@@ -58,7 +58,7 @@ class Rules:
 
     def changed(self) -> list[Selector]:
         """What rules that changed since this was last asked select, or selected before."""
-        now = {row.id: dict(row.desired) for row in self.all()}
+        now = {row.id: dict(row.desired.values) for row in self.all()}
         before, self._seen = self._seen, now
         return [
             selector_of(values)

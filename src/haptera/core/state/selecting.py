@@ -58,7 +58,7 @@ def attributes_of(table: EntityTable) -> Attributes:
 
     def attributes(name: str) -> Mapping[str, str] | None:
         row = table.get(node_id(name))
-        return None if row is None else row.attributes
+        return None if row is None else row.desired.attributes
 
     return attributes
 
@@ -112,9 +112,9 @@ class _Seen:
             case Variable() as variable, _:
                 return _value_of(row, datum, str(variable.unknown))
             case Attribute(), StateLayer.KNOWN:
-                return row.attributes.get(datum.name, _UNSET)
+                return row.desired.attributes.get(datum.name, _UNSET)
             case None, StateLayer.KNOWN if datum.name == CONDITION:
-                return row.condition.value
+                return row.stance.condition.value
             case _:
                 return None
 
@@ -124,9 +124,9 @@ class _Seen:
         if row is None or datum.layer is not StateLayer.KNOWN:
             return None
         if row.kind.variable(datum.name) is not None:
-            fact = row.known.get(datum.name) or row.remembered.get(datum.name)
+            fact = row.belief.known.get(datum.name) or row.belief.remembered.get(datum.name)
             return NEVER_MS if fact is None else max(0, self.now - fact.at) // MS
-        return row.lasted(self.now) // MS if datum.name == CONDITION else None
+        return row.stance.lasted(self.now) // MS if datum.name == CONDITION else None
 
     def _whose(self, datum: Datum) -> EntityState | None:
         if datum.kind in (None, self.row.id.kind):
@@ -187,12 +187,12 @@ def _names_in(attributes: Mapping[str, str] | None, source: str | None) -> Colle
 
 
 def _value_of(row: EntityState, datum: Datum, unknown: str) -> str:
-    fact = row.known.get(datum.name)
+    fact = row.belief.known.get(datum.name)
     if fact is None and datum.layer is StateLayer.LAST:
-        fact = row.remembered.get(datum.name)
+        fact = row.belief.remembered.get(datum.name)
     return unknown if fact is None else row.value(datum.name, fact)
 
 
 def _desired(row: EntityState, name: str) -> str:
-    desired = row.desired.get(name)
+    desired = row.desired.values.get(name)
     return _UNSET if desired is None else str(desired.value)

@@ -14,12 +14,12 @@ def start(
     observed, remembered = row.seen(goal)
     if node is not None and node is not row:
         for variable in row.kind.borrows:
-            if (fact := node.known.get(variable.name)) is not None:
+            if (fact := node.belief.known.get(variable.name)) is not None:
                 observed[variable.path] = fact.value
-            elif (fact := node.remembered.get(variable.name)) is not None:
+            elif (fact := node.belief.remembered.get(variable.name)) is not None:
                 remembered[variable.path] = fact.value
     state = domain.start(observed, remembered)
-    jobless = node is not None and node.attributes.get(jobs.name) == JOBS_NONE
+    jobless = node is not None and node.desired.attributes.get(jobs.name) == JOBS_NONE
     return _free(domain, state, busy.name if node is row else busy.path) if jobless else state
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
+from haptera.core.state.entity.belief import Belief
+from haptera.core.state.entity.node_report import NodeReport
 from haptera.core.state.row import EntityState
 from haptera.model.changes import (
     Change,
@@ -40,7 +42,7 @@ class EntityTable:
         self._removed: list[EntityState] = []
         self.revision = 0
         for module in self._modules[0]:
-            self.make(EntityId("module", module, None)).resident = True
+            self.make(EntityId("module", module, None)).desired.resident = True
 
     def __iter__(self) -> Iterator[EntityState]:
         return iter(self._rows.values())
@@ -61,7 +63,7 @@ class EntityTable:
     def attributes_of(self, node: str) -> Mapping[str, str]:
         """Those of a node; none of one that is not declared."""
         row = self._rows.get(node_id(node))
-        return {} if row is None else row.attributes
+        return {} if row is None else row.desired.attributes
 
     def on(self, node: str | None) -> list[EntityState]:
         """The rows on a node, its own first, then by id."""
@@ -99,7 +101,7 @@ class EntityTable:
                 self._of_cluster.setdefault(entity.kind, {})[entity] = row
             if entity.kind == "node":
                 for module in self._modules[1]:
-                    self.make(EntityId("module", module, entity.node)).resident = True
+                    self.make(EntityId("module", module, entity.node)).desired.resident = True
         return row
 
     def remove(self, entity: EntityId) -> None:
@@ -112,7 +114,7 @@ class EntityTable:
         self._removed.append(row)
         if entity.kind == "node":
             for one in self.on(entity.node):
-                if not one.declared:
+                if not one.desired.declared:
                     self.remove(one.id)
 
     def dismiss(self, entity: EntityId, owner: str) -> None:
@@ -121,29 +123,31 @@ class EntityTable:
         An agent's own node stays for as long as the agent: what leaves on it borrows of it.
         """
         row = self._rows.get(entity)
-        if row is None or row.leaving:
+        if row is None or row.desired.leaving:
             return
-        if row.resident:
-            row.withdraw()
+        if row.desired.resident:
+            self._withdraw(row)
             return
         if not row.kind.leaves and entity.name != entity.node:
             self.remove(entity)
             return
-        row.leaving, row.revision, row.link.confirmed = True, 0, 0
-        row.link.version, row.link.told = (
-            0,
-            (),
-        )  # declared again, it is news to whoever had forgotten it
-        row.desired = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
+        row.link.restart()
+        row.desired.leaving, row.desired.revision = True, 0
+        row.desired.values = {variable.name: Desired(to, owner) for variable, to in row.kind.leaves}
         row.relent()
 
     def undeclare(self, entity: EntityId) -> None:
         """Nobody declares it any more: forget it, unless it is there all the same."""
         row = self._rows.get(entity)
-        if row is not None and row.resident:
-            row.withdraw()
+        if row is not None and row.desired.resident:
+            self._withdraw(row)
         else:
             self.remove(entity)
+
+    def _withdraw(self, row: EntityState) -> None:
+        row.desired.withdraw()
+        row.link.confirmed = 0
+        row.relent()
 
     def take_removed(self) -> list[EntityState]:
         """The rows that are gone since this was last asked."""
@@ -152,8 +156,9 @@ class EntityTable:
 
     def load(self, stored: StoredEntity) -> EntityState:
         row = self.make(stored.entity)
-        row.attributes, row.owner = dict(stored.attributes), stored.owner
-        row.desired, row.revision = dict(stored.desired), stored.revision
+        desired = row.desired
+        desired.attributes, desired.owner = dict(stored.attributes), stored.owner
+        desired.values, desired.revision = dict(stored.desired), stored.revision
         row.link.confirmed = stored.revision
         return row
 
@@ -164,18 +169,18 @@ class EntityTable:
     def adopt(self, row: EntityState) -> None:
         """Hold a copy of another table's row: what is desired of the copy does not touch it."""
         copy = self.load(_stored(row))
-        copy.resident, copy.leaving = row.resident, row.leaving
-        copy.known, copy.remembered = dict(row.known), dict(row.remembered)
-        copy.reported = dict(row.reported)
+        copy.desired.resident, copy.desired.leaving = row.desired.resident, row.desired.leaving
+        copy.belief = Belief(dict(row.belief.known), dict(row.belief.remembered))
+        copy.report = NodeReport(dict(row.report.facts))
 
     def stored(self) -> tuple[StoredEntity, ...]:
         """The whole desired layer, as it is stored."""
-        return tuple(_stored(row) for row in self if row.declared)
+        return tuple(_stored(row) for row in self if row.desired.declared)
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         """The desired layer of one entity, as it is stored."""
         row = self._rows.get(entity)
-        return None if row is None or not row.declared else _stored(row)
+        return None if row is None or not row.desired.declared else _stored(row)
 
     def apply(self, change: Change, revision: int) -> EntityId | None:
         """Take over one durable change; returns the entity whose desired layer it changed."""
@@ -183,7 +188,9 @@ class EntityTable:
         match change:
             case Declare(entity, attributes, owner):
                 row = self.make(entity)
-                row.attributes, row.owner, row.revision = dict(attributes), owner, revision
+                desired = row.desired
+                desired.attributes, desired.owner = dict(attributes), owner
+                desired.revision = revision
                 row.relent()
                 return entity
             case Undeclare(entity):
@@ -191,13 +198,13 @@ class EntityTable:
                 return entity
             case SetDesired(entity, name, value, owner):
                 row = self.make(entity)
-                row.desired[name], row.revision = Desired(value, owner), revision
+                row.desired.values[name], row.desired.revision = Desired(value, owner), revision
                 row.relent()
                 return entity
             case UnsetDesired(entity, name):
                 row = self.make(entity)
-                row.desired.pop(name, None)
-                row.revision = revision
+                row.desired.values.pop(name, None)
+                row.desired.revision = revision
                 row.relent()
                 return entity
             case OpenIntent() | CloseIntent():
@@ -207,4 +214,5 @@ class EntityTable:
 
 
 def _stored(row: EntityState) -> StoredEntity:
-    return StoredEntity(row.id, row.attributes, row.owner, row.desired, row.revision)
+    held = row.desired
+    return StoredEntity(row.id, held.attributes, held.owner, held.values, held.revision)

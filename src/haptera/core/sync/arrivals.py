@@ -58,14 +58,11 @@ class Arrivals:
             return
         self._join(turn.now, name, incarnation)
         if (node := self._table.get(node_id(name))) is not None:
-            node.booted_at = None
-            if node.stepping is not None:
-                node.stepping.enrolled = True
+            node.work.enrolled()
         for row in self._table.on(name):
-            row.reported.clear()
-            row.stands = None
-            for what in [one for one in row.known if (row.id.kind, one) not in self._here]:
-                row.forget(what, turn.now)
+            row.report.clear()
+            for what in [one for one in row.belief.known if (row.id.kind, one) not in self._here]:
+                row.belief.forget(what, turn.now)
             turn.touch(row.id)
 
     def _is_due(self, name: str) -> bool:

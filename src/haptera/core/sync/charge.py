@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from haptera.core.state.entity.verdict import Stands, Verdict
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Stands, Verdict
 from haptera.core.sync.peers import Peer, Tier
 from haptera.kinds.node import parents
 from haptera.model.entity import EntityId, node_id
@@ -60,7 +60,7 @@ class Charge:
 
     def listed(self, node: str) -> tuple[str, ...]:
         row = self._table.get(node_id(node))
-        return () if row is None else parents_of(row.attributes)
+        return () if row is None else parents_of(row.desired.attributes)
 
 
 class Reports:
@@ -127,25 +127,24 @@ class Reports:
         """Where an entity of a node that another keeps stands, in that one's words."""
         assert row.id.node is not None
         self._begin(turn, row.id.node)
-        row.plan = None
-        stands = row.stands
+        stands = row.report.stands
         if stands is not None:
             verdict = Verdict(stands.condition, stands.why, quotes=stands)
-            row.error = stands.error
-        elif row.desired:
+            row.attempts.quote(stands.error)
+        elif row.desired.values:
             listed = self._charge.listed(row.id.node)
             keeper = listed[0] if listed else "the parent above"
             verdict = Verdict(Condition.WAITING, f"is kept by {keeper}")
         else:
             verdict = Verdict(Condition.IDLE)
-        if row.arrive(verdict, turn.now):
+        if row.stance.quote(verdict, turn.now):
             turn.changed.add(row.id)
 
     def resume(self, turn: Turn, node: str) -> None:
         """The node is kept here from now on."""
         self._passive.discard(node)
         for row in self._table.on(node):
-            row.stands = None
+            row.report.stands = None
             turn.touch(row.id)
 
     def _begin(self, turn: Turn, node: str) -> None:
@@ -181,9 +180,14 @@ def report(rows: Iterable[EntityState], now: int) -> tuple[ObservedUpdate, ...]:
         ObservedUpdate(
             row.id,
             row.link.heard,
-            {name: _seen(fact, now, known=True) for name, fact in row.known.items()}
-            | {name: _seen(fact, now, known=False) for name, fact in row.remembered.items()},
-            standing=Standing(row.condition, row.lasted(now) // MS, row.why, row.error),
+            {name: _seen(fact, now, known=True) for name, fact in row.belief.known.items()}
+            | {name: _seen(fact, now, known=False) for name, fact in row.belief.remembered.items()},
+            standing=Standing(
+                row.stance.condition,
+                row.stance.lasted(now) // MS,
+                row.stance.why,
+                row.attempts.error,
+            ),
         )
         for row in rows
     )
@@ -194,21 +198,21 @@ def _seen(fact: Fact, now: int, *, known: bool) -> SeenValue:
 
 
 def _show(row: EntityState, update: ObservedUpdate, arrived_at: int) -> None:
-    row.known.clear()
-    row.remembered.clear()
+    known, remembered = dict[str, Fact](), dict[str, Fact]()
     for name, seen in update.values.items():
         if row.kind.has(name, seen.value):
             fact = Fact(seen.value, seen.by, seen.method, arrived_at - seen.age_ms * MS, 0)
-            (row.known if seen.known else row.remembered)[name] = fact
+            (known if seen.known else remembered)[name] = fact
+    row.belief.show(known, remembered)
     told = update.standing
-    row.stands = None
+    row.report.stands = None
     if told is not None:
         since = arrived_at - told.since_ms * MS
-        row.stands = Stands(told.condition, since, told.why, told.error)
+        row.report.stands = Stands(told.condition, since, told.why, told.error)
 
 
 def _forget(turn: Turn, row: EntityState) -> None:
-    row.stands = row.error = row.failing = None
-    row.reported.clear()
-    for name in [*row.known]:
-        row.forget(name, turn.now)
+    row.report.clear()
+    row.attempts.absolve()
+    for name in [*row.belief.known]:
+        row.belief.forget(name, turn.now)

@@ -83,7 +83,7 @@ class DesiredOut:
         gone = self._gone.setdefault(entity.node, {})
         gone.pop(entity, None)
         row = self._table.get(entity)
-        if row is None or not row.declared:
+        if row is None or not row.desired.declared:
             gone[entity] = revision
             if len(gone) > GONE_MAX:
                 del gone[next(iter(gone))]
@@ -120,7 +120,7 @@ class DesiredOut:
 
     def versions_of(self, nodes: Collection[str]) -> dict[EntityId, int]:
         """All that counts in the mark of these nodes, each in its version."""
-        return {row.id: row.revision for row in self._rows(nodes) if row.declared}
+        return {row.id: row.desired.revision for row in self._rows(nodes) if row.desired.declared}
 
     def updates_of(
         self, nodes: Collection[str], after: int, also: Collection[EntityId]
@@ -129,12 +129,12 @@ class DesiredOut:
         here = [
             DesiredUpdate(
                 row.id,
-                row.revision,
-                {name: one.value for name, one in row.desired.items()},
-                dict(row.attributes),
+                row.desired.revision,
+                {name: one.value for name, one in row.desired.values.items()},
+                dict(row.desired.attributes),
             )
             for row in self._rows(nodes)
-            if row.revision > after or row.id in also
+            if row.desired.revision > after or row.id in also
         ]
         gone = [
             DesiredUpdate(entity, revision, {}, {}, gone=True)
@@ -152,7 +152,7 @@ class DesiredOut:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
         if node not in self._marks:
             rows = self._table.everywhere() if node is None else self._table.on(node)
-            versions = {row.id: row.revision for row in rows if row.declared}
+            versions = {row.id: row.desired.revision for row in rows if row.desired.declared}
             gone = self._gone.get(node, {})
             last = max((*versions.values(), *gone.values()), default=0)
             self._marks[node] = Mark(0, last, mark_digest(versions))
@@ -171,7 +171,7 @@ class ObservedOut:
 
     def changed(self, row: EntityState) -> bool:
         """Number the row's observed state anew where it differs from what was last told."""
-        if row.leaving or not self._scope.reports(row):
+        if row.desired.leaving or not self._scope.reports(row):
             row.link.version, row.link.told = 0, ()
             return False
         facts = self._scope.facts(row)
@@ -179,7 +179,7 @@ class ObservedOut:
             sorted((name, fact.value, known, fact.method) for name, fact, known in facts)
         )
         if self._scope.stands(row):
-            signature = (*signature, (row.condition, row.why, row.error))
+            signature = (*signature, (row.stance.condition, row.stance.why, row.attempts.error))
         if signature == row.link.told:
             return False
         row.link.told = signature
@@ -214,7 +214,7 @@ class ObservedOut:
 
     def _told(self) -> list[EntityState]:
         """What the parent is told of; what it no longer declares is no longer its concern."""
-        return [row for row in self._scope.rows() if row.link.version and not row.leaving]
+        return [row for row in self._scope.rows() if row.link.version and not row.desired.leaving]
 
     def _seen(self, row: EntityState, now: int) -> dict[str, SeenValue]:
         return {
@@ -225,5 +225,5 @@ class ObservedOut:
     def _standing(self, row: EntityState, now: int) -> Standing | None:
         if not self._scope.stands(row):
             return None
-        error = None if row.error == row.why else row.error
-        return Standing(row.condition, row.lasted(now) // MS, row.why, error)
+        error = None if row.attempts.error == row.stance.why else row.attempts.error
+        return Standing(row.stance.condition, row.stance.lasted(now) // MS, row.stance.why, error)

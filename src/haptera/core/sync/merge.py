@@ -5,12 +5,12 @@ from typing import Final, Protocol
 
 import msgspec
 
+from haptera.core.state.entity.verdict import Stands
 from haptera.core.state.limits import MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import PARENT
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
-from haptera.core.state.verdict import Stands
 from haptera.core.sync.delta import mark_digest
 from haptera.core.sync.uplink_scope import UplinkScope
 from haptera.model.changes import Desired
@@ -93,19 +93,19 @@ class ObservedIn:
 
     def _merge(self, turn: Turn, row: EntityState, update: ObservedUpdate, heard: Heard) -> None:
         row.link.heard = update.version
-        theirs = [
-            name for name in (*row.known, *row.remembered) if not self._mine(row.id.kind, name)
-        ]
-        for name in theirs:
-            row.known.pop(name, None)
-            row.remembered.pop(name, None)
-        row.reported.clear()
+        belief, facts = row.belief, dict[str, Fact]()
+        held = (*belief.known, *belief.remembered)
+        belief.drop(name for name in held if not self._mine(row.id.kind, name))
         for name, seen in update.values.items():
             if not self._mine(row.id.kind, name) and row.kind.has(name, seen.value):
                 at = heard.arrived_at - seen.age_ms * MS
                 fact = Fact(seen.value, seen.by, seen.method, at, heard.message.incarnation)
-                (row.reported if seen.known else row.remembered)[name] = fact
-        row.stands = _stands(update.standing, heard.arrived_at)
+                if seen.known:
+                    facts[name] = fact
+                else:
+                    belief.remember(name, fact)
+        row.report.facts = facts
+        row.report.stands = _stands(update.standing, heard.arrived_at)
         turn.touch(row.id)
 
     def unconfirm(self, peer: str, epoch: int) -> None:
@@ -203,16 +203,14 @@ class DesiredIn:
             self._scope.leave(update.entity)
         else:
             row = self._table.make(update.entity)
-            row.leaving = False
-            desired = {
+            values = {
                 name: Desired(value, PARENT)
                 for name, value in update.values.items()
                 if row.kind.has(name, value)
             }
-            if (desired, update.attributes) != (row.desired, row.attributes):
+            if row.desired.replace(dict(update.attributes), values, update.version):
                 row.relent()
-            row.attributes, row.desired = dict(update.attributes), desired
-            row.revision = row.link.confirmed = update.version
+            row.link.confirmed = update.version
         self._note(turn, update.entity, update.version)
 
     def unconfirm(self, peer: str, epoch: int) -> None:
@@ -223,7 +221,7 @@ class DesiredIn:
 
     def settle(self, turn: Turn, peer: str) -> None:
         for row in self._told():
-            if not row.link.confirmed and not row.leaving and row.declared:
+            if not row.link.confirmed and not row.desired.leaving and row.desired.declared:
                 self._drop(turn, row)
         self.whole_epoch = self.epoch
 
@@ -240,7 +238,7 @@ class DesiredIn:
         for row in self._told():
             if row.id in lacking:
                 row.link.confirmed = 0
-            elif row.id not in theirs and row.link.confirmed <= last and not row.leaving:
+            elif row.id not in theirs and row.link.confirmed <= last and not row.desired.leaving:
                 self._drop(turn, row)
         return list(lacking)
 

@@ -37,12 +37,12 @@ MANIFEST = Manifest(MODULE, "1", Context.PARENT, (HEAR,), ())
 
 def know_jobs(turn: Turn, row: EntityState, incarnation: int) -> None:
     """Where a node declares that it never has jobs, it is free, unless a module reads otherwise."""
-    fact = row.known.get(busy.name)
-    if row.attributes.get(jobs.name) == JOBS_NONE:
-        if fact is None and busy.name not in row.reported:
+    fact = row.belief.known.get(busy.name)
+    if row.desired.attributes.get(jobs.name) == JOBS_NONE:
+        if fact is None and busy.name not in row.report.facts:
             free = Fact(Busy.FREE, MODULE, Method.READ, turn.now, incarnation)
             _learn(turn, row, busy.name, free)
-    elif fact is not None and fact.by == MODULE and row.forget(busy.name, turn.now):
+    elif fact is not None and fact.by == MODULE and row.belief.forget(busy.name, turn.now):
         turn.touch(row.id)
 
 
@@ -51,24 +51,24 @@ def hear(turn: Turn, row: EntityState, peer: Peer, usual: Usual) -> None:
 
     What was heard before the agent was last forgotten (its power was off, say) tells nothing now.
     """
-    row.lost_at = None
-    if peer.heard_at is not None and peer.heard_at > row.forgotten_at.get(agent.name, -1):
-        if (waiting := row.looks.get(HEAR.path)) is not None:
+    row.report.lost_at = None
+    if peer.heard_at is not None and peer.heard_at > row.belief.forgotten_at.get(agent.name, -1):
+        if (waiting := row.work.looks.get(HEAR.path)) is not None:
             usual.took(HEAR.path, turn.now - waiting.asked_at)
         stop_waiting(row)
-        row.succeed(HEAR.path)
+        row.attempts.succeed(HEAR.path)
         fact = Fact(Agent.UP, MODULE, Method.READ, peer.heard_at, peer.incarnation)
         _learn(turn, row, agent.name, fact)
 
 
 def is_heard(node: EntityState | None) -> bool:
     """Whether a node's agent is there, so that what it last said still holds."""
-    return node is not None and agent.name in node.known
+    return node is not None and agent.name in node.belief.known
 
 
 def stop_waiting(row: EntityState) -> None:
     """It was heard, or cannot be: the time that a boot may take begins anew with the next one."""
-    row.looks.pop(HEAR.path, None)
+    row.work.unschedule(HEAR.path)
 
 
 def own_values() -> tuple[tuple[str, str], ...]:
@@ -79,18 +79,18 @@ def own_values() -> tuple[tuple[str, str], ...]:
 
 def hear_self(turn: Turn, row: EntityState, name: str, value: str, incarnation: int) -> None:
     """On its own side such a value is known, and does not age."""
-    if name not in row.known:
+    if name not in row.belief.known:
         _learn(turn, row, name, Fact(value, MODULE, Method.READ, turn.now, incarnation))
 
 
 def lose(turn: Turn, row: EntityState) -> bool:
     """The agent has been silent for too long: remembered, not known. Tells whether that is news."""
-    if row.lost_at is None:
-        row.lost_at = turn.now
+    if row.report.lost_at is None:
+        row.report.lost_at = turn.now
         turn.touch(row.id)
-    return row.forget(agent.name, turn.now)
+    return row.belief.forget(agent.name, turn.now)
 
 
 def _learn(turn: Turn, row: EntityState, name: str, fact: Fact) -> None:
-    if row.learn(name, fact):
+    if row.belief.learn(name, fact):
         turn.touch(row.id)

@@ -71,7 +71,7 @@ class SubtreeOut:
         for parent in self._parents_of.pop(node, ()):
             self._nodes_of[parent].pop(node, None)
         row = self._table.get(node_id(node))
-        if row is not None and (listed := parents_of(row.attributes)):
+        if row is not None and (listed := parents_of(row.desired.attributes)):
             self._parents_of[node] = listed
             for parent in listed:
                 self._nodes_of.setdefault(parent, {})[node] = None

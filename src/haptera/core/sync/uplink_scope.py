@@ -61,7 +61,7 @@ class NodeScope:
         return [one for one in _facts(row) if (row.kind.name, one[0]) in self.here]
 
     def stands(self, row: EntityState) -> bool:
-        return row.condition is not Condition.IDLE
+        return row.stance.condition is not Condition.IDLE
 
     def leave(self, entity: EntityId) -> None:
         self.table.dismiss(entity, PARENT)
@@ -103,5 +103,5 @@ class SubtreeScope:
 
 
 def _facts(row: EntityState) -> list[NamedFact]:
-    facts = [(name, fact, True) for name, fact in row.known.items()]
-    return [*facts, *((name, fact, False) for name, fact in row.remembered.items())]
+    facts = [(name, fact, True) for name, fact in row.belief.known.items()]
+    return [*facts, *((name, fact, False) for name, fact in row.belief.remembered.items())]

@@ -58,20 +58,24 @@ class Chronicle:
         for one in sorted(facts.keys() | before.facts.keys()):
             if (value := facts.get(one)) != before.facts.get(one):
                 yield Happened(at_s, name, Sort.SEEN, one, value, by.get(one))
-        tried = [one for one in row.tried if one.at > before.tried_at]
+        tried = [one for one in row.attempts.tried if one.at > before.tried_at]
         for end in tried:
             ended_s = (end.at + wall_offset_ns) / _NS_PER_S
             value = "worked" if end.worked else "failed"
             yield Happened(ended_s, name, Sort.TRIED, end.path, value, end.outcome)
-        if (row.condition, row.why) != (before.condition, before.why):
-            yield Happened(at_s, name, Sort.STANDS, None, row.condition.value, row.why)
+        if (row.stance.condition, row.stance.why) != (before.condition, before.why):
+            yield Happened(
+                at_s, name, Sort.STANDS, None, row.stance.condition.value, row.stance.why
+            )
         tried_at = tried[-1].at if tried else before.tried_at
-        self._seen[row.id] = _Seen(facts, row.condition, row.why, tried_at)
+        self._seen[row.id] = _Seen(facts, row.stance.condition, row.stance.why, tried_at)
 
 
 def _facts(row: EntityState) -> tuple[dict[str, str], dict[str, str]]:
     """Each variable's value, as a chain names it, and who saw it."""
-    facts = {name: f"{row.value(name, fact)}?" for name, fact in row.remembered.items()}
-    facts |= {name: row.value(name, fact) for name, fact in row.known.items()}
-    by = {name: fact.by for name, fact in (*row.remembered.items(), *row.known.items())}
+    facts = {name: f"{row.value(name, fact)}?" for name, fact in row.belief.remembered.items()}
+    facts |= {name: row.value(name, fact) for name, fact in row.belief.known.items()}
+    by = {
+        name: fact.by for name, fact in (*row.belief.remembered.items(), *row.belief.known.items())
+    }
     return facts, by

@@ -19,8 +19,8 @@ def course_of(
     domain = catalog.domain(row, node)
     goal = goal_of(row, domain)
     word = start(row, node, domain, goal)
-    if not goal or _holds(row.plan, domain, word, goal):
-        return domain, Course(word, goal, row.plan)
+    if not goal or _holds(row.stance.plan, domain, word, goal):
+        return domain, Course(word, goal, row.stance.plan)
     return domain, Course(
         word, goal, catalog.plan(row, node, word, goal, frozenset(), TurnAllowance())
     )

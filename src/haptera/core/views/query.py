@@ -8,8 +8,9 @@ import msgspec
 
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.diff import goal as goal_of
+from haptera.core.state.entity.work import ReadingConflict
 from haptera.core.state.limits import MS
-from haptera.core.state.row import EntityState, ReadingConflict
+from haptera.core.state.row import EntityState
 from haptera.core.state.start import start
 from haptera.core.sync.presence import HEAR
 from haptera.core.views.offers import offers
@@ -37,40 +38,44 @@ TRIED_SHOWN_MAX: Final = 16
 
 def view(row: EntityState, now: int) -> EntityView:
     """One entity as it is, as it should be, and how it gets from the one to the other."""
-    links = row.plan.links if isinstance(row.plan, Chain) else ()
+    links = row.stance.plan.links if isinstance(row.stance.plan, Chain) else ()
     observed = {
-        name: _observed(row, name, fact, now, known=True) for name, fact in row.known.items()
+        name: _observed(row, name, fact, now, known=True) for name, fact in row.belief.known.items()
     }
-    for name, fact in row.remembered.items():
+    for name, fact in row.belief.remembered.items():
         observed[name] = _observed(row, name, fact, now, known=False)
-    for contest in row.contests.values():
+    for contest in row.work.conflicts.values():
         _contest(row, contest, observed, now)
     return EntityView(
         entity=str(row.id),
         kind=row.id.kind,
         name=row.id.name,
         node=row.id.node,
-        revision=row.revision,
-        attributes=dict(row.attributes),
-        desired={name: DesiredView(one.value, one.owner) for name, one in row.desired.items()},
+        revision=row.desired.revision,
+        attributes=dict(row.desired.attributes),
+        desired={
+            name: DesiredView(one.value, one.owner) for name, one in row.desired.values.items()
+        },
         observed=dict(sorted(observed.items())),
-        condition=row.condition,
+        condition=row.stance.condition,
         chain=[link_view(link) for link in links],
-        since_ms=row.lasted(now) // MS,
-        why=row.why,
-        error=row.error if row.verdict.quotes is None else row.verdict.quotes.error,
-        told_by=None if row.verdict.quotes is None else row.id.node,
+        since_ms=row.stance.lasted(now) // MS,
+        why=row.stance.why,
+        error=row.attempts.error
+        if row.stance.verdict.quotes is None
+        else row.stance.verdict.quotes.error,
+        told_by=None if row.stance.verdict.quotes is None else row.id.node,
         unblock=unblock(row),
         again_in_ms=None if (again := again_at(row, now)) is None else (again - now) // MS,
         doing=_doing(row, now),
-        frozen=row.frozen,
-        lost_ms=None if row.lost_at is None else max(0, now - row.lost_at) // MS,
+        frozen=row.stance.frozen,
+        lost_ms=None if row.report.lost_at is None else max(0, now - row.report.lost_at) // MS,
     )
 
 
 def detail(row: EntityState, now: int) -> EntityView:
     """As `view`, and what was tried and what came of it."""
-    last = list(row.tried)[-TRIED_SHOWN_MAX:]
+    last = list(row.attempts.tried)[-TRIED_SHOWN_MAX:]
     tried = [TriedView(one.path, (now - one.at) // MS, one.outcome) for one in last]
     return msgspec.structs.replace(view(row, now), tried=tried)
 
@@ -88,16 +93,18 @@ def explained(
     """
     domain = catalog.domain(row, node)
     goal = goal_of(row, domain)
-    if row.plan is None or not goal:
+    if row.stance.plan is None or not goal:
         return None
     state = start(row, node, domain, goal)
     barred = row.bars(state, now)
-    if isinstance(row.plan, Chain) and any(one.part.path in barred for one in row.plan.links[:1]):
+    if isinstance(row.stance.plan, Chain) and any(
+        one.part.path in barred for one in row.stance.plan.links[:1]
+    ):
         barred = frozenset()  # It waits for its back-off, and there is no other chain.
     asked = PlanQuestion(domain, state, goal, affordable(), barred)
-    told = explain(asked, row.plan)
-    if isinstance(row.plan, NoChain):
-        helps = offers(row.kind.name, goal, row.plan.reason, absent)
+    told = explain(asked, row.stance.plan)
+    if isinstance(row.stance.plan, NoChain):
+        helps = offers(row.kind.name, goal, row.stance.plan.reason, absent)
         return msgspec.structs.replace(told, offers=helps)
     return told
 
@@ -106,20 +113,24 @@ def summary(rows: Iterable[EntityState]) -> Summary:
     """How many entities of each kind stand in each condition."""
     counts: dict[str, Counter[str]] = {}
     for row in rows:
-        counts.setdefault(row.id.kind, Counter())[row.condition.value] += 1
+        counts.setdefault(row.id.kind, Counter())[row.stance.condition.value] += 1
     return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
 
 
 def _doing(row: EntityState, now: int) -> DoingView | None:
     """The step under way, or the look that comes first."""
-    if row.stepping is not None:
-        path, began_at = row.stepping.step.path, row.stepping.intent.began_at
-        text, done = row.stepping.progress or (None, None)
-        doing = _under_way(path, began_at, row.stepping.usual_ns, now)
+    if row.work.stepping is not None:
+        path, began_at = row.work.stepping.step.path, row.work.stepping.intent.began_at
+        text, done = row.work.stepping.progress or (None, None)
+        doing = _under_way(path, began_at, row.work.stepping.usual_ns, now)
         return msgspec.structs.replace(doing, progress=text, done=done)
-    if isinstance(row.plan, Chain) and row.plan.links and isinstance(row.plan.links[0], Find):
-        look = row.plan.links[0].look
-        looking = row.looks.get(look.path)
+    if (
+        isinstance(row.stance.plan, Chain)
+        and row.stance.plan.links
+        and isinstance(row.stance.plan.links[0], Find)
+    ):
+        look = row.stance.plan.links[0].look
+        looking = row.work.looks.get(look.path)
         if looking is not None and (look is HEAR or looking.call is not None):
             return _under_way(look.path, looking.asked_at, looking.usual_ns, now)
     return None
@@ -142,8 +153,8 @@ def _contest(
     """Both readings are shown, each with the one that it contradicts."""
     name, against = contest.variable, contest.against
     pair = {against: _reading(row, name, contest.fact, contest.read_by, now)}
-    if against != name and against in row.known:
-        pair[name] = _reading(row, against, row.known[against], contest.denied_by, now)
+    if against != name and against in row.belief.known:
+        pair[name] = _reading(row, against, row.belief.known[against], contest.denied_by, now)
     for one, reading in pair.items():
         if one in observed:
             observed[one] = msgspec.structs.replace(observed[one], contested=reading)

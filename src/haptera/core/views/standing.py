@@ -1,8 +1,8 @@
 """How a whole cluster stands in a few lines: entities that stand alike are told together."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
+from haptera.core.state.entity.stance import Stance
 from haptera.kinds import node
 from haptera.model.entity import EntityId
 from haptera.model.reason_text import cause
@@ -15,26 +15,14 @@ _ORDER = {one: rank for rank, one in enumerate(Condition)}
 _Key = tuple[str, str | None, Condition, str, str]
 
 
-class Stood(Protocol):
-    """What stands somewhere: a row."""
-
-    id: EntityId
-    frozen: str | None
-
-    @property
-    def condition(self) -> Condition: ...
-
-    @property
-    def why(self) -> str | None: ...
-
-
-def alike(rows: Iterable[Stood]) -> list[AlikeView]:
+def alike(standing: Iterable[tuple[EntityId, Stance]]) -> list[AlikeView]:
     """Groups by kind and name, by condition, what asks for attention last, by reason, by freeze."""
-    groups: dict[_Key, list[Stood]] = {}
-    for row in rows:
-        name = None if row.id.kind == _NODE else row.id.name
-        key = (row.id.kind, name, row.condition, cause(row.why, row.id.node), row.frozen or "")
-        groups.setdefault(key, []).append(row)
+    groups: dict[_Key, list[tuple[EntityId, Stance]]] = {}
+    for entity, stance in standing:
+        name = None if entity.kind == _NODE else entity.name
+        why = cause(stance.why, entity.node)
+        key = (entity.kind, name, stance.condition, why, stance.frozen or "")
+        groups.setdefault(key, []).append((entity, stance))
     return [_told(key, groups[key]) for key in sorted(groups, key=_rank)]
 
 
@@ -43,8 +31,8 @@ def _rank(key: _Key) -> tuple[str, str, int, str, str]:
     return kind, name or "", _ORDER[condition], why, frozen
 
 
-def _told(key: _Key, rows: list[Stood]) -> AlikeView:
+def _told(key: _Key, standing: list[tuple[EntityId, Stance]]) -> AlikeView:
     kind, name, condition, why, frozen = key
-    on = fold(row.id.node or row.id.name for row in rows)
-    told = rows[0].why if len(rows) == 1 else why
-    return AlikeView(kind, name, condition, len(rows), on, told or None, frozen or None)
+    on = fold(entity.node or entity.name for entity, _ in standing)
+    told = standing[0][1].why if len(standing) == 1 else why
+    return AlikeView(kind, name, condition, len(standing), on, told or None, frozen or None)

@@ -19,14 +19,14 @@ NO_WAY: Final = {
 
 def unblock(row: EntityState) -> str | None:
     """None where nothing is in the way."""
-    if row.condition not in (Condition.WAITING, Condition.STUCK):
+    if row.stance.condition not in (Condition.WAITING, Condition.STUCK):
         return None
-    if row.verdict.needs is not None:
-        return row.verdict.needs
-    if isinstance(row.plan, NoChain):
-        return _reason(row, row.plan.reason)
-    if isinstance(row.plan, Chain) and row.plan.links:
-        part = row.plan.links[0].part
+    if row.stance.verdict.needs is not None:
+        return row.stance.verdict.needs
+    if isinstance(row.stance.plan, NoChain):
+        return _reason(row, row.stance.plan.reason)
+    if isinstance(row.stance.plan, Chain) and row.stance.plan.links:
+        part = row.stance.plan.links[0].part
         who = "the parent" if part.context is Context.PARENT else f"the agent of {row.id.node}"
         return f"{who}, by {part.path}"
     return None
@@ -34,9 +34,9 @@ def unblock(row: EntityState) -> str | None:
 
 def again_at(row: EntityState, now: int) -> int | None:
     """When what failed is tried again by itself; None where this side did not put it off."""
-    if row.condition is not Condition.STUCK:
+    if row.stance.condition is not Condition.STUCK:
         return None
-    times = (row.try_again_at(now), row.verdict.again_at)
+    times = (row.try_again_at(now), row.stance.verdict.again_at)
     return min((at for at in times if at is not None), default=None)
 
 

@@ -71,7 +71,9 @@ class Tree:
             self._engine.table.get(node_id(one))
             for one in self._engine.neighbours.charge.listed(node)
         ]
-        addresses = [None if row is None else row.attributes.get(address.name) for row in rows]
+        addresses = [
+            None if row is None else row.desired.attributes.get(address.name) for row in rows
+        ]
         return tuple(one for one in addresses if one is not None)
 
     async def _take(

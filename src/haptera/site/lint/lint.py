@@ -7,6 +7,7 @@ from typing import Final
 
 from haptera.core.modules.catalog import Catalog, own_manifests
 from haptera.core.state.diff import goal
+from haptera.core.state.entity.desired_state import DesiredState
 from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.lint.goals import Aim, lint_goal, lint_together
@@ -105,8 +106,9 @@ def _with_one_more(
 
 
 def _row(one: SiteEntity) -> EntityState:
-    desired = {name: Desired(value, "site") for name, value in one.desired.items()}
-    return EntityState(one.entity, KINDS[one.entity.kind], dict(one.attributes), desired=desired)
+    values = {name: Desired(value, "site") for name, value in one.desired.items()}
+    desired = DesiredState(dict(one.attributes), values=values)
+    return EntityState(one.entity, KINDS[one.entity.kind], desired)
 
 
 def _alike(site: Site, modules: _Modules) -> Iterator[_Alike]:

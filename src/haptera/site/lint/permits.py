@@ -27,13 +27,13 @@ def lint_permits(site: Site, catalog: Catalog, rows: Rows) -> Iterator[tuple[Fin
 
 
 def _of_node(catalog: Catalog, node: EntityState) -> Iterator[tuple[Rule, str, str, str]]:
-    wanted = node.desired.get(agent.name)
+    wanted = node.desired.values.get(agent.name)
     if wanted is not None and wanted.value == Agent.UP and has_no_agent(node):
         text = "agent=up can never be known of a node that is declared `has_agent: never`"
         yield Rule.UNKNOWABLE_GOAL, agent.name, text, "desire less of it, or drop `has_agent`"
     steps = [one for one in catalog.domain(node, node).steps if one.disruptive]
     changed = {change.variable for step in steps for change in step.changes}
-    concerned = sorted(changed & node.desired.keys())
+    concerned = sorted(changed & node.desired.values.keys())
     if concerned and never_permits(catalog, node):
         text = f"{steps[0].path} is disruptive, and nobody can permit it: it never runs"
         yield Rule.NEVER_PERMITTED, concerned[0], text, f"give them {MEND}"

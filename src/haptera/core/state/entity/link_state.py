@@ -1,4 +1,4 @@
-"""What sync notes of one entity: nobody else reads it, or writes it but to begin anew."""
+"""What sync notes of one entity; nobody else reads it."""
 
 from dataclasses import dataclass
 
@@ -16,3 +16,8 @@ class LinkState:
     heard: int = 0
     version: int = 0
     told: tuple[tuple[str | bool | None, ...], ...] = ()
+
+    def restart(self) -> None:
+        """It is declared no longer: whatever is told of it from now on is news."""
+        self.confirmed = self.version = 0
+        self.told = ()

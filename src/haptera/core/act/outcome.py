@@ -1,0 +1,47 @@
+"""What readings say of a step: whether it has worked, and how sure what it starts from was."""
+
+from collections.abc import Iterable
+
+from haptera.core.state.row import EntityState
+from haptera.model.facts import Method
+from haptera.model.parts import Change, Step
+from haptera.planner.domain.domain import Domain
+
+
+def needed(domain: Domain, variable: str) -> set[str]:
+    """What the looks at a variable require to be known."""
+    looks = [look for look in domain.looks if look.at == variable]
+    return {one.name for look in looks for one in look.requires}
+
+
+def results(step: Step) -> list[Change]:
+    """The changes that tell whether a step worked: those it makes rather than hopes for."""
+    return [change for change in step.changes if not change.expected] or list(step.changes)
+
+
+def agreed_ns(row: EntityState, step: Step) -> int:
+    """Over how long readings have agreed on what the step starts from."""
+    known = [(row.belief.known.get(one.variable), one.variable) for one in results(step)]
+    return min(0 if fact is None else fact.at - row.belief.found_at[name] for fact, name in known)
+
+
+def found(row: EntityState, change: Change, since: int) -> bool:
+    """Whether a look begun after `since` has read what the change makes."""
+    fact = row.belief.known.get(change.variable)
+    return (
+        fact is not None
+        and fact.method is Method.READ
+        and fact.at > since
+        and row.value(change.variable, fact) == change.target
+    )
+
+
+def without_effect(row: EntityState, step: Step, due: Iterable[Change]) -> str:
+    """In words: what was read instead of what the step makes."""
+    read = ", ".join(
+        row.seen_to_be(one.variable, row.belief.known[one.variable])
+        if one.variable in row.belief.known
+        else f"{one.variable} is not known"
+        for one in due
+    )
+    return f"{step.path}: returned, but {read}"

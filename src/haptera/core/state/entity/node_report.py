@@ -1,0 +1,23 @@
+"""What a node's agent, or the parent that keeps the node, last said of one entity: sync's part."""
+
+from dataclasses import dataclass, field
+
+from haptera.core.state.entity.verdict import Stands
+from haptera.model.facts import Fact
+
+
+@dataclass(slots=True)
+class NodeReport:
+    """The last report; its `facts` and where the entity `stands` hold while the node is heard.
+
+    Of a node, `lost_at` is since when its agent is lost.
+    """
+
+    facts: dict[str, Fact] = field(default_factory=dict)
+    stands: Stands | None = None
+    lost_at: int | None = None
+
+    def clear(self) -> None:
+        """It holds no longer."""
+        self.facts.clear()
+        self.stands = None

@@ -1,0 +1,51 @@
+"""Where one entity stands and what comes next, as it was last decided: the part of decide."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from haptera.core.state.entity.verdict import Verdict
+from haptera.model.chain import Chain, NoChain
+from haptera.model.views import Condition
+
+IDLE: Final = Verdict(Condition.IDLE)
+
+
+@dataclass(slots=True)
+class Stance:
+    """The last verdict, `since` when its condition holds, and the plan behind it.
+
+    `frozen` says which freeze holds the entity; `lent` is what those on a node were last decided
+    with, of the node's own.
+    """
+
+    verdict: Verdict = IDLE
+    since: int | None = None
+    plan: Chain | NoChain | None = None
+    frozen: str | None = None
+    lent: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def condition(self) -> Condition:
+        return self.verdict.condition
+
+    @property
+    def why(self) -> str | None:
+        return self.verdict.why
+
+    def arrive(self, verdict: Verdict, now: int) -> bool:
+        """Take this to be where the entity stands; tell whether that is news."""
+        before, self.verdict = self.verdict, verdict
+        if self.since is None or verdict.condition is not before.condition:
+            self.since = now
+        if verdict.quotes is not None:
+            self.since = verdict.quotes.since
+        return (verdict.condition, verdict.why) != (before.condition, before.why)
+
+    def quote(self, verdict: Verdict, now: int) -> bool:
+        """As `arrive`, where another side decides: no plan is made here."""
+        self.plan = None
+        return self.arrive(verdict, now)
+
+    def lasted(self, now: int) -> int:
+        """For how long it has stood so."""
+        return 0 if self.since is None else now - self.since

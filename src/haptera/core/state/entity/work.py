@@ -1,0 +1,152 @@
+"""What is under way on one entity: its looks, its step, and readings to be settled: act's part."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from haptera.core.state.limits import MS
+from haptera.model.facts import Fact
+from haptera.model.intent import Intent
+from haptera.model.parts import Look, Step
+
+
+@dataclass(slots=True)
+class LookSchedule:
+    """One look of an entity: when it is due, and the calls under way for it.
+
+    Having failed, it is not taken again before `failed_until`, nor watched before `watch_at`.
+    `look` is there while its conditions hold, begun at `asked_at`; it usually took `usual_ns`.
+    """
+
+    due_at: int = 0
+    failed_until: int = 0
+    call: int | None = None
+    watch: int | None = None
+    watch_at: int = 0
+    asked_at: int = 0
+    usual_ns: int | None = None
+    look: Look | None = None
+
+
+class Phase(Enum):
+    """How far a step is: its intent being written, durable, its call under way, then read."""
+
+    WRITING = auto()
+    WRITTEN = auto()
+    CALLED = auto()
+    READING = auto()
+
+
+@dataclass(slots=True)
+class StepRun:
+    """A step under way. None other is begun on the entity before its outcome was read.
+
+    `settled_at` is when its longest late effect has passed, so that any reading counts; `seen_ns`
+    over how long what it starts from had been read, the same each time, when it was begun, `goal`
+    what was desired then; `enrolled` that the node may have enrolled since; `usual_ns` how long it
+    usually took; `progress` how far it says that it is; `unwanted` that it was told to stop.
+    """
+
+    intent: Intent
+    step: Step
+    start: int | None
+    settled_at: int
+    phase: Phase = Phase.WRITING
+    call: int | None = None
+    error: str | None = None
+    enrolled: bool = False
+    seen_ns: int = 0
+    usual_ns: int | None = None
+    progress: tuple[str, float | None] | None = None
+    goal: Mapping[str, str] | None = None
+    unwanted: bool = False
+
+    @property
+    def deadline_at(self) -> int:
+        """After when the step is not called any more."""
+        return self.settled_at - self.step.late_ms * MS
+
+    def aim(self, goal: Mapping[str, str]) -> None:
+        """Note what is desired as it is begun."""
+        self.goal = goal
+
+    def may_go(self, now: int) -> bool:
+        """Whether its intent is durable, and its call neither made nor too late."""
+        return self.phase is Phase.WRITTEN and now < self.deadline_at
+
+    @property
+    def begun(self) -> bool:
+        """Whether its command may be on its way, or have had its effect."""
+        return self.phase in (Phase.CALLED, Phase.READING)
+
+
+@dataclass(slots=True)
+class ReadingConflict:
+    """A fresh reading that another's denies; both were looked at again so many times.
+
+    `against` is the variable of the reading that denies it: itself, where two modules differ.
+    Until `fresh_until` it may be read again; unless it is, the other then counts. `read_by` and
+    `denied_by` are the paths of the two looks.
+    """
+
+    variable: str
+    fact: Fact
+    against: str
+    fresh_until: int
+    text: str = ""
+    read_by: str = ""
+    denied_by: str = ""
+    looks: int = 0
+    again_at: int = 0
+
+
+@dataclass(slots=True)
+class EntityWork:
+    """Looks by their path, the step under way, and what its readings cannot agree on.
+
+    `unsettled` is a step that worked and never returned, and until when it may still take effect.
+    Of a node, `booted_at` is when this side found that it had booted it, until the node enrols,
+    `booted_surely` where no single reading could have misled it.
+    """
+
+    looks: dict[str, LookSchedule] = field(default_factory=dict)
+    stepping: StepRun | None = None
+    conflicts: dict[str, ReadingConflict] = field(default_factory=dict)
+    unsettled: tuple[str, int] | None = None
+    booted_at: int | None = None
+    booted_surely: bool = False
+
+    def enrolled(self) -> None:
+        """The node has enrolled: it has booted, whichever step is under way."""
+        self.booted_at = None
+        if self.stepping is not None:
+            self.stepping.enrolled = True
+
+    def schedule(self, path: str, otherwise: LookSchedule) -> LookSchedule:
+        """The look's schedule, this one where it has none yet."""
+        return self.looks.setdefault(path, otherwise)
+
+    def unschedule(self, path: str) -> None:
+        """The look is not to be taken, nor waited for, any more."""
+        self.looks.pop(path, None)
+
+    def unschedule_all(self) -> None:
+        """No look is to be taken here any more."""
+        self.looks.clear()
+
+    def hurry(self) -> None:
+        """Every look is due at once."""
+        for looking in self.looks.values():
+            looking.due_at = 0
+
+    def failed_looks(self, now: int) -> dict[str, int]:
+        """The looks that failed and whose time to try again has not come, and when it does."""
+        return {
+            path: one.failed_until for path, one in self.looks.items() if one.failed_until > now
+        }
+
+    def retry_looks(self, module: str | None = None) -> None:
+        """Looks that failed may be taken again at once: those of one module, or all."""
+        for path, looking in self.looks.items():
+            if looking.failed_until and (module is None or path.startswith(f"{module}.")):
+                looking.failed_until = 0
