@@ -92,3 +92,10 @@ def test_a_secret_that_is_not_named_there_yet_is_not_named(cluster):
     same = {"settings": '{"key": {"secret": "mine"}, "port": 1}'}
     path = "/v1/entities/module:service@n1/desired"
     assert ask(app, "PATCH", path, token=token, body=same).status == 200
+
+
+@pytest.mark.parametrize(("token", "status"), [("write-token", 403), ("admin-token", 201)])
+def test_only_a_token_for_admin_has_a_job_run_as_another_user(cluster, token, status):
+    _, app, _ = cluster
+    spec = {"command": ["true"], "size": {"cpus": 1, "memory_mb": 1}, "user": "eve"}
+    assert ask(app, "POST", "/v1/jobs", token=token, body={"spec": spec}).status == status

@@ -28,9 +28,17 @@ class Desk:
         made = self.queue.submit(Submission(owner="eve", name="it", spec=spec, **other), self.now)  # type: ignore[arg-type]
         return made[0].id
 
-    def ask(self, name: str, *held: Holding, size: Size = LARGE, open: bool = True) -> WorkTold:
+    def ask(
+        self,
+        name: str,
+        *held: Holding,
+        size: Size = LARGE,
+        open: bool = True,
+        failed: str | None = None,
+    ) -> WorkTold:
         self.asked += 1
-        told = ask(self.queue, name, size, WorkAsked("b", self.asked, held, open), self.now)
+        asked = WorkAsked("b", self.asked, held, open, failed=failed)
+        told = ask(self.queue, name, size, asked, self.now)
         self.queue.check()
         return told
 
@@ -166,6 +174,31 @@ def test_a_draining_node_gets_nothing_ever_and_is_drained_once_its_job_ends() ->
     assert (told.work, told.duty) == ((), DutyState.DRAINED)
     desk.queue.set_duty("n1", None)
     assert len(desk.ask("n1").work) == 1
+
+
+def test_a_node_fails_itself_for_as_long_as_it_says_so() -> None:
+    desk = Desk()
+    job = desk.submit()
+    desk.take("n1")
+    held = Holding(job, desk.run("n1", job), HoldingPhase.RUNNING)
+    told = desk.ask("n1", held, failed="its disk gives errors")
+    assert (told.duty, [one.reason for one in told.stop]) == (
+        DutyState.FAILED,
+        ["n1 failed: its disk gives errors"],
+    )
+    desk.ask("n1", replace(held, phase=HoldingPhase.ENDED, status=-15), failed="its disk …")
+    desk.submit()
+    assert desk.ask("n1", failed="its disk …").work == ()
+    assert len(desk.ask("n1").work) == 1
+
+
+def test_what_a_node_says_of_itself_undoes_nothing_that_others_want() -> None:
+    desk = Desk()
+    held = Duty(DutyMode.HOLD, "looked into", "user:eve")
+    desk.queue.set_duty("n1", held)
+    desk.ask("n1", failed="its disk gives errors")
+    desk.ask("n1")
+    assert desk.queue.duties == {"n1": held}
 
 
 def test_at_the_deadline_of_a_drain_what_runs_is_stopped_and_says_why() -> None:

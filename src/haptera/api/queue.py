@@ -17,7 +17,7 @@ from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoin
 from haptera.api.patching import missing
 from haptera.api.query import LIMIT, LIMIT_DEFAULT, LIMIT_MAX, WHY, Query
 from haptera.model.entity import node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.queue.demand import demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Submission
@@ -79,6 +79,10 @@ class JobRoutes:
     async def submit(self, request: Request, caller: Caller) -> Response:
         """Queue a job, or an array of them; it is durable once this is answered."""
         body = await read_body(request, SubmitBody)
+        if body.spec.user is not None and caller.scope is not Scope.ADMIN:
+            what = f"a token for {caller.scope} has no job run as another user"
+            do = "leave the user out, or use a token for admin"
+            raise HapteraError(what, where="user", do=do, code=Code.FORBIDDEN)
         made = await self.desk.submit(
             Submission(
                 owner=f"user:{caller.name}",
@@ -204,6 +208,7 @@ class JobRoutes:
             None if duty is None else duty.who,
             None if duty is None else _whole(duty.deadline_s),
             _whole(holder.idle_since_s),
+            holder.limits,
         )
 
 

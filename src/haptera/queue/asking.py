@@ -40,7 +40,8 @@ def ask(
     if holder.asked[0] == asked.boot and holder.asked[1] >= asked.number:
         return WorkTold(duty=queue.duty(name))  # overtaken by a later one
     holder.asked = (asked.boot, asked.number)
-    holder.backend, holder.capacity = backend, capacity
+    holder.backend, holder.capacity, holder.limits = backend, capacity, asked.limits
+    _take_word(queue, name, asked.failed)
     return tell(queue, holder, asked, now)
 
 
@@ -71,6 +72,16 @@ def has_news(queue: JobQueue, holder: Holder, now: Moment) -> bool:
         return bool(holder.held) and _is_due(duty, now)
     heads = queue.lanes.heads(holder.backend) if holder.open and holder.free.cpus else []
     return any(holder.free.fits(one.spec.size) for one in heads)
+
+
+def _take_word(queue: JobQueue, name: str, failed: str | None) -> None:
+    """A node says that it is unfit for jobs, or no more; what others want of it goes before."""
+    who, duty = f"node:{name}", queue.duties.get(name)
+    if duty is not None and duty.who != who:
+        return
+    said = None if failed is None else Duty(DutyMode.FAILED, failed, who)
+    if said != duty:
+        queue.set_duty(name, said)
 
 
 def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from haptera.queue.duty import Duty
 from haptera.queue.job import NOTHING, Job, JobSpec, Size
+from haptera.queue.work import JobLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Holder:
     capacity: Size = NOTHING
     free: Size = NOTHING
     open: bool = False
+    limits: JobLimits | None = None
     lease_ns: int = 0
     asked: tuple[str, int] = ("", -1)
     idle_since_s: float | None = None

@@ -28,6 +28,13 @@ class HoldingPhase(StrEnum):
     RETURNED = "returned"
 
 
+class JobLimits(StrEnum):
+    """What bounds a job: a cgroup of its own, or the limits of each process of it."""
+
+    CGROUP = "cgroup"
+    PROCESS = "process"
+
+
 class Holding(msgspec.Struct, frozen=True, gc=False):
     """One job that a holder has, by its token; a status below 0 is a signal's."""
 
@@ -43,6 +50,7 @@ class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
 
     The answer may be held back for `wait_ms` while there is no work, and nothing to be stopped.
     `number` grows from one asking to the next within a `boot`: what arrives late is not heeded.
+    Where the node knows that it is unfit for jobs, `failed` says why, for as long as it is so.
     """
 
     boot: str
@@ -50,6 +58,8 @@ class WorkAsked(msgspec.Struct, frozen=True, tag_field="op", tag="work"):
     held: Annotated[tuple[Holding, ...], msgspec.Meta(max_length=HOLDINGS_MAX)] = ()
     open: bool = True
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=WAIT_MS_MAX)] = 0
+    limits: JobLimits | None = None
+    failed: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)] | None = None
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):

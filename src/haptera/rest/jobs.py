@@ -8,6 +8,7 @@ from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyMode, DutyState
 from haptera.queue.job import PRIORITY_MAX, JobSpec, JobState, Size, Whole
 from haptera.queue.queue import ARRAY_MAX
+from haptera.queue.work import JobLimits
 
 # How long a drain may give what runs; a week.
 DRAIN_S_MAX: Final = 7 * 86_400
@@ -68,7 +69,10 @@ class PriorityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HolderView(msgspec.Struct, frozen=True):
-    """A node, or a backend, that takes jobs, and where it stands; why, where that was said."""
+    """A node, or a backend, that takes jobs, and where it stands; why, where that was said.
+
+    `limits` are what bounds a job there: its cgroup, or the limits of each of its processes.
+    """
 
     name: str
     duty: DutyState
@@ -80,6 +84,7 @@ class HolderView(msgspec.Struct, frozen=True):
     who: str | None = None
     deadline_s: int | None = None
     idle_since_s: int | None = None
+    limits: JobLimits | None = None
 
 
 class LaneView(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from haptera.cli.output.tables import print_table
 from haptera.client import calls
 from haptera.rest.jobs import HolderView
 
-_HEADERS = ("NODE", "DUTY", "CPUS", "MB", "FREE", "FREE-MB", "JOBS", "WHY")
+_HEADERS = ("NODE", "DUTY", "CPUS", "MB", "FREE", "FREE-MB", "JOBS", "LIMITS", "WHY")
 
 
 @click.command()
@@ -45,5 +45,6 @@ def _row(one: HolderView) -> tuple[str, ...]:
         str(one.free.cpus),
         str(one.free.memory_mb),
         str(len(one.jobs)),
+        "" if one.limits is None else one.limits.value,
         one.reason or "",
     )

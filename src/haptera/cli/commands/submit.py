@@ -39,6 +39,7 @@ _MEMORY: Final = re.compile(r"([0-9]{1,9})([MGT]?)B?")
     help="lost: run it again where its node was lost while it ran.",
 )
 @click.option("--backend", help="Who runs it: slurm; else the cluster's own nodes.")
+@click.option("--user", help="Run it as this user of the node; asks for a token for admin.")
 @click.option("--wait", is_flag=True, help="Wait for its end, and exit as it did.")
 @names_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -53,6 +54,7 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     count: int | None,
     retry: str,
     backend: str | None,
+    user: str | None,
     wait: bool,
     output: str,
     command: tuple[str, ...],
@@ -70,7 +72,8 @@ def submit(  # noqa: PLR0913 (an argument for each option)
     """
     client = the_client(ctx)
     limit_s = None if time_limit is None else parse_duration_ms(time_limit) // 1_000
-    spec = JobSpec(command, Size(cpus, _memory_mb(memory)), limit_s, RetryClass(retry), backend)
+    size, again = Size(cpus, _memory_mb(memory)), RetryClass(retry)
+    spec = JobSpec(command, size, limit_s, again, backend, user)
     # With a key of its own: where the answer is lost, the same is asked again, and queued once.
     body = SubmitBody(spec, name, priority, count, secrets.token_hex(_KEY_BYTES))
     made = client.ask(calls.submit(body))

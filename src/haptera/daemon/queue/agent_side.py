@@ -16,9 +16,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from haptera.core.state.side import PARENT
+from haptera.daemon.queue.bounds import NodeBounds
 from haptera.daemon.queue.job_home import JobHome, JobNote, forget_oldest, home_of, homes
-from haptera.modules.jobs.gate import enter, gate_path
+from haptera.modules.jobs.gate import JOBS, enter, gate_path
 from haptera.queue.work import (
+    REASON_CHARS_MAX,
     WAIT_MS_MAX,
     Assignment,
     Holding,
@@ -38,6 +40,8 @@ ASK_AGAIN_S: Final = 1.0
 LEASE_MARGIN_MS: Final = 2_000
 MS: Final = 1_000_000
 NOT_EXECUTED: Final = 127
+# Beside the gate: while it is there this node has failed, for the reason in it.
+FAILED: Final = "failed"
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
 _log = logging.getLogger(__name__)
@@ -76,6 +80,7 @@ class AgentQueue:
         self._node = node
         self._runs: dict[int, _Run] = {}
         self._boot = kernel_boot()
+        self._bounds = NodeBounds.of_this_node()
         self._wake = asyncio.Event()
         self._tasks: asyncio.TaskGroup
 
@@ -113,6 +118,8 @@ class AgentQueue:
             held=tuple(one.holding() for one in runs),
             open=self._takes() and gate_path(self._run_dir).exists(),
             wait_ms=WAIT_MS_MAX if quiet else 0,
+            limits=self._bounds.limits,
+            failed=self._failed(),
         )
         answer = await self._answer(asked, quiet=quiet)
         if isinstance(answer, WorkTold):
@@ -121,6 +128,14 @@ class AgentQueue:
             _log.warning("no work is given: %s", getattr(answer, "text", "answered otherwise"))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), ASK_AGAIN_S)
+
+    def _failed(self) -> str | None:
+        """Why this node takes no jobs, where a program on it has written that down."""
+        try:
+            words = (self._run_dir / JOBS / FAILED).read_text("utf-8", errors="replace")
+        except OSError:
+            return None
+        return " ".join(words.split())[:REASON_CHARS_MAX] or "it did not say why"
 
     async def _answer(self, asked: WorkAsked, *, quiet: bool) -> Answer | None:
         """What the parent answers; None where there is news of one's own first."""
@@ -184,7 +199,9 @@ class AgentQueue:
         assert run.gate is not None
         gate, run.gate = run.gate, None
         try:
-            fault = await run.home.start(self._environment(run.work), gate, lease_ns)
+            bounds = self._bounds.of(run.work.spec, run.home.path)
+            environment = self._environment(run.work)
+            fault = await run.home.start(bounds, environment, gate, lease_ns)
         except OSError as error:
             fault = str(error)
         finally:
@@ -230,9 +247,7 @@ class AgentQueue:
             "HAPTERA_NODE": self._node,
             "HAPTERA_JOB": work.job,
             "HAPTERA_JOB_NAME": work.name,
-            "HAPTERA_JOB_TOKEN": work.token,
             "HAPTERA_JOB_ARRAY": work.array,
             "HAPTERA_JOB_INDEX": work.index,
-            "HAPTERA_JOBS": gate_path(self._run_dir),
         }
         return {name: str(value) for name, value in known.items() if value is not None}

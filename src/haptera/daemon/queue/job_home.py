@@ -1,6 +1,7 @@
 """The directory of one job on its node: what it is, its keeper's notes, and what it has written."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -11,9 +12,12 @@ from typing import Final
 
 import msgspec
 
+from haptera.daemon.queue import remains
+from haptera.daemon.queue.bounds import JobBounds
 from haptera.model.errors import HapteraError
-from haptera.modules.service import keeper
-from haptera.modules.service.home import Home, ServiceRecord, send_all, session
+from haptera.modules.jobs.gate import gate_path
+from haptera.modules.service import job_keeper, keeper
+from haptera.modules.service.home import Home, ServiceRecord
 from haptera.queue.job import Whole
 from haptera.queue.work import REASON_CHARS_MAX, Assignment
 from haptera.runtime.clock import now_ns
@@ -26,7 +30,6 @@ KEEPER_LOOKED_FOR_EVERY_S: Final = 0.1
 
 _FOLDER: Final = "queue"
 _WORK: Final = "work.json"
-_BYTES_PER_MB: Final = 1 << 20
 
 
 class JobNote(msgspec.Struct, frozen=True):
@@ -70,19 +73,35 @@ class JobHome:
         """Whether it may have run, in this boot or an earlier one."""
         return (self.path / keeper.STATE).exists()
 
-    async def start(self, environment: Mapping[str, str], gate: int, lease_ns: int) -> str | None:
-        """Have it begin, once; why it did not, if so. It holds the gate from then on."""
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What all of its processes have in their environment, and no other has."""
+        folder, _, token = str(self.path).rpartition("-")
+        return {
+            "HAPTERA_JOBS": str(gate_path(Path(folder).parents[1])),
+            "HAPTERA_JOB_TOKEN": token,
+        }
+
+    async def start(
+        self, bounds: JobBounds, environment: Mapping[str, str], gate: int, lease_ns: int
+    ) -> str | None:
+        """Have it begin, once; why it did not, if so. It holds the gate from then on.
+
+        Raises:
+            OSError: its directory, or its cgroup, cannot be written.
+        """
         note = self.note()
         assert note is not None
         spec = note.work.spec
         if spec.time_limit_s is not None and note.ends_ns is None:
             note = msgspec.structs.replace(note, ends_ns=now_ns() + spec.time_limit_s * S)
             self.write(note)
-        if spec.size.memory_mb:
-            most = str(spec.size.memory_mb * _BYTES_PER_MB)
-            write_private(self.path / keeper.MEMORY, most.encode())
+        # Written down before it is made: it is to be found again.
+        write_private(self.path / keeper.BOUNDS, bounds.text().encode())
+        bounds.make()
         self.renew(lease_ns)
         command = keeper.command_line(str(note.work.token), list(spec.command))
+        environment = {**environment, **self.marks, **bounds.environment()}
         code, fault = await self._keep(command, environment, gate)
         while code == keeper.ALREADY_RUNS and not self.began:
             # An earlier process of the agent began it, and its keeper is about to write that down.
@@ -99,7 +118,7 @@ class JobHome:
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=self.path,
-            env=dict(environment),
+            env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -114,26 +133,41 @@ class JobHome:
         record = self.record
         if record is None:
             return None, "its node was booted anew while it ran"
-        await record.service.ends(within_s=None)
-        await record.keeper.ends(within_s=None)  # it has nothing left to do but to say how
+        await record.keeper.ends(within_s=None)
         status = _number(self.path / keeper.STATUS)
+        if status is None:  # it was killed, or the disk is full
+            await remains.end(self.marks)
+            await self._leave_cgroup()
         if status == 0:
             return 0, None
         return status, self._why_ended()[:REASON_CHARS_MAX]
 
     async def stop(self, grace_s: float) -> None:
-        """TERM, and KILL after a grace, to all that is of its session."""
+        """TERM to all of it, and KILL after a grace; its keeper kills what it leaves behind."""
         record = self.record
         if record is None:
             return
-        with session(record.service) as members:
-            send_all(members, signal.SIGTERM)
-            await record.service.ends(grace_s)
-            send_all(members, signal.SIGKILL)
+        remains.send(self.marks, signal.SIGTERM, spare=record.keeper.pid)
+        await record.service.ends(grace_s)
+        if (pidfd := record.service.open()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.close(pidfd)
+
+    async def _leave_cgroup(self) -> None:
+        """Have nothing of the job be left there, for as long as the kernel takes."""
+        words = keeper.read_state(str(self.path / keeper.BOUNDS)).get("cgroup", [])
+        cgroup = " ".join(words)
+        while cgroup and os.path.isdir(cgroup):  # noqa: ASYNC240  of memory
+            job_keeper.leave_cgroup(cgroup)
+            await asyncio.sleep(remains.LOOK_AGAIN_S)
 
     def _why_ended(self) -> str:
         note = self.note()
-        if not (self.path / keeper.EXPIRED).exists():
+        if (self.path / job_keeper.OUT_OF_MEMORY).exists():
+            most = "" if note is None else f" ({note.work.spec.size.memory_mb} MB)"
+            return f"it needed more memory than it had asked for{most}"
+        if not (self.path / job_keeper.EXPIRED).exists():
             return Home(self.path).how_it_ended() or "it ended, and its keeper did not see how"
         if note is not None and note.ends_ns is not None and note.ends_ns <= now_ns():
             return f"its time limit of {note.work.spec.time_limit_s} s is over"

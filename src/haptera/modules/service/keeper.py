@@ -21,9 +21,8 @@ COMM_BYTES_MAX = 15
 # Imported, not run as a script: compiling it anew would cost each keeper another megabyte.
 PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
-# A command with a lease runs once, and only until the time in it: ns of the clock of the boot.
-LEASE, EXPIRED, MEMORY = "lease", "expired", "memory"
-LEASE_LOOKED_AT_EVERY_MS = 1_000
+# A command with a lease is a job: it runs once, and `job_keeper` sees to the rest.
+LEASE, BOUNDS = "lease", "bounds"
 
 
 def command_line(digest: str, command: list[str]) -> list[str]:
@@ -55,6 +54,29 @@ def main() -> None:
         _leave(_read_all(reading))
     os.close(reading)
     _keep(digest, command, writing)
+
+
+class KeptService:
+    """A command that goes on until it is stopped; what it began in its group ends with it."""
+
+    def prepare(self) -> None:
+        """Nothing, in the keeper."""
+
+    def enter(self) -> None:
+        """Write where people look, in the process that becomes the service."""
+        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+
+    def await_end(self, pid: int) -> int:
+        """Its status; what it leaves in its process group goes with it, or would hold its port."""
+        # Not reaped yet, so the group's number is still its own.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        try:  # noqa: SIM105 - contextlib would cost every keeper its memory
+            os.killpg(pid, signal.SIGKILL)
+        except OSError:
+            pass  # nothing is left, or nothing that is ours to kill
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def boot_id() -> str:
@@ -96,15 +118,28 @@ def _leave(fault: str) -> None:
     sys.exit(NOT_EXECUTED if fault else 0)
 
 
+def _kept() -> KeptService:
+    """How what is here is kept."""
+    if not os.path.exists(LEASE):
+        return KeptService()
+    # Not above: it costs memory that services need not have.
+    import job_keeper  # type: ignore[import-not-found] # found beside this file
+
+    job: KeptService = job_keeper.KeptJob(read_state(BOUNDS), OUTPUT)
+    return job
+
+
 def _keep(digest: str, command: list[str], report: int) -> None:
     os.setsid()
+    kept = _kept()
+    kept.prepare()
     _rename(f"keeper {os.path.basename(os.getcwd())}")
     for name in (STATUS, STOP):
         if os.path.exists(name):
             os.unlink(name)
     starts = int(read_state(STATE).get("starts", ["0"])[0]) + 1
     os.environ["HAPTERA_STARTS"] = str(starts)
-    pid, gate, fault = _fork_service(command)
+    pid, gate, fault = _fork_service(command, kept)
     service, keeper = f"{pid} {start_time(pid)}", f"{os.getpid()} {start_time(os.getpid())}"
     # Before the service does anything: one that nobody has written down must not run.
     who = f"service {service}\nkeeper {keeper}\ndigest {digest}\nstarts {starts}\n"
@@ -117,10 +152,10 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
-    _write(STATUS, f"{_await_end(pid)}\n")
+    _write(STATUS, f"{kept.await_end(pid)}\n")
 
 
-def _fork_service(command: list[str]) -> tuple[int, int, int]:
+def _fork_service(command: list[str], kept: KeptService) -> tuple[int, int, int]:
     """A process that becomes the service once it reads from its gate: its pid, gate and fault.
 
     Where the keeper dies first, the gate closes, and nothing begins.
@@ -130,24 +165,19 @@ def _fork_service(command: list[str]) -> tuple[int, int, int]:
     pid = os.fork()
     if pid == 0:
         os.close(opener)
-        _become(command, gate, faulty)
+        _become(command, kept, gate, faulty)
     os.close(gate)
     os.close(faulty)
     return pid, opener, fault
 
 
-def _become(command: list[str], gate: int, fault: int) -> None:
+def _become(command: list[str], kept: KeptService, gate: int, fault: int) -> None:
     try:
         os.setsid()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the interpreter ignores it
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        if os.path.exists(MEMORY):
-            most = int(_text(MEMORY))
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        kept.enter()
         if os.read(gate, 2) == b"go":
             os.execvp(command[0], command)
     except OSError as error:
@@ -156,36 +186,6 @@ def _become(command: list[str], gate: int, fault: int) -> None:
         os.write(2, f"{said}\n".encode())  # in its own output, too, where people look for it
     finally:
         os._exit(NOT_EXECUTED)
-
-
-def _await_end(pid: int) -> int:
-    """Its status; what it leaves in its process group goes with it, or would hold its port."""
-    if os.path.exists(LEASE) and not _ends_within_lease(pid):
-        _write(EXPIRED, "")
-        os.kill(pid, signal.SIGKILL)
-    # Not reaped yet, so the group's number is still its own.
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    try:  # noqa: SIM105 - contextlib would cost every keeper its memory
-        os.killpg(pid, signal.SIGKILL)
-    except OSError:
-        pass  # nothing is left, or nothing that is ours to kill
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def _ends_within_lease(pid: int) -> bool:
-    """Whether it ends before a time that others put off for as long as they may."""
-    import select
-
-    ended = select.poll()
-    ended.register(os.pidfd_open(pid), select.POLLIN)
-    while True:
-        # The clock of the boot, as `time` has it, which is not worth its memory.
-        now_ms = round(float(_text("/proc/uptime").split()[0]) * 1_000)
-        left_ms = int(_text(LEASE)) // 1_000_000 - now_ms
-        if ended.poll(max(0, min(left_ms, LEASE_LOOKED_AT_EVERY_MS))):
-            return True
-        if left_ms <= 0:
-            return False
 
 
 def _write(path: str, text: str) -> None:

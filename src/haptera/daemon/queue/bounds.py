@@ -1,0 +1,155 @@
+"""What a job may use of its node: a cgroup of its own where there are any, else its rlimits.
+
+With cgroups (v2, and root) memory and CPUs are those of the whole job, and whatever it starts ends
+with it at once. Without, memory bounds each of its processes for itself, and CPUs nothing.
+"""
+
+import contextlib
+import hashlib
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from haptera.queue.job import JobSpec, Size
+from haptera.queue.work import JobLimits
+
+GROUPS: Final = "haptera-jobs"
+CPU_PERIOD_US: Final = 100_000
+
+_CONTROLLERS: Final = ("memory", "cpu")
+_MOUNTS: Final = Path("/proc/self/mounts")
+_BYTES_PER_MB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobBounds:
+    """The bounds of one job; `cgroup` need not be there yet."""
+
+    size: Size
+    cgroup: Path | None = None
+    user: pwd.struct_passwd | None = None
+
+    def text(self) -> str:
+        """As the job's keeper reads it."""
+        lines = []
+        if self.cgroup is not None:
+            lines.append(f"cgroup {self.cgroup}")
+        if self.size.memory_mb and (self.cgroup is None or "memory" not in _own(self.cgroup)):
+            lines.append(f"memory {self.size.memory_mb * _BYTES_PER_MB}")
+        if self.user is not None:
+            name, gid = self.user.pw_name, self.user.pw_gid
+            groups = ",".join(map(str, os.getgrouplist(name, gid)))
+            lines.append(f"user {self.user.pw_uid} {gid} {groups} {self.user.pw_dir or '/'}")
+        return "".join(f"{line}\n" for line in lines)
+
+    def environment(self) -> Mapping[str, str]:
+        """What a user's programs look for."""
+        if self.user is None:
+            return {}
+        name = self.user.pw_name
+        shell = self.user.pw_shell or "/bin/sh"
+        return {"USER": name, "LOGNAME": name, "HOME": self.user.pw_dir, "SHELL": shell}
+
+    def make(self) -> None:
+        """Have the cgroup be there, with its limits.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if self.cgroup is None:
+            return
+        self.cgroup.mkdir(exist_ok=True)
+        controllers = _own(self.cgroup)
+        if "memory" in controllers and self.size.memory_mb:
+            _write(self.cgroup / "memory.max", str(self.size.memory_mb * _BYTES_PER_MB))
+            _write(self.cgroup / "memory.oom.group", "1")
+            with contextlib.suppress(OSError):  # a kernel without swap
+                _write(self.cgroup / "memory.swap.max", "0")
+        if "cpu" in controllers and self.size.cpus:
+            _write(self.cgroup / "cpu.max", f"{self.size.cpus * CPU_PERIOD_US} {CPU_PERIOD_US}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBounds:
+    """What this node can bound: `groups` is the directory of its jobs' cgroups, if any."""
+
+    groups: Path | None = None
+
+    @classmethod
+    def of_this_node(cls) -> "NodeBounds":
+        """What there is; makes the directory."""
+        mount = _mounted(_MOUNTS.read_text(encoding="utf-8"))
+        if mount is None or os.geteuid() != 0:
+            return cls()
+        groups = mount / GROUPS
+        try:
+            groups.mkdir(exist_ok=True)
+        except OSError:  # mounted read-only, as in containers
+            return cls()
+        for place in (mount, groups):
+            for controller in _CONTROLLERS:
+                with contextlib.suppress(OSError):  # not there, or of cgroups v1
+                    _write(place / "cgroup.subtree_control", f"+{controller}")
+        return cls(groups)
+
+    @property
+    def limits(self) -> JobLimits:
+        """What is bounded, in a word."""
+        if self.groups is not None and set(_CONTROLLERS) <= _passed_on(self.groups):
+            return JobLimits.CGROUP
+        return JobLimits.PROCESS
+
+    def of(self, spec: JobSpec, home: Path) -> JobBounds:
+        """The bounds of the job that has this directory.
+
+        Raises:
+            OSError: it cannot be that user's, in words.
+        """
+        # Other nodes on this machine, as a lab's, have jobs of the same numbers.
+        node = hashlib.sha256(bytes(home)).hexdigest()[:8]
+        cgroup = None if self.groups is None else self.groups / f"{home.name}-{node}"
+        return JobBounds(spec.size, cgroup, None if spec.user is None else _account(spec.user))
+
+
+def _account(name: str) -> pwd.struct_passwd:
+    """The user of this name, as whom a job may run.
+
+    Raises:
+        OSError: there is none, or this process may not be another's.
+    """
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError:
+        raise OSError(f"there is no user {name} on this node") from None
+    if os.geteuid() not in (0, account.pw_uid):
+        raise OSError(f"this node's agent is not root: it cannot run a job as {name}")
+    return account
+
+
+def _mounted(mounts: str) -> Path | None:
+    """Where cgroups of version 2 are.
+
+    >>> _mounted("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0")
+    PosixPath('/sys/fs/cgroup')
+    """
+    lines = (line.split() for line in mounts.splitlines())
+    return next((Path(words[1]) for words in lines if words[2] == "cgroup2"), None)
+
+
+def _own(cgroup: Path) -> set[str]:
+    """What bounds a job's cgroup: what the directory above passes on."""
+    return _passed_on(cgroup.parent)
+
+
+def _passed_on(groups: Path) -> set[str]:
+    try:
+        return set((groups / "cgroup.subtree_control").read_text(encoding="ascii").split())
+    except OSError:
+        return set()
+
+
+def _write(place: Path, text: str) -> None:
+    place.write_text(text, encoding="ascii")
