@@ -96,7 +96,7 @@ def test_a_host_holds_the_conversation_on_the_page() -> None:
         ours.setblocking(False)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve(module, theirs, now=lambda: NOW))
+            tasks.create_task(serve(module, theirs, now=lambda: NOW, wall_s=lambda: 0))
             with ours:
                 for line in transcript():
                     if line.speaker == "daemon":

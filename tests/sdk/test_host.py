@@ -136,7 +136,7 @@ def converse(scenario: Callable[[Daemon], Awaitable[None]]) -> Device:
         ours.setblocking(False)
         device = Device()
         daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: NOW)
+        serving = serve(module_on(device), theirs, now=lambda: NOW, wall_s=lambda: 0)
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             host = tasks.create_task(serving)
             with ours:
@@ -219,7 +219,7 @@ def test_the_deadline_is_checked_after_connecting() -> None:
         ours.setblocking(False)
         device, times = Device(), [NOW]
         daemon = Daemon(ours, device)
-        serving = serve(module_on(device), theirs, now=lambda: times[-1])
+        serving = serve(module_on(device), theirs, now=lambda: times[-1], wall_s=lambda: 0)
         async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
             tasks.create_task(serving)
             with ours:
@@ -308,7 +308,7 @@ def test_a_gate_that_drains_its_node_says_so() -> None:
         daemon.device.go.set()
         await daemon.send(a_call(1, "hold", "hold"))
         told = failed(1, "2 jobs run on", refused=False)
-        assert await daemon.next() == {**told, "drains": True}
+        assert await daemon.next() == {**told, "drains": True, "drained_ms": 0}
 
     assert converse(scenario).orders == []
 

@@ -65,7 +65,9 @@ def converse(
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve(module_on(library, **terms), theirs, now=lambda: NOW))
+            tasks.create_task(
+                serve(module_on(library, **terms), theirs, now=lambda: NOW, wall_s=lambda: 0)
+            )
             daemon = Daemon(ours, Device())
             await daemon.send({"op": "begin", "module": "trial", "run_dir": "/run/x", **begin})
             assert (await daemon.next())["op"] == "ready"

@@ -9,7 +9,7 @@ from haptera.kinds import node, service
 from haptera.kinds.node import Agent, Busy, Power
 from haptera.kinds.service import Run
 from haptera.model.errors import Code
-from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
+from haptera.model.parts import WITHIN_MS_MAX, Change, Context, Look, Manifest, Requirement, Step
 from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -279,3 +279,21 @@ def test_a_wrong_value_function_or_result_is_an_error_before_anything_runs(tmp_p
         "@power.step(Power.OFF, Power.ON, within_s=1)",
         "@power.step(Power.OFF, Power.ON)",
     ], done.stdout
+
+
+@pytest.mark.parametrize("within_s", [-1, 0, 86_400.001])
+def test_no_part_takes_longer_than_a_day_and_so_no_process_that_is_replaced_does(
+    within_s: float,
+) -> None:
+    module = Module("some", connect=connect)
+    module.serves(node.power).step(Power.OFF, Power.ON, within_s=within_s)(nothing)
+
+    with pytest.raises(HapteraError, match=r"some.nothing may take .* \(choose up to 86400 s"):
+        module.manifest()
+
+
+def test_a_part_may_take_a_day() -> None:
+    module = Module("some", connect=connect)
+    module.serves(node.power).step(Power.OFF, Power.ON, within_s=86_400)(nothing)
+
+    assert module.manifest().steps[0].within_ms == WITHIN_MS_MAX

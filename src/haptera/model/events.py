@@ -63,13 +63,13 @@ class Failed(msgspec.Struct, frozen=True, gc=False):
     """A look or step failed, in the module's own words.
 
     With `refused` the device itself said that the command had no effect and will have none. A gate
-    that `drains` lets nothing begin, and waits for what runs.
+    that drains its node, `drained_ms` so far, lets nothing begin, and waits for what runs.
     """
 
     call: int
     text: str
     refused: bool = False
-    drains: bool = False
+    drained_ms: int | None = None
 
 
 class WatchReported(msgspec.Struct, frozen=True, gc=False):

@@ -13,8 +13,8 @@ ANY: Final = "*"
 API: Final = 1
 # How long a gate may take to hold or to release.
 GATE_WITHIN_MS: Final = 2_000
-
-
+# How long any look or step may take, and so a process that is replaced: its last call, a day.
+WITHIN_MS_MAX: Final = 86_400_000
 # How many calls a module takes at once that does not say it.
 AT_ONCE: Final = 256
 AT_ONCE_MAX: Final = 10_000
@@ -179,6 +179,13 @@ class Manifest:
                     f"`{name}` is {getattr(self, name)}",
                     where=f"module {self.name}",
                     do=f"choose from 1 to {AT_ONCE_MAX}",
+                )
+        for part in self.parts:
+            if not 1 <= part.within_ms <= WITHIN_MS_MAX:
+                raise DeclarationError(
+                    f"{part.path} may take {part.within_ms / 1_000:g} s",
+                    where=f"module {self.name}",
+                    do=f"choose up to {WITHIN_MS_MAX // 1_000} s, a day",
                 )
 
     @property

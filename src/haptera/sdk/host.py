@@ -14,6 +14,7 @@ import msgspec
 
 from haptera.model.entity import EntityId
 from haptera.model.errors import Code, HapteraError, LimitError
+from haptera.sdk.drains import Drains
 from haptera.sdk.failures import TEXT_BYTES_MAX, Failures, cut
 from haptera.sdk.gathering import Gathering
 from haptera.sdk.link import Frame, frames_of
@@ -66,6 +67,7 @@ async def serve(
     link: socket.socket,
     *,
     now: Callable[[], int],
+    wall_s: Callable[[], float],
 ) -> None:
     """Be told to begin, then serve calls until the other side closes the link.
 
@@ -81,7 +83,9 @@ async def serve(
         first = await anext(frames, None)
         if first is None:
             return
-        host = _Host(module, writer, now, _begun(first))
+        begun = _begun(first)
+        drains = Drains(begun.run_dir / "draining", wall_s)
+        host = _Host(module, writer, now, begun, drains)
         async with host.alive(), asyncio.TaskGroup() as tasks:
             host.ready()
             try:
@@ -106,6 +110,7 @@ class _Host:
         writer: asyncio.StreamWriter,
         now: Callable[[], int],
         begun: _Begun,
+        drains: Drains,
     ) -> None:
         self._module = module
         self._writer = writer
@@ -131,6 +136,7 @@ class _Host:
         self._uncut: dict[int, int | None] = {}
         self._cancelled: set[int] = set()
         self._failures = Failures(module.packages(), now)
+        self._drains = drains
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[None]:
@@ -234,7 +240,10 @@ class _Host:
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
             text = self._told(call, error)
             failed = {"op": "failed", "id": call.id, "text": text, "refused": False}
-            self._answer({**failed, "drains": True} if isinstance(error, Draining) else failed)
+            if isinstance(error, Draining):
+                drained_ms = self._drains.lasts_ms(call.entity.name)
+                failed = {**failed, "drains": True, "drained_ms": drained_ms}
+            self._answer(failed)
 
     def _told(self, call: _Call, error: Exception) -> str:
         return self._failures.told(error, f"{call.part} of {call.entity}")
@@ -249,6 +258,7 @@ class _Host:
                 await self._act(call, self._module.steppers[call.part], made)
             case "hold" | "release":
                 await self._act(call, self._module.gates[call.part], made)
+                self._drains.over(call.entity.name)
             case "watch":
                 async for reading in self._module.watchers[call.part](made):
                     self._tell("sighted", call, target, reading, self._now())

@@ -124,12 +124,14 @@ class Gate:
             case Failed(_, text):
                 # Even where it refused: it may not have begun, so that it stands as it stood.
                 leaf.closed = None
-                drains = event.drains and self._side.node is None
-                leaf.again_at = turn.now + (DRAIN_AGAIN_NS if drains else GATE_AGAIN_NS)
+                drained_ms = None if self._side.node is not None else event.drained_ms
                 said = f"{pending.part.module}: {text}" if pending.work is Work.HOLD else None
-                leaf.draining, leaf.refusal = (said, None) if drains else (None, said)
-                if drains and leaf.draining_since is None:
-                    leaf.draining_since = turn.now
+                if drained_ms is None:
+                    leaf.again_at, leaf.refusal = turn.now + GATE_AGAIN_NS, said
+                else:
+                    leaf.again_at, leaf.draining = turn.now + DRAIN_AGAIN_NS, said
+                    since = turn.now - drained_ms * MS
+                    leaf.draining_since = min(since, leaf.draining_since or since)
             case _:
                 leaf.closed = pending.work is Work.HOLD
         if leaf.draining is None:

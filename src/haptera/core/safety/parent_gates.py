@@ -8,7 +8,7 @@ from haptera.core.modules.catalog import Catalog
 from haptera.core.modules.gates import gates_at_parent
 from haptera.core.modules.supervise import Supervisor
 from haptera.core.safety.gate import KEY, Gate
-from haptera.core.state.limits import DRAIN_NS_MAX, DRAIN_REST_NS, S
+from haptera.core.state.limits import DRAIN_NS_MAX, DRAIN_REST_NS, UNASKED_NS, S
 from haptera.core.state.row import EntityState
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
@@ -25,8 +25,8 @@ RELEASING_MAX: Final = 16
 class ParentGates:
     """The gates of each node that is asked for here, until they are open again.
 
-    How they stand outlives this process: what an earlier one held, and nobody asks for now, is
-    released at the start.
+    How they stand outlives this process: what an earlier one held, and nobody has asked for again
+    by `UNASKED_NS` after the start, is released then.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class ParentGates:
         # Until when nodes are left alone that were drained for too long.
         self._in_vain: dict[str, int] = {}
         self._unsure: deque[str] | None = None
+        self._release_at: int | None = None
 
     def own(self, turn: Turn, node: str, asks: tuple[Ask, ...]) -> None:
         """This is all that is asked for a node now."""
@@ -85,6 +86,14 @@ class ParentGates:
             gate.tend(turn)
             if gate.is_open:
                 del self._gates[name]
+        self._release_unasked(turn)
+
+    def _release_unasked(self, turn: Turn) -> None:
+        if self._release_at is None:
+            self._release_at = turn.now + UNASKED_NS
+        if turn.now < self._release_at:
+            self._timers.soonest(KEY, self._release_at)
+            return
         if self._unsure is None:
             self._unsure = deque(self._table.nodes())
         while self._unsure and len(self._gates) < RELEASING_MAX:

@@ -36,6 +36,8 @@ DRAIN_AGAIN_NS: Final = 5 * S
 # then, and for so long nobody drains it again.
 DRAIN_NS_MAX: Final = 7 * 86_400 * S
 DRAIN_REST_NS: Final = 3_600 * S
+# How long a parent that starts waits until what it held before is asked for again, and held on.
+UNASKED_NS: Final = 60 * S
 # A node that is there and does not say within so long whether it permits a step is as good as no.
 ANSWER_WITHIN_NS: Final = 10 * S
 # How long a parent leaves a node alone that refused a permit, so that others have their turn.

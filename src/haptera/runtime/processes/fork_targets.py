@@ -38,7 +38,7 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     if not isinstance(module, Module):
         raise HapteraError("is no module", where=arguments["place"], do="name a Module")
     link = socket.socket(fileno=descriptors[0])
-    asyncio.run(serve(module, link, now=clock.now_ns))
+    asyncio.run(serve(module, link, now=clock.now_ns, wall_s=clock.wall_s))
 
 
 def command_process(arguments: dict[str, Any], descriptors: list[int]) -> None:

@@ -1,7 +1,7 @@
 """Frames between the daemon and a module's process: calls as frames, and what frames mean."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,9 @@ from haptera.runtime.processes.ipc import Frame
 from haptera.sdk.failures import TEXT_BYTES_MAX
 from haptera.sdk.host import NOTE_BYTES_MAX
 from haptera.sdk.target import Boot
+
+# For how long a gate may say that it has drained its node: a year.
+DRAINED_MS_MAX: Final = 366 * 86_400_000
 
 
 def begin_frame(start: Start, run_dir: Path) -> Frame:
@@ -69,7 +72,7 @@ def event_of(start: Start, frame: Frame) -> Event:
         case {"op": "ended", "id": int(call)}:
             return Ended(call)
         case {"op": "failed", "id": int(call), "text": str(text), "refused": bool(refused)}:
-            return Failed(call, text[:TEXT_BYTES_MAX], refused, frame.get("drains") is True)
+            return Failed(call, text[:TEXT_BYTES_MAX], refused, _drained_ms(frame))
         case {"op": "sighted", "id": int(call), "value": str(value), "at_ns": int(at)}:
             return WatchReported(call, value, at, _note(frame))
         case {"op": "progress", "id": int(call), "text": str(text)}:
@@ -82,6 +85,16 @@ def event_of(start: Start, frame: Frame) -> Event:
             return Ready(start.module, start.process, version, manifest)
         case _:
             raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+
+
+def _drained_ms(frame: Frame) -> int | None:
+    match frame.get("drains"), frame.get("drained_ms", 0):
+        case True, int(drained_ms) if 0 <= drained_ms <= DRAINED_MS_MAX:
+            return drained_ms
+        case True, _:
+            raise ValueError("it sent a drain that lasts no time")
+        case _:
+            return None
 
 
 def _share(done: Any) -> float | None:
