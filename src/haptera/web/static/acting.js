@@ -1,20 +1,72 @@
-// What a token may do here: freeze, thaw, retry; each says whom it affects before it is done.
+// What a token may do here; each deed says whom it affects, and asks, before it is done.
 
 import { ask } from "./api.js";
 import { make } from "./dom.js";
+import { settingForm } from "./setting.js";
 
 const NAMED_MAX = 12;
-const SPANS = [
+const FREEZE_SPANS = [
   ["", "until it is thawed"],
   ["3600", "for an hour"],
   ["28800", "for eight hours"],
   ["86400", "for a day"],
 ];
+const DRAIN_SPANS = [
+  ["", "for as long as its jobs take"],
+  ["600", "then stop its jobs after ten minutes"],
+  ["3600", "then stop its jobs after an hour"],
+  ["28800", "then stop its jobs after eight hours"],
+];
 
+const path = (entity) => `entities/${encodeURIComponent(entity)}`;
+const because = (why) => (why ? { why } : {});
+
+// `reason`: whether there has to be one; `spans`: how long it may be for; `send` does it.
 const DEEDS = {
-  freeze: { says: "Freeze", then: "No step begins on these until they are thawed:", reason: "needed" },
-  thaw: { says: "Thaw", then: "Steps may begin again on these, at once:", reason: "welcome" },
-  retry: { says: "Retry", then: "What failed is tried again now:", reason: "welcome" },
+  freeze: {
+    says: "Freeze",
+    then: "No step begins on these until they are thawed:",
+    reason: true,
+    spans: FREEZE_SPANS,
+    send: (selector, why, for_s) =>
+      ask("POST", "freezes", { body: { selector, reason: why, ...(for_s && { for_s: Number(for_s) }) } }),
+  },
+  thaw: {
+    says: "Thaw",
+    then: "Steps may begin again on these, at once:",
+    send: (selector, why) => ask("DELETE", "freezes", { query: { ...because(why), selector } }),
+  },
+  retry: {
+    says: "Retry",
+    then: "What failed is tried again now:",
+    send: (entity, why) => ask("POST", `${path(entity)}/retry`, { query: because(why) }),
+  },
+  drain: {
+    says: "Drain",
+    then: "It takes no new jobs until it is let. Jobs that run there now:",
+    reason: true,
+    spans: DRAIN_SPANS,
+    send: (node, why, within_s) => {
+      const body = { mode: "drain", reason: why, ...(within_s && { within_s: Number(within_s) }) };
+      return ask("PUT", `duties/${encodeURIComponent(node)}`, { body });
+    },
+  },
+  resume: {
+    says: "Resume",
+    then: "It takes jobs again. Jobs that run there now run on:",
+    send: (node) => ask("DELETE", `duties/${encodeURIComponent(node)}`),
+    unexplained: true,
+  },
+  cancel: {
+    says: "Cancel",
+    then: "Its processes are ended, and it does not run again:",
+    send: (job, why) => ask("DELETE", `jobs/${job.replace("job:", "")}`, { query: because(why) }),
+  },
+  release: {
+    says: "Release the brake",
+    then: "What stands still for it goes on at once:",
+    send: (_brake, why) => ask("DELETE", "brake", { query: because(why) }),
+  },
 };
 
 export class Actions {
@@ -31,51 +83,81 @@ export class Actions {
     return !this.past && ["write", "admin"].includes(this.rights.scope);
   }
 
-  // Freezes are about the cluster: a token that is limited to some entities may not.
+  // What is about more than some entities: a token that is limited to some may not.
+  get mayAll() {
+    return this.mayWrite && this.rights.within === null;
+  }
+
   ofNode(name, all) {
-    if (!this.mayWrite || this.rights.within !== null) return [];
+    if (!this.mayAll || name.startsWith("job:")) return [];
     const frozen = all.filter((view) => view.frozen);
     const free = all.filter((view) => !view.frozen);
     const buttons = [];
-    if (free.length) buttons.push(this.#button("freeze", name, free));
-    if (frozen.length) buttons.push(this.#button("thaw", name, frozen));
-    return [make("p", { classes: "actions" }, ...buttons)];
+    if (free.length) buttons.push(this.#button("freeze", name, free.map(nameOf)));
+    // Whose freeze is thawed is said: it may be another's.
+    if (frozen.length) buttons.push(this.#button("thaw", name, frozen.map(nameAndFreeze)));
+    return buttonLine(buttons);
   }
 
   ofEntity(view) {
-    if (!this.mayWrite || view.condition !== "stuck") return [];
-    return [make("p", { classes: "actions" }, this.#button("retry", view.entity, [view]))];
+    if (!this.mayWrite) return [];
+    if (view.kind === "job" && ["waiting", "acting"].includes(view.condition)) {
+      return buttonLine([this.#button("cancel", view.entity, [view.attributes.name])]);
+    }
+    if (view.kind === "job") return [];
+    const buttons = [this.#setting(view)];
+    if (view.condition === "stuck") buttons.push(this.#button("retry", view.entity, [view.entity], "Retry now"));
+    return buttonLine(buttons);
   }
 
-  #button(deed, target, affected) {
-    // Whose freeze is thawed is said: it may be another's.
-    const whose = (view) => (deed === "thaw" ? `: ${view.frozen}` : "");
-    const names = affected.map((view) => view.entity + whose(view));
+  // Who takes jobs: drained, or let take them again.
+  ofHolder(one) {
+    if (!this.mayAll || one.backend !== null) return [];
+    const deed = one.reason === null ? "drain" : "resume";
+    const jobs = one.jobs.map((job) => `job:${job}`);
+    return [this.#button(deed, one.name, jobs.length ? jobs : ["none"], DEEDS[deed].says)];
+  }
+
+  ofBrake(why) {
+    return this.mayAll ? [this.#button("release", "the brake", [why], DEEDS.release.says)] : [];
+  }
+
+  #button(deed, target, names, text = `${DEEDS[deed].says} ${target}`) {
     return make("button", {
       type: "button",
       data: { key: `${deed} ${target}`, deed },
-      textContent: deed === "retry" ? "Retry now" : `${DEEDS[deed].says} ${target}`,
+      textContent: text,
       onclick: () => this.#confirm(deed, target, names),
     });
   }
 
+  // What it would start is told of the whole cluster: a token that is limited is not shown it.
+  #setting(view) {
+    const close = () => this.dialog.close();
+    const open = () => {
+      this.dialog.replaceChildren(settingForm(view, this.mayAll, { close, done: this.done }));
+      this.dialog.showModal();
+    };
+    const data = { key: `set ${view.entity}`, deed: "set" };
+    return make("button", { type: "button", data, textContent: "Set a value", onclick: open });
+  }
+
   #confirm(deed, target, names) {
-    const { says, then, reason } = DEEDS[deed];
-    const needed = reason === "needed";
-    const why = make("input", { id: "why", required: needed, maxLength: 500, autocomplete: "off" });
-    const span = make("select", { id: "span" }, ...SPANS.map(([value, text]) => new Option(text, value)));
+    const { says, then, reason = false, spans = [], unexplained = false } = DEEDS[deed];
+    const why = make("input", { id: "why", required: reason, maxLength: 500, autocomplete: "off" });
+    const span = make("select", { id: "span" }, ...spans.map(([value, text]) => new Option(text, value)));
     const wrong = make("p", { classes: "wrong", role: "alert" });
     const go = make("button", { type: "submit", classes: "go", textContent: says });
     const more = names.length - NAMED_MAX;
     const form = make(
       "form",
       { onsubmit: () => this.#act(deed, target, why.value.trim(), span.value, go, wrong) },
-      make("h2", { id: "deed", textContent: `${says} ${target}?` }),
+      make("h2", { id: "deed", textContent: says.includes(target) ? `${says}?` : `${says} ${target}?` }),
       make("p", { textContent: then }),
       make("ul", {}, ...names.slice(0, NAMED_MAX).map((name) => make("li", { textContent: name }))),
       more > 0 ? make("p", { textContent: `and ${more} more` }) : null,
-      make("label", {}, needed ? "Why (for whoever finds it)" : "Why (optional)", why),
-      deed === "freeze" ? make("label", {}, "How long", span) : null,
+      unexplained ? null : make("label", {}, reason ? "Why (for whoever finds it)" : "Why (optional)", why),
+      spans.length ? make("label", {}, "How long", span) : null,
       wrong,
       make(
         "p",
@@ -86,13 +168,13 @@ export class Actions {
     );
     this.dialog.replaceChildren(form);
     this.dialog.showModal();
-    why.focus();
+    (unexplained ? go : why).focus();
   }
 
   async #act(deed, target, why, span, go, wrong) {
     go.disabled = true;
     try {
-      await send(deed, target, why, span);
+      await DEEDS[deed].send(target, why, span);
       this.dialog.close();
       this.done(`${DEEDS[deed].says}: ${target}, done`);
     } catch (error) {
@@ -102,11 +184,6 @@ export class Actions {
   }
 }
 
-function send(deed, target, why, span) {
-  const query = why ? { why } : {};
-  if (deed === "retry") return ask("POST", `entities/${encodeURIComponent(target)}/retry`, { query });
-  if (deed === "thaw") return ask("DELETE", "freezes", { query: { ...query, selector: target } });
-  const body = { selector: target, reason: why };
-  if (span) body.for_s = Number(span);
-  return ask("POST", "freezes", { body });
-}
+const nameOf = (view) => view.entity;
+const nameAndFreeze = (view) => `${view.entity}: ${view.frozen}`;
+const buttonLine = (buttons) => (buttons.length ? [make("p", { classes: "actions" }, ...buttons)] : []);

@@ -1,6 +1,6 @@
 // What asks for attention, worst first: entities that stand alike for one reason are one line.
 
-import { make, refill } from "./dom.js";
+import { badge, make, refill } from "./dom.js";
 
 const ORDER = ["stuck", "waiting", "acting"];
 const SHOWN_MAX = 40;
@@ -73,7 +73,7 @@ function button(cause, picked) {
   return make(
     "button",
     { type: "button", classes: "cause", data: { key: cause.key }, aria },
-    make("span", { classes: `badge ${cause.condition}`, textContent: cause.condition }),
+    badge(cause.condition),
     make("strong", { textContent: ` ${whoIs(cause)}: ` }),
     cause.why,
     cause.frozen && cause.frozen !== cause.why && make("small", { textContent: ` ${cause.frozen}` }),

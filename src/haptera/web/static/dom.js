@@ -13,6 +13,14 @@ export function make(tag, options = {}, ...children) {
   return element;
 }
 
+export function badge(condition, text = condition) {
+  return make("span", { classes: `badge ${condition}`, textContent: text });
+}
+
+const SHORT_MAX = 60;
+
+export const short = (text) => (text.length > SHORT_MAX ? `${text.slice(0, SHORT_MAX - 1)}\u2026` : text);
+
 export function pairs(rows) {
   if (!rows.length) return null;
   const lines = rows.flatMap(([name, ...values]) => [

@@ -13,6 +13,7 @@ export class Fleet {
   variables = new Set(); // what can be known or desired of a node, or of `service:web.`
   attributes = new Set();
   changed = new Set(); // nodes, since `settle`
+  kinds = new Map(); // what is on no node and none itself, by its kind: names of entities
   #on = new Map(); // what is on a node, by its name
   #reshaped = false;
 
@@ -41,12 +42,19 @@ export class Fleet {
     for (const name of this.nodes) this.changed.add(name);
   }
 
+  // What is on no node, of one kind.
+  of(kind) {
+    const names = [...(this.kinds.get(kind) ?? [])];
+    return names.sort(natural).map((entity) => this.views.get(entity));
+  }
+
   node(name) {
     return this.views.get(`node:${name}`);
   }
 
-  // A node's views: its own, then those of what is on it.
+  // A node's views: its own, then those of what is on it. What is on no node stands alone.
   all(name) {
+    if (name.includes(":")) return this.views.has(name) ? [this.views.get(name)] : [];
     const node = this.node(name);
     if (!node) return [];
     const others = [...(this.#on.get(name) ?? [])].map((entity) => this.views.get(entity));
@@ -56,6 +64,7 @@ export class Fleet {
   #clear() {
     this.views.clear();
     this.#on.clear();
+    this.kinds.clear();
     this.#reshaped = true;
   }
 
@@ -64,6 +73,7 @@ export class Fleet {
     this.views.set(view.entity, view);
     const name = view.kind === "node" ? view.name : view.node;
     if (name !== null) this.#place(view, name);
+    else this.#list(view);
     const prefix = view.kind === "node" ? "" : `${view.kind}:${view.name}.`;
     for (const one in view.desired) this.variables.add(prefix + one);
     for (const one in view.observed) this.variables.add(prefix + one);
@@ -78,12 +88,19 @@ export class Fleet {
     this.changed.add(name);
   }
 
+  #list(view) {
+    if (!this.kinds.has(view.kind)) this.kinds.set(view.kind, new Set());
+    this.kinds.get(view.kind).add(view.entity);
+    this.changed.add(view.name); // of no node: what is told of the cluster is told anew
+  }
+
   #drop(entity) {
     const view = this.views.get(entity);
     if (!view) return;
     this.views.delete(entity);
     if (view.kind === "node") this.#reshaped = true;
     else if (view.node !== null) this.#on.get(view.node)?.delete(entity);
+    else this.kinds.get(view.kind)?.delete(entity);
     this.changed.add(view.node ?? view.name);
   }
 }

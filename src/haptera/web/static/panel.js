@@ -1,7 +1,7 @@
 // The chosen node with all on it: as it should be, as it is, the chain, why, and what happened.
 
 import { ask } from "./api.js";
-import { duration, make, pairs, refill } from "./dom.js";
+import { badge, duration, make, pairs, refill } from "./dom.js";
 import { told } from "./told.js";
 
 const HISTORY_MAX = 20;
@@ -24,7 +24,7 @@ export class Panel {
     if (now === this.#shown) return;
     this.#shown = now;
     if (name !== this.#node) this.#choose(name);
-    this.history.hidden = !all.length;
+    this.history.hidden = !all.length || name.startsWith("job:");
     this.#ages = [];
     if (!all.length) {
       const what = name
@@ -61,12 +61,11 @@ export class Panel {
   }
 
   #article(view) {
-    const badge = make("span", { classes: `badge ${view.condition}`, textContent: view.condition });
     const again = view.again_in_ms === null ? null : `tried again in ${duration(view.again_in_ms)}`;
     return make(
       "article",
       { data: { entity: view.entity } },
-      make("h2", {}, view.entity, badge),
+      make("h2", {}, view.entity, badge(view.condition, view.state)),
       view.why && make("p", { classes: "why", textContent: view.why + lasting(view.doing) }),
       view.frozen && view.frozen !== view.why && make("p", { classes: "frozen", textContent: view.frozen }),
       ...section("What would unblock it", line([view.unblock, again])),

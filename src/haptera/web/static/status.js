@@ -2,18 +2,23 @@
 
 import { Actions } from "./acting.js";
 import { ask, follow, token } from "./api.js";
+import { Brake } from "./brake.js";
 import { CauseList, causesOf } from "./causes.js";
 import { Colouring, SHORT, SPOKEN } from "./colours.js";
 import { at, duration, make, refill, write } from "./dom.js";
 import { Fleet } from "./fleet.js";
+import { Jobs } from "./jobs.js";
 import { SIZES, layOut, places, sizeFor } from "./layout.js";
 import { NodeList } from "./list.js";
+import { Log } from "./log.js";
 import { NodeMap } from "./map.js";
 import { expand } from "./nodeset.js";
 import { Panel } from "./panel.js";
 import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.js";
 import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
+import { EntityTable } from "./table.js";
+import { JOBS, Tabs } from "./tabs.js";
 import { Timeline } from "./timeline.js";
 
 const CAUSES_EVERY_MS = 250;
@@ -50,12 +55,15 @@ function paint() {
   const changed = fleet.settle();
   colouring.update(fleet, place.colour, changed);
   paintHead();
+  paintOthers();
   scene = { ...sceneOf(), matches: matching(changed) };
   map.draw(scene);
   list.update(scene);
   paintCauses(changed);
   paintCounts();
-  panel.update(place.node, place.node ? fleet.all(place.node) : [], rightsText());
+  const views = chosenViews();
+  panel.update(place.node, views, rightsText());
+  log.offer(actions.past ? [] : views);
 }
 
 function paintHead() {
@@ -65,6 +73,22 @@ function paintHead() {
   document.body.classList.toggle("as-list", place.view === "list");
   at("as-list").setAttribute("aria-pressed", String(place.view === "list"));
   paintClock();
+}
+
+// What is no node: of one kind, or the jobs.
+function paintOthers() {
+  const [kind, rights] = [place.show, rightsText()];
+  tabs.update(fleet, kind);
+  at("overview").hidden = at("bar").hidden = at("legend").hidden = kind !== "";
+  at("table").hidden = kind === "" || kind === JOBS;
+  at("jobs").hidden = kind !== JOBS;
+  if (!at("table").hidden) table.update(kind, fleet.of(kind), place.node);
+  jobs.update(kind === JOBS, place.node, rights);
+}
+
+function chosenViews() {
+  if (place.node.startsWith("job:")) return jobs.view(place.node);
+  return place.node ? fleet.all(place.node) : [];
 }
 
 function sceneOf() {
@@ -222,6 +246,11 @@ function choose(number) {
   map.reveal(number);
 }
 
+function chooseEntity(entity) {
+  place.node = entity;
+  go();
+}
+
 // What is looked at is another: it is kept in the address, and painted.
 function go() {
   writePlace();
@@ -275,6 +304,14 @@ const causeList = new CauseList(at("causes"), (key) => {
 });
 const actions = new Actions(at("ask"), (text) => write(at("done"), text));
 const panel = new Panel({ element: at("entity"), history: at("history"), actions });
+const log = new Log(at("log"));
+const brake = new Brake(at("brake"), actions);
+const table = new EntityTable(at("table"), chooseEntity);
+const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
+const tabs = new Tabs(at("tabs"), (kind) => {
+  place.show = kind;
+  go();
+});
 const rightsText = () => [actions.rights.scope, actions.rights.within, actions.past].join();
 const timeline = new Timeline(at("time"), (when) => {
   place.at = when === null ? "" : String(when);
@@ -324,6 +361,7 @@ addEventListener("keydown", (event) => {
 
 function signedOut(text) {
   following?.abort();
+  brake.stop();
   lostAt = null;
   document.body.classList.add("stale");
   say(text);
@@ -374,6 +412,7 @@ async function who() {
   const limit = told.within === null ? "" : ` within ${told.within}`;
   write(at("who"), told.scope === null ? "" : `${told.name}: ${told.scope}${limit}`);
   at("sign-out").hidden = false;
+  brake.follow();
   if (place.select) search();
   paintSoon();
 }

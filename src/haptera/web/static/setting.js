@@ -1,0 +1,102 @@
+// Setting one desired value: first what that would start, then doing it.
+
+import { ask } from "./api.js";
+import { duration, make } from "./dom.js";
+
+const GROUPS_MAX = 20;
+
+// The form that asks for a value of this entity; `close` ends it, `done` says what was done.
+export function settingForm(view, planned, { close, done }) {
+  const names = [...new Set([...Object.keys(view.desired), ...Object.keys(view.observed)])];
+  const name = make("select", { id: "name" }, ...names.map((one) => new Option(one, one)));
+  const value = make("input", { id: "value", autocomplete: "off", spellcheck: false });
+  const why = make("input", { id: "why", maxLength: 500, autocomplete: "off" });
+  const whose = make("p", { classes: "quiet" });
+  const told = make("div", { role: "status" });
+  const wrong = make("p", { classes: "wrong", role: "alert" });
+  const go = make("button", { type: "submit", classes: "go" });
+  const form = make(
+    "form",
+    { onsubmit: step },
+    make("h2", { id: "deed", textContent: `Set a desired value of ${view.entity}` }),
+    make("label", {}, "What", name),
+    make("label", {}, "Value (nothing: it is not desired any more)", value),
+    whose,
+    make("label", {}, "Why (optional)", why),
+    told,
+    wrong,
+    make("p", { classes: "actions" }, go, make("button", { type: "button", textContent: "Cancel", onclick: close })),
+  );
+  let seen = null; // the value whose plan is shown
+  const asked = () => ({ [name.value]: plain(value.value.trim(), view.desired[name.value]?.value) });
+  name.addEventListener("change", begin);
+  value.addEventListener("input", unsee);
+  begin();
+  return form;
+
+  function begin() {
+    value.value = view.desired[name.value]?.value ?? "";
+    const owner = view.desired[name.value]?.owner ?? null;
+    whose.textContent = owner === null ? "" : `it is desired by ${owner}; it will be yours`;
+    unsee();
+  }
+
+  function unsee() {
+    seen = planned ? null : "";
+    told.replaceChildren();
+    wrong.textContent = "";
+    go.textContent = planned ? "Show the plan" : "Set";
+  }
+
+  async function step() {
+    go.disabled = true;
+    try {
+      if (seen === null) await show();
+      else await set();
+    } catch (error) {
+      wrong.textContent = error.message;
+    }
+    go.disabled = false;
+  }
+
+  async function show() {
+    const patches = [{ entity: view.entity, desired: asked() }];
+    const answer = await ask("POST", "bulk", { query: { dry_run: 1, take: 1 }, body: { patches } });
+    const problem = answer.results[0].problem;
+    if (problem) throw new Error([problem.what, problem.do].filter(Boolean).join(": "));
+    told.replaceChildren(...answer.plans.flatMap(drawn));
+    seen = JSON.stringify(asked());
+    go.textContent = "Set";
+  }
+
+  async function set() {
+    const because = why.value.trim();
+    const query = { take: 1, ...(because && { why: because }) };
+    await ask("PATCH", `entities/${encodeURIComponent(view.entity)}/desired`, { query, body: asked() });
+    close();
+    done(`Set ${name.value} of ${view.entity}, done`);
+  }
+}
+
+// A value is a number where a number was; nothing is not desired.
+function plain(text, before) {
+  if (text === "") return null;
+  return typeof before === "number" && /^-?\d+$/.test(text) ? Number(text) : text;
+}
+
+function drawn(plan) {
+  const all = plan.groups.slice(0, GROUPS_MAX).map(group);
+  const more = plan.groups.length - all.length;
+  if (more > 0) all.push(make("li", { textContent: `and ${more} more` }));
+  if (!all.length) all.push(make("li", { textContent: "nothing has to be done for it" }));
+  const text = plan.disrupted === null ? "" : `Disrupted: ${plan.disrupted}`;
+  return [make("ul", { classes: "plan" }, ...all), make("p", { classes: "wrong", textContent: text })];
+}
+
+function group(one) {
+  const on = one.on === null ? one.of : `${one.of} on ${one.on}`;
+  const steps = one.chain.map((link) => link.does).join(" \u2192 ");
+  const takes = one.chain.length ? ` (usually ${duration(one.usual_ms)})` : "";
+  const waits = one.busy === null ? "" : `; waits for the jobs of ${one.busy}`;
+  return make("li", { textContent: `${on}: ${steps || one.why || "nothing"}${takes}${waits}` });
+}

@@ -1,0 +1,213 @@
+"""What is on no node, and the jobs: tables, logs, and what may be done there.
+
+Needs Chromium (Debian: chromium); without it these tests are skipped.
+"""
+
+from importlib.resources import files
+
+import pytest
+
+from haptera.model.changes import Declare, SetDesired
+from haptera.model.entity import EntityId, node_id
+from haptera.model.views import BrakeView
+from haptera.queue.duty import Duty
+from haptera.queue.entry import Submission
+from haptera.queue.job import JobSpec, JobState, Size
+from tests.api.job_desk import NOW
+from tests.api.serving import serving
+from tests.web.chromium import FOUND, browsing
+from tests.web.seen import NODES, changes, tell, web
+from tests.web.test_acting import confirm, press
+from tests.web.test_overview import see
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.net,
+    pytest.mark.skipif(FOUND is None, reason="Chromium is not installed: apt install chromium"),
+]
+
+LEDGER, MAIL = (EntityId("group", name, None) for name in ("ledger", "mail"))
+TABS = "[...document.querySelectorAll('#tabs button')].map(e => e.textContent)"
+ROWS = "[...document.querySelectorAll('#%s tbody tr')].map(e => e.innerText.replaceAll('\\n', ' '))"
+PANEL = "document.querySelector('#panel article')?.innerText"
+DIALOG = "document.getElementById('ask').innerText"
+GONE = "!document.getElementById('ask').open"
+
+
+def cluster():
+    yield from changes()
+    yield Declare(web(NODES[0]), {}, "site")
+    for group, count in ((LEDGER, 3), (MAIL, 1)):
+        yield Declare(group, {}, "site")
+        yield SetDesired(group, "replicas", count, "site")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with browsing(tmp_path_factory.mktemp("chromium")) as one:
+        yield one
+
+
+@pytest.fixture
+def parent():
+    with serving(*cluster()) as one:
+        one.do(tell, one.backend)
+        yield one
+
+
+@pytest.fixture
+def page(browser, parent):
+    browser.wrong.clear()
+    see(browser, parent, token="write-token")
+    yield browser
+    assert [one for one in browser.wrong if one.get("source") != "network"] == []
+
+
+def show(page, kind):
+    page.evaluate(f"document.querySelector('#tabs [data-key={kind}]').click()")
+
+
+def choose(page, entity):
+    page.evaluate(f"document.querySelector('main [data-key=\"{entity}\"]').click()")
+    return page.await_(f"{PANEL}?.startsWith('{entity}') && {PANEL}")
+
+
+def submit(parent, count=1, cpus=2):
+    spec = JobSpec(("sleep", "60"), Size(cpus, 512))
+    one = Submission(owner="user:eve", name="sim", spec=spec, count=count)
+    return parent.do(parent.backend.jobs.queue.submit, one, NOW)
+
+
+def test_each_kind_that_is_on_no_node_has_a_tab_that_tells_what_is_wrong(page, parent):
+    assert page.await_(TABS) == ["nodes 16", "group 2", "jobs"]
+    parent.do(parent.backend.say, LEDGER, condition="stuck", why="the racks are too few")
+    page.await_(f"{TABS}.includes('group 2, stuck')")
+    show(page, "group")
+    rows = page.await_(f"{ROWS % 'table'}.length && {ROWS % 'table'}")
+    assert [one.split() for one in rows] == [
+        ["ledger", "stuck", "3", "the", "racks", "are", "too", "few"],
+        ["mail", "converged", "1"],
+    ]
+    assert "the racks are too few" in choose(page, "group:ledger")
+    assert page.evaluate("location.hash.includes('show=group')")
+    assert page.evaluate("document.getElementById('overview').hidden")
+    page.evaluate("document.querySelector('#tabs button').click()")
+    assert page.await_("!document.getElementById('overview').hidden")
+    assert page.evaluate("document.getElementById('canvas').clientWidth") > 300
+
+
+def test_jobs_are_shown_with_what_they_wait_for_and_one_is_cancelled(page, parent):
+    first, second = submit(parent, count=2)
+    show(page, "jobs")
+    rows = page.await_(f"{ROWS % 'jobs'}.length && {ROWS % 'jobs'}")
+    assert [one.split()[:3] for one in rows] == [["2", "queued", "sim"], ["1", "queued", "sim"]]
+    told = page.evaluate("document.getElementById('jobs').innerText")
+    assert "2 jobs wait for 2 CPU, 512 MB: no node has so much free now" in told
+    assert "sleep 60" in choose(page, f"job:{second.id}")
+    press(page, "cancel")
+    confirm(page, "the wrong input")
+    page.await_(f"{PANEL}.includes('cancelled')")
+    job = parent.backend.jobs.queue.job(second.id)
+    assert (job.state, parent.backend.jobs.queue.job(first.id).state) == (
+        JobState.CANCELLED,
+        JobState.QUEUED,
+    )
+    assert "by user:bob: the wrong input" in page.evaluate(PANEL)
+
+
+def test_a_node_is_drained_with_a_reason_and_let_take_jobs_again(page, parent):
+    duties = parent.backend.jobs.queue.duties
+    parent.do(parent.backend.jobs.queue.set_duty, NODES[0], Duty("hold", "a fan", "user:eve", None))
+    show(page, "jobs")
+    page.await_(f"{ROWS % 'jobs'}.some((one) => one.includes('a fan, says user:eve'))")
+    page.evaluate("document.querySelector('#jobs [data-deed=resume]').click()")
+    confirm(page)
+    page.await_(GONE)
+    assert NODES[0] not in duties
+
+
+def test_a_value_is_set_after_its_plan_was_seen(page, parent):
+    page.evaluate(f"location.hash = 'node={NODES[0]}'")
+    press(page, "set")
+    page.evaluate(
+        "(() => { const it = document.getElementById('value'); it.value = 'off';"
+        " it.dispatchEvent(new Event('input')); })()"
+    )
+    confirm(page)
+    page.await_("document.querySelector('#ask .plan li')")
+    assert "it is desired by site; it will be yours" in page.evaluate(DIALOG)
+    power = parent.backend.entity(node_id(NODES[0])).desired["power"]
+    assert (power.value, power.owner) == ("on", "site")  # Seen only.
+    confirm(page, "moved")
+    page.await_(GONE)
+    power = parent.backend.entity(node_id(NODES[0])).desired["power"]
+    assert (power.value, power.owner) == ("off", "user:bob")
+
+
+def test_a_value_that_is_refused_says_why(page):
+    page.evaluate(f"location.hash = 'node={NODES[0]}'")
+    press(page, "set")
+    page.evaluate("document.getElementById('value').value = 'sideways'")
+    confirm(page)
+    wrong = page.await_("document.querySelector('#ask .wrong[role=alert]').textContent")
+    assert "sideways" in wrong
+
+
+def test_a_log_is_followed_while_it_is_open(page, parent):
+    service = web(NODES[0])
+    parent.backend.logs[service] = b"ready at port 80\n"
+    page.evaluate(f"location.hash = 'node={NODES[0]}'")
+    page.await_("!document.getElementById('log').hidden")
+    page.evaluate("document.getElementById('log').open = true")
+    lines = "document.querySelector('#log pre').textContent"
+    page.await_(f"{lines} === 'ready at port 80\\n'")
+    parent.backend.logs[service] += b"a request\n"
+    page.await_(f"{lines} === 'ready at port 80\\na request\\n'")
+
+
+def test_the_brake_is_told_and_released(page, parent):
+    parent.backend.braked = BrakeView("12 of 16 nodes are lost", 90_000)
+    told = "document.getElementById('brake').innerText"
+    assert "the brake is on: 12 of 16 nodes are lost" in page.await_(f"{told} && {told}")
+    page.evaluate("document.querySelector('#brake button').click()")
+    confirm(page, "a switch was down")
+    page.await_("document.getElementById('brake').hidden")
+    assert parent.backend.braked.why is None
+
+
+def test_a_token_that_may_only_read_sees_no_such_buttons(browser, parent):
+    submit(parent)
+    see(browser, parent, show="jobs", node="job:1")
+    browser.await_(f"{PANEL}?.includes('sleep')")
+    browser.await_("!document.querySelector('[data-deed]')")
+
+
+# Everything that a person sees, in both themes: what is serious by the rules of WCAG is none.
+SEEN = [
+    {},
+    {"node": NODES[3]},
+    {"view": "list"},
+    {"show": "group", "node": LEDGER},
+    {"show": "jobs"},
+]
+FINDINGS = """
+axe.run().then(({violations}) => violations
+  .filter(({impact}) => ['serious', 'critical'].includes(impact))
+  .map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html.slice(0, 120)).join(' | ')}`))
+"""
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_axe_finds_nothing_serious(browser, parent, theme):
+    submit(parent)
+    engine = (files("axe_core_python") / "axe.min.js").read_text("utf-8")
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.ask("Emulation.setEmulatedMedia", features=scheme)
+    try:
+        for looked_at in SEEN:
+            see(browser, parent, token="write-token", **looked_at)
+            browser.evaluate("document.getElementById('time').open = true")
+            browser.evaluate(engine)
+            assert browser.evaluate(FINDINGS) == [], looked_at
+    finally:
+        browser.ask("Emulation.setEmulatedMedia", features=[])
