@@ -79,7 +79,7 @@ def submit(parent, count=1, cpus=2):
 
 
 def test_each_kind_that_is_on_no_node_has_a_tab_that_tells_what_is_wrong(page, parent):
-    assert page.await_(TABS) == ["nodes 16", "group 2", "jobs"]
+    assert page.await_(TABS) == ["nodes 16", "group 2", "jobs", "haptera"]
     parent.do(parent.backend.say, LEDGER, condition="stuck", why="the racks are too few")
     page.await_(f"{TABS}.includes('group 2, stuck')")
     show(page, "group")
@@ -175,6 +175,14 @@ def test_the_brake_is_told_and_released(page, parent):
     assert parent.backend.braked.why is None
 
 
+def test_haptera_itself_is_told_by_its_figures(page):
+    show(page, "haptera")
+    rows = page.await_(f"{ROWS % 'health'}.length && {ROWS % 'health'}")
+    brake = next(one for one in rows if one.startswith("brake engaged"))
+    assert brake.split("\t")[2] == "0"
+    page.await_("!document.querySelector('#health .wrong')")
+
+
 def test_a_token_that_may_only_read_sees_no_such_buttons(browser, parent):
     submit(parent)
     see(browser, parent, show="jobs", node="job:1")
@@ -189,6 +197,7 @@ SEEN = [
     {"view": "list"},
     {"show": "group", "node": LEDGER},
     {"show": "jobs"},
+    {"show": "haptera"},
 ]
 FINDINGS = """
 axe.run().then(({violations}) => violations

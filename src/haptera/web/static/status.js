@@ -7,6 +7,7 @@ import { CauseList, causesOf } from "./causes.js";
 import { Colouring, SHORT, SPOKEN } from "./colours.js";
 import { at, duration, make, refill, write } from "./dom.js";
 import { Fleet } from "./fleet.js";
+import { Health } from "./health.js";
 import { Jobs } from "./jobs.js";
 import { SIZES, layOut, places, sizeFor } from "./layout.js";
 import { NodeList } from "./list.js";
@@ -18,7 +19,7 @@ import { onlyLabels, place, readPlace, toggleLabel, writePlace } from "./place.j
 import { groupsOf, offer } from "./groups.js";
 import { fleetAt } from "./past.js";
 import { EntityTable } from "./table.js";
-import { JOBS, Tabs } from "./tabs.js";
+import { HEALTH, JOBS, OTHERS, Tabs } from "./tabs.js";
 import { Timeline } from "./timeline.js";
 
 const CAUSES_EVERY_MS = 250;
@@ -75,15 +76,17 @@ function paintHead() {
   paintClock();
 }
 
-// What is no node: of one kind, or the jobs.
+// What is no node: of one kind, the jobs, or haptera itself.
 function paintOthers() {
   const [kind, rights] = [place.show, rightsText()];
   tabs.update(fleet, kind);
   at("overview").hidden = at("bar").hidden = at("legend").hidden = kind !== "";
-  at("table").hidden = kind === "" || kind === JOBS;
+  at("table").hidden = kind === "" || OTHERS.includes(kind);
   at("jobs").hidden = kind !== JOBS;
+  at("health").hidden = kind !== HEALTH;
   if (!at("table").hidden) table.update(kind, fleet.of(kind), place.node);
   jobs.update(kind === JOBS, place.node, rights);
+  health.update(kind === HEALTH);
 }
 
 function chosenViews() {
@@ -308,6 +311,7 @@ const log = new Log(at("log"));
 const brake = new Brake(at("brake"), actions);
 const table = new EntityTable(at("table"), chooseEntity);
 const jobs = new Jobs({ element: at("jobs"), actions, choose: chooseEntity, changed: paintSoon });
+const health = new Health(at("health"));
 const tabs = new Tabs(at("tabs"), (kind) => {
   place.show = kind;
   go();

@@ -1,10 +1,12 @@
-// What is looked at: the nodes, what is on no node by its kind, or the jobs.
+// What is looked at: the nodes, what is on no node by its kind, the jobs, or haptera itself.
 
 import { make, refill } from "./dom.js";
 import { natural } from "./fleet.js";
 
 const WORST_FIRST = ["stuck", "acting", "waiting"];
 export const JOBS = "jobs";
+export const HEALTH = "haptera";
+export const OTHERS = [JOBS, HEALTH]; // what is no entity
 
 export class Tabs {
   #shown = "";
@@ -21,8 +23,8 @@ export class Tabs {
     const kinds = [...fleet.kinds.keys()].filter((kind) => fleet.kinds.get(kind).size).sort(natural);
     const tabs = [["", "nodes", fleet.nodes.length, ""]];
     for (const kind of kinds) tabs.push([kind, kind, fleet.kinds.get(kind).size, worst(fleet, kind)]);
-    tabs.push([JOBS, JOBS, null, ""]);
-    if (![...kinds, JOBS, ""].includes(chosen)) tabs.push([chosen, chosen, 0, ""]);
+    for (const other of OTHERS) tabs.push([other, other, null, ""]);
+    if (![...kinds, ...OTHERS, ""].includes(chosen)) tabs.push([chosen, chosen, 0, ""]);
     const told = JSON.stringify([tabs, chosen]);
     if (told === this.#shown) return;
     this.#shown = told;

@@ -1,0 +1,77 @@
+// How haptera itself is: the figures that it tells Prometheus, each with what it means.
+
+import { token } from "./api.js";
+import { make, refill } from "./dom.js";
+import { table } from "./table.js";
+
+const EVERY_MS = 5000;
+const LINE = /^(\w+)(?:\{(.*)\})? (\S+)$/;
+// Figures that tell whom they are about, or of each route: not what a person looks for first.
+const LEFT_OUT = ["haptera_info", "haptera_entities", "haptera_api_request_duration_seconds"];
+const UNITS = { seconds: "s", bytes: "bytes" };
+
+export class Health {
+  #timer = null;
+  #shown = false;
+
+  constructor(element) {
+    this.element = element;
+  }
+
+  // Asked for only while somebody looks.
+  update(shown) {
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    clearTimeout(this.#timer);
+    if (shown) this.#load();
+  }
+
+  async #load() {
+    const headers = { Authorization: `Bearer ${token.get()}` };
+    try {
+      const answer = await fetch("metrics", { headers, cache: "no-store" });
+      if (!answer.ok) throw new Error((await answer.json()).what);
+      const rows = figures(await answer.text()).map(row);
+      refill(this.element, table("haptera itself", ["figure", "of", "value", "what it says"], rows));
+    } catch (error) {
+      refill(this.element, make("p", { classes: "wrong", textContent: `not known: ${error.message}` }));
+    }
+    if (this.#shown) this.#timer = setTimeout(() => this.#load(), EVERY_MS);
+  }
+}
+
+// Prometheus' text format: of a histogram how many there were and what they took on average.
+function figures(text) {
+  const helps = new Map();
+  const found = new Map();
+  for (const line of text.split("\n")) {
+    const help = /^# HELP (\w+) (.*)$/.exec(line);
+    if (help) helps.set(help[1], help[2]);
+    const [, name, labels = "", value] = LINE.exec(line) ?? [];
+    if (name === undefined || name.endsWith("_bucket")) continue;
+    found.set(`${name}{${labels}}`, { name, labels, value: Number(value) });
+  }
+  return [...found.values()].flatMap((one) => {
+    if (one.name.endsWith("_count")) return [];
+    const base = one.name.replace(/_sum$/, "");
+    if (LEFT_OUT.includes(base)) return [];
+    const count = base === one.name ? null : found.get(`${base}_count{${one.labels}}`)?.value;
+    const help = helps.get(base) ?? helps.get(base.replace(/_total$/, "")) ?? "";
+    return [{ ...one, name: base, help, count, value: count ? one.value / count : one.value }];
+  });
+}
+
+function row({ name, labels, value, help, count }) {
+  const words = name.replace(/^haptera_/, "").replace(/_total$/, "");
+  const unit = Object.keys(UNITS).find((one) => words.endsWith(`_${one}`));
+  const shown = Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(3);
+  const each = count === null ? "" : ` on average, of ${count.toLocaleString("en")}`;
+  return make(
+    "tr",
+    {},
+    make("th", { scope: "row", textContent: words.replace(/_(seconds|bytes)$/, "").replaceAll("_", " ") }),
+    make("td", { textContent: labels.replaceAll('"', "").replaceAll(",", ", ") }),
+    make("td", { textContent: `${shown}${unit ? ` ${UNITS[unit]}` : ""}${each}` }),
+    make("td", { classes: "quiet", textContent: help }),
+  );
+}
