@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shlex
 import signal
 import sys
@@ -18,8 +19,10 @@ from haptera.model.entity import EntityId
 from haptera.modules.replica.module import (
     GroupOnNode,
     connect,
+    hold,
     look_role,
     look_state,
+    release,
     take,
     take_back,
     watch_state,
@@ -196,3 +199,82 @@ def test_each_start_is_counted(run_dir: Path) -> None:
         asyncio.run(start(one))
         wait_for(lambda said=str(number): one.home.last_words() == said or None)
         asyncio.run(stop(one))
+
+
+TOO_MUCH = {
+    "memory 20MB": (
+        "held = bytearray(40 << 20); signal.pause()",
+        r"it was stopped: it held \d+ MB of memory, 20 at most",
+    ),
+    "cpu 10%": (
+        "exec('while True: pass')",
+        r"it was stopped: it took \d+ % of a core, 10 at most",
+    ),
+    "sentinel the beat 1s": (
+        "open('the beat', 'w').close(); signal.pause()",
+        r"it was stopped: it stalled: the beat was not touched for [1-9]\.\d s",
+    ),
+    "memory 1GB, sentinel never 1s": (
+        "signal.pause()",
+        r"it was stopped: it stalled: never was not touched for [1-9]\.\d s",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(one, marks=[pytest.mark.campaign] if one.startswith("cpu") else [])
+        for one in TOO_MUCH
+    ],
+)
+def test_what_takes_too_much_is_stopped_with_the_reason(run_dir: Path, limits: str) -> None:
+    does, reason = TOO_MUCH[limits]
+    command = f"{PYTHON} -I -S -c {shlex.quote(f'import signal; {does}')}"
+    values = {"command": command, "placement": 1, "limits": limits}
+    one = on_node(run_dir, "replica", "ledger.1", **values)
+
+    asyncio.run(start(one))
+
+    wait_for(lambda: asyncio.run(look_run(one)) is Run.FAILED or None)
+    assert re.fullmatch(reason, one.home.how_it_ended())
+
+
+SPARSE = "import os, signal; f = open('beat', 'wb'); f.truncate(5 << 30); f.close(); " + (
+    "exec('while True: signal.sigtimedwait([], 0.2); os.utime(\"beat\")')"
+)
+
+
+@pytest.mark.slow
+def test_what_stays_within_its_limits_runs_on_and_without_limits_the_next_does(
+    run_dir: Path,
+) -> None:
+    """Its sentinel has more than 4 GiB, and is touched 5 times a second."""
+    command = f"{PYTHON} -I -S -c {shlex.quote(SPARSE)}"
+    values = {"command": command, "placement": 1, "limits": "memory 1GB, sentinel beat 1s"}
+    one = on_node(run_dir, "replica", "ledger.1", **values)
+    asyncio.run(start(one))
+    record = one.home.record()
+    assert record is not None
+
+    assert not asyncio.run(record.service.ends(3))
+
+    asyncio.run(stop(one))
+    unlimited = started(run_dir, f"{PYTHON} -I -S -c 'import signal; signal.pause()'")
+    assert not asyncio.run(unlimited.service.ends(2))
+
+
+def test_a_node_is_not_held_while_a_replica_runs_and_once_held_starts_none(run_dir: Path) -> None:
+    there, node = replica(run_dir), on_node(run_dir, "node", "n1")
+    started(run_dir)
+    with pytest.raises(Refused, match=r"^ledger\.1 runs here$"):
+        asyncio.run(hold(node))
+    asyncio.run(stop(there))
+
+    asyncio.run(hold(node))
+
+    with pytest.raises(Refused, match="held"):
+        asyncio.run(start(there))
+    asyncio.run(release(node))
+    assert started(run_dir).service.lives

@@ -10,9 +10,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from haptera.controllers.group_views import (
+    desired,
+    fault_groups,
+    has_failed,
+    has_stopped,
+    holds_nothing,
+    is_to_flip,
+    placement_of,
+    rank_in,
+    rank_of,
+    runs_ms,
+)
+from haptera.controllers.handover import DOWN_DEFAULT, Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
 from haptera.controllers.replication import ReplicaHost, Settled, settle, shared
-from haptera.kinds import group, lease, node, replica
+from haptera.kinds import group, lease, node, replica, system
 from haptera.kinds.group import (
     LeaderPolicy,
     members_of,
@@ -23,15 +36,15 @@ from haptera.kinds.group import (
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
-from haptera.model.entity import EntityId
-from haptera.model.facts import Method
+from haptera.model.entity import EntityId, parse_entity
+from haptera.model.schema import Applied
 from haptera.sdk import Cluster, Condition, Conflict, Controller, EntityView
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset
 
-KINDS: Final = (node.kind.name, group.kind.name, replica.kind.name, lease.kind.name)
+KINDS: Final = tuple(one.kind.name for one in (node, group, replica, lease, system))
 # What a replica takes over from its group as it is.
-_SAME: Final = ("command", "port", "ready")
+_SAME: Final = ("command", "port", "ready", "limits")
 # After a write that came too late, the next try.
 AGAIN_S: Final = 0.05
 
@@ -102,6 +115,10 @@ class _Views:
         for name in sorted(views):
             of_kind[views[name].kind][name] = views[name]
         self.nodes = {one.name: one for one in of_kind["node"].values()}
+        self._vacated = {
+            *(name for name, one in self.nodes.items() if desired(one, "power") == Power.OFF),
+            *(str(one.node) for one in of_kind["system"].values() if is_to_flip(one)),
+        }
         self.groups = {one.name: one for one in of_kind["group"].values() if one.desired}
         self.replicas = _by_group(of_kind["replica"].values(), "placement", owner)
         self.leases = _by_group(of_kind["lease"].values(), "rank", owner)
@@ -128,8 +145,19 @@ class _Views:
         return {
             name: ReplicaHost(name, {one: fault_groups(view, one) for one in dimensions})
             for name, view in self.nodes.items()
-            if may_run(view) and (nodeset is None or nodeset.has(name, self._in_group))
+            if name not in self._vacated
+            and not has_failed(view)
+            and (nodeset is None or nodeset.has(name, self._in_group))
         }
+
+    def is_vacated(self, name: str) -> bool:
+        """Whether a node is about to be disturbed: its replicas go elsewhere before."""
+        return name in self._vacated
+
+    def is_gone(self, one: EntityView) -> bool:
+        """Whether a replica does not run, as its node says, or as its node has failed."""
+        where = self.nodes.get(str(one.node))
+        return has_stopped(one) or where is None or has_failed(where)
 
     def _in_group(self, asked: GroupName) -> Collection[str]:
         if asked == ALL_NODES:
@@ -143,33 +171,97 @@ class _Views:
 
 
 def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
-    replicas = cluster.replicas.get(view.name, [])
+    replicas = sorted(cluster.replicas.get(view.name, []), key=placement_of)
     ranks = range(int(desired(view, "replicas") or 0))
     dimensions = parse_dimensions(str(desired(view, "apart") or ""))
     text = desired(view, "on")
     hosts = cluster.hosts(None if text is None else str(text), dimensions)
-    now = {rank_of(one): str(one.node) for one in replicas}
-    runs = {rank for one in replicas if (rank := rank_of(one)) in now and runs_ms(one) is not None}
+    newest = {rank_of(one): one for one in replicas}
+    now = {rank: str(one.node) for rank, one in newest.items()}
+    runs = {rank for rank, one in newest.items() if runs_ms(one) is not None}
     settled = settle(ranks, hosts, now, runs, dimensions, cluster.loads)
-    _write_replicas(view, replicas, settled, writes)
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
-    stays = {rank for rank, where in settled.nodes.items() if now.get(rank) == where}
-    members = {
-        rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one), has_stopped(one))
-        for one in replicas
-        if rank_of(one) in stays
-    }
     grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
-    policy, configured = parse_leader(str(desired(view, "leader") or LeaderPolicy.LOWEST))
-    lead, last = desired(view, "lead"), int(desired(view, "epoch") or 0)
-    named = None if lead is None else int(lead)
     grants.sort(key=lambda one: one.epoch)
-    next_ = succeed(members, grants, policy, configured, named, last)
+    leading = {(one.rank, one.node) for one in grants if one.wanted and not one.over}
+    wishes = _wishes(view, replicas, settled)
+    there = [_incumbent(cluster, one, wishes.get(one.entity, {}), leading) for one in replicas]
+    down = desired(view, "down")
+    budget = DOWN_DEFAULT if down is None else int(down)
+    handover = hand_over(settled.nodes, ranks, there, budget)
+    _write_replicas(replicas, wishes, settled, handover, writes)
+    stays = [one for one in replicas if one.entity not in handover.ending]
+    policy, configured = parse_leader(str(desired(view, "leader") or LeaderPolicy.LOWEST))
+    lead, last = rank_in(view, "lead"), int(desired(view, "epoch") or 0)
+    choice = rank_in(view, "choice") if policy is LeaderPolicy.PLUG_IN else configured
+    next_ = succeed(_contenders(stays, leading), grants, policy, choice, lead, last)
     _write_leases(view, next_, writes)
     near = shared(settled.nodes, hosts, dimensions)
-    says = f"{_placed(len(ranks), settled, near, dimensions)}; {_led(grants, next_)}"
+    placed = _placed(len(ranks), settled, near, dimensions)
+    says = "; ".join(filter(None, [placed, _waits(handover, budget), _led(grants, next_)]))
     if desired(view, "says") != (says := says[: group.SAYS_BYTES_MAX]):
         writes.desired.setdefault(view.entity, {})["says"] = says
+
+
+def _wishes(view: EntityView, replicas: Sequence[EntityView], settled: Settled) -> dict[str, Patch]:
+    """What is to be written of each replica that should be there, by its name."""
+    there = {one.entity: one for one in replicas}
+    placements = {rank_of(one): placement_of(one)[0] for one in replicas}
+    same = {name: desired(view, name) for name in _SAME}
+    found = {}
+    for rank, where in settled.nodes.items():
+        name = str(EntityId("replica", f"{view.name}.{rank}", where))
+        held = there.get(name)
+        wish: Patch = {**same, "run": Run.RUNNING}
+        if held is None:
+            wish["placement"] = placements.get(rank, 0) + 1
+        found[name] = {key: value for key, value in wish.items() if _differs(held, key, value)}
+    return found
+
+
+def _incumbent(
+    cluster: _Views, one: EntityView, wish: Patch, leading: Collection[tuple[int, str]]
+) -> Incumbent:
+    rank, where, applied = rank_of(one), str(one.node), one.observed.get("applied")
+    running = runs_ms(one) is not None
+    return Incumbent(
+        one.entity,
+        rank,
+        where,
+        gone=cluster.is_gone(one),
+        running=running,
+        steady=running
+        and applied is not None
+        and applied.known
+        and applied.value == Applied.CURRENT,
+        stuck=one.condition is Condition.STUCK,
+        outdated=not wish.keys().isdisjoint(_SAME),
+        must_leave=cluster.is_vacated(where),
+        leads=(rank, where) in leading,
+    )
+
+
+def _contenders(
+    replicas: Sequence[EntityView], leading: Collection[tuple[int, str]]
+) -> dict[int, Contender]:
+    """Of each rank who could lead: who does, or else whoever runs, or was placed last."""
+
+    def weight(one: EntityView) -> tuple[bool, bool, tuple[int, str]]:
+        leads = (rank_of(one), str(one.node)) in leading
+        return leads, runs_ms(one) is not None, placement_of(one)
+
+    return {
+        rank_of(one): Contender(rank_of(one), str(one.node), runs_ms(one), has_stopped(one))
+        for one in sorted(replicas, key=weight)
+    }
+
+
+def _waits(handover: Handover, budget: int) -> str:
+    """Which ranks cannot be changed or moved yet, in words."""
+    if not handover.waiting:
+        return ""
+    some = ", ".join(map(str, handover.waiting))
+    return f"rank {some} waits, for only {budget} may be down at once"
 
 
 def _placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
@@ -190,22 +282,23 @@ def _led(grants: Sequence[Grant], next_: Succession) -> str:
 
 
 def _write_replicas(
-    view: EntityView, replicas: Sequence[EntityView], settled: Settled, writes: Writes
+    replicas: Sequence[EntityView],
+    wishes: Mapping[str, Patch],
+    settled: Settled,
+    handover: Handover,
+    writes: Writes,
 ) -> None:
-    there = {one.entity: one for one in replicas}
-    placements = {rank_of(one): int(desired(one, "placement") or 0) for one in replicas}
-    same = {name: desired(view, name) for name in _SAME}
-    for rank, where in settled.nodes.items():
-        name = str(EntityId("replica", f"{view.name}.{rank}", where))
-        held = there.pop(name, None)
-        wish: Patch = {**same, "run": Run.RUNNING}
-        if held is None:
+    there = {one.entity for one in replicas}
+    for name, wish in wishes.items():
+        patch = wish
+        if name not in there:
+            rank = numbered(parse_entity(name).name)[1]
             writes.declare[name] = {"placed": settled.why.get(rank, "")}
-            wish["placement"] = placements.get(rank, 0) + 1
-        patch = {key: value for key, value in wish.items() if _differs(held, key, value)}
+        elif name not in handover.changing:
+            patch = {key: value for key, value in wish.items() if key not in _SAME}
         if patch:
             writes.desired[name] = patch
-    writes.undeclare.extend(there)
+    writes.undeclare.extend(handover.ending)
 
 
 def _differs(held: EntityView | None, name: str, value: str | int | None) -> bool:
@@ -254,51 +347,3 @@ def _by_group(views: Iterable[EntityView], name: str, owner: str) -> dict[str, l
         if held is not None and held.owner == owner:
             found.setdefault(numbered(view.name)[0], []).append(view)
     return found
-
-
-def desired(view: EntityView, name: str) -> str | int | None:
-    """What is desired of a view by this name."""
-    held = view.desired.get(name)
-    return None if held is None else held.value
-
-
-def rank_of(view: EntityView) -> int:
-    """Of a replica."""
-    return numbered(view.name)[1]
-
-
-def runs_ms(view: EntityView) -> int | None:
-    """For how long a replica is known to run; None where it does not, or nobody knows."""
-    run = view.observed.get("run")
-    return run.age_ms if run is not None and run.known and run.value == Run.RUNNING else None
-
-
-def has_stopped(view: EntityView) -> bool:
-    """Whether a replica is known not to run."""
-    run = view.observed.get("run")
-    return run is not None and run.known and run.value in (Run.STOPPED, Run.FAILED)
-
-
-def fault_groups(view: EntityView, dimension: str) -> frozenset[str]:
-    return frozenset(members_of(view.attributes.get(dimension, "")))
-
-
-def may_run(view: EntityView) -> bool:
-    """Whether a node may be given replicas: it is there, or is not known to have failed."""
-    if desired(view, "power") == Power.OFF:
-        return False
-    agent = view.observed.get("agent")
-    if agent is not None and agent.known:
-        return True
-    # It was heard, and is not any more; else it boots, as far as anybody knows.
-    failed = view.lost_ms is not None or (agent is not None and agent.method == Method.READ)
-    return not failed and view.condition is not Condition.STUCK
-
-
-def holds_nothing(view: EntityView) -> bool:
-    """Whether no process on a node can act under a lease: it is off, or was silent for too long."""
-    power, agent = view.observed.get("power"), view.observed.get("agent")
-    if agent is not None and agent.known:
-        return False
-    off = power is not None and power.known and power.value == Power.OFF
-    return view.lost_ms is not None or (off and power is not None and power.contested is None)

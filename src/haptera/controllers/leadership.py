@@ -101,7 +101,7 @@ def _chosen(
     match policy:
         case LeaderPolicy.NONE:
             return None
-        case LeaderPolicy.RANK:
+        case LeaderPolicy.RANK | LeaderPolicy.PLUG_IN:
             named = [one for one in (*holders, *alive.values()) if one.rank == configured]
             return next(iter(named), None)
         case _ if holders:

@@ -1,7 +1,7 @@
 """What the controller of groups would write once changes are written: a part of their plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -9,6 +9,8 @@ from haptera.controllers.groups import KINDS as READ
 from haptera.controllers.groups import controller, decide
 from haptera.core.desired.ownership import declare, desire
 from haptera.kinds import KINDS, replica
+from haptera.kinds.group import REPLICAS_MAX
+from haptera.kinds.service import Run
 from haptera.model.changes import (
     Change,
     CloseIntent,
@@ -19,18 +21,40 @@ from haptera.model.changes import (
     UnsetDesired,
 )
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.views import Condition, DesiredView, EntityView
+from haptera.model.facts import Method
+from haptera.model.schema import Applied
+from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
 
 OWNER = f"controller:{controller.name}"
+# More than a group has replicas: with each round of a roll one is changed, and with the last none.
+ROUNDS_MAX: Final = 2 * REPLICAS_MAX
+_RUNS: Final = {
+    name: ObservedView(value, known=True, method=Method.INFERRED, by="plan", age_ms=0)
+    for name, value in ((replica.run.name, Run.RUNNING), (replica.applied.name, Applied.CURRENT))
+}
 Views = Mapping[str, EntityView]
 
 
 def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
     """The replicas that would come, change and go; `views` are of all that the controller reads.
 
-    Who leads is not told: that follows from what replicas then do.
+    Each round is told as if what the one before had started ran by then. Who leads is not told:
+    that follows from what replicas then do.
     """
     after = _after(views, changes)
+    found: list[Change] = []
+    for _ in range(ROUNDS_MAX):
+        written = _written(after)
+        if not written:
+            break
+        found += written
+        begun = {one.entity for one in written if isinstance(one, SetDesired)}
+        after = _run(_after(after, written), begun)
+    return tuple(found)
+
+
+def _written(after: Views) -> list[Change]:
+    """What the controller would write of replicas now."""
     writes = decide(after, OWNER)
     found: list[Change] = []
     for name in sorted(writes.declare):
@@ -43,7 +67,17 @@ def follow_ups(views: Views, changes: Sequence[Change]) -> tuple[Change, ...]:
             held = after[name].desired if name in after else {}
             found += desire(KINDS[entity.kind], entity, held, patch, OWNER)
     going = map(parse_entity, sorted(writes.undeclare))
-    return (*found, *(Undeclare(one) for one in going if one.kind == replica.kind.name))
+    return [*found, *(Undeclare(one) for one in going if one.kind == replica.kind.name)]
+
+
+def _run(views: Views, some: Iterable[EntityId]) -> dict[str, EntityView]:
+    """The views as if these ran, as they are desired."""
+    after = dict(views)
+    for name in map(str, some):
+        if name in after:
+            observed = {**after[name].observed, **_RUNS}
+            after[name] = msgspec.structs.replace(after[name], observed=observed)
+    return after
 
 
 def _after(views: Views, changes: Iterable[Change]) -> dict[str, EntityView]:

@@ -1,6 +1,7 @@
 """A group of replicas: one command, run so many times apart from each other, led by one of them."""
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -9,12 +10,22 @@ from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import between, nearest
 from haptera.model.errors import HapteraError
 from haptera.model.schema import Kind, Plain
+from haptera.model.walltime import parse_duration_ms
 from haptera.selectors.nodeset import parse_nodeset
 
 REPLICAS_MAX: Final = 64
-SAYS_BYTES_MAX: Final = 112
+SAYS_BYTES_MAX: Final = 96
 # A service has more: of a replica more else is told, in one datagram.
-COMMAND_BYTES_MAX: Final = 400
+COMMAND_BYTES_MAX: Final = 360
+LIMITS_BYTES_MAX: Final = 64
+SILENT_MS_MIN: Final = 1_000
+SILENT_MS_MAX: Final = 86_400_000
+MEMORY_MB_MAX: Final = 1 << 24
+CPU_PERCENT_MAX: Final = 100 * 4_096
+_LIMIT: Final = re.compile(
+    r"memory\s+(?P<memory_mb>[0-9]{1,8}[GM]B)|cpu\s+(?P<cpu_percent>[0-9]{1,6}%)"
+    r"|sentinel\s+(?P<sentinel>\S.*?)\s+(?P<silent_ms>[0-9]{1,8}[a-z]+)"
+)
 _ITEMS: Final = re.compile(r"[,\s]+")
 
 
@@ -22,17 +33,19 @@ class LeaderPolicy(StrEnum):
     """Which replica leads once nobody does; whoever leads goes on until it cannot.
 
     LOWEST: the lowest rank that runs. FIRST: the one that runs longest. RANK: one that is named,
-    or nobody. NONE: all of them act, and none leads.
+    or nobody. PLUG_IN: the one that a controller of the site's own chooses, or nobody. NONE: all
+    of them act, and none leads.
     """
 
     LOWEST = "lowest"
     FIRST = "first"
     RANK = "rank"
+    PLUG_IN = "plug-in"
     NONE = "none"
 
 
 def parse_leader(text: str) -> tuple[LeaderPolicy, int | None]:
-    """Read `lowest`, `first`, `none` or `rank N`.
+    """Read `lowest`, `first`, `plug-in`, `none` or `rank N`.
 
     >>> parse_leader("rank 2")
     (<LeaderPolicy.RANK: 'rank'>, 2)
@@ -44,10 +57,60 @@ def parse_leader(text: str) -> tuple[LeaderPolicy, int | None]:
     if word == LeaderPolicy.RANK and rank.strip().isdecimal():
         between(0, REPLICAS_MAX - 1)(int(rank))
         return LeaderPolicy.RANK, int(rank)
-    if word in (LeaderPolicy.LOWEST, LeaderPolicy.FIRST, LeaderPolicy.NONE) and not rank:
+    if word in set(LeaderPolicy) - {LeaderPolicy.RANK} and not rank:
         return LeaderPolicy(word), None
-    do = "write lowest, first, none or rank N"
+    do = "write lowest, first, plug-in, none or rank N"
     raise HapteraError(f"{text!r} is no way to choose who leads", do=do)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLimits:
+    """What a replica may take, and the file that it has to touch; None: as much as there is.
+
+    `cpu_percent` is of one core, over some time; `sentinel` is touched within each `silent_ms`.
+    """
+
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+    sentinel: str | None = None
+    silent_ms: int | None = None
+
+
+def parse_limits(text: str) -> ReplicaLimits:
+    """Read `memory SIZE`, `cpu PERCENT`, `sentinel FILE TIME`, or several of them.
+
+    >>> parse_limits("memory 512MB, cpu 150%, sentinel beat 30s")
+    ReplicaLimits(memory_mb=512, cpu_percent=150, sentinel='beat', silent_ms=30000)
+
+    Raises:
+        HapteraError: it is none of these, or something is there twice.
+    """
+    found: dict[str, int | str] = {}
+    for item in text.split(","):
+        match = _LIMIT.fullmatch(item.strip())
+        if match is None:
+            do = "write memory 512MB, cpu 150% or sentinel FILE 30s"
+            raise HapteraError(f"{item.strip()!r} is no limit", do=do)
+        given = {name: value for name, value in match.groupdict().items() if value is not None}
+        if not found.keys().isdisjoint(given):
+            raise HapteraError(f"{item.strip()!r} is there twice", do="write it once")
+        found |= {
+            name: value if name == "sentinel" else _amount(name, value)
+            for name, value in given.items()
+        }
+    return ReplicaLimits(**found)  # type: ignore[arg-type]
+
+
+def _amount(name: str, text: str) -> int:
+    if name == "silent_ms":
+        value, least, most = parse_duration_ms(text), SILENT_MS_MIN, SILENT_MS_MAX
+    else:
+        number, unit = text.rstrip("%GMB"), text.lstrip("0123456789")
+        value, least = int(number) * (1_024 if unit == "GB" else 1), 1
+        most = MEMORY_MB_MAX if name == "memory_mb" else CPU_PERCENT_MAX
+    if not least <= value <= most:
+        raise HapteraError(f"{text} is out of range", do=f"write {least} to {most}, as {name}")
+    return value
 
 
 def parse_dimensions(text: str) -> tuple[str, ...]:
@@ -90,16 +153,22 @@ def members_of(text: str) -> tuple[str, ...]:
 
 command = Plain("group", "command", str, size_bytes_max=COMMAND_BYTES_MAX)
 port = Plain("group", "port", int, size_bytes_max=8, check=between(1, service.PORT_MAX))
-ready = Plain("group", "ready", str, size_bytes_max=96, check=service.parse_ready)
+ready = Plain("group", "ready", str, size_bytes_max=80, check=service.parse_ready)
+# What each replica may take: past that it is stopped.
+limits = Plain("group", "limits", str, size_bytes_max=LIMITS_BYTES_MAX, check=parse_limits)
 replicas = Plain("group", "replicas", int, size_bytes_max=8, check=between(0, REPLICAS_MAX))
 # The nodes that may run one, as a node-set; without it, all.
-on = Plain("group", "on", str, size_bytes_max=96, check=parse_nodeset)
+on = Plain("group", "on", str, size_bytes_max=80, check=parse_nodeset)
 # Attributes of nodes: no two replicas share a value of any. The last one is given up first.
-apart = Plain("group", "apart", str, size_bytes_max=48, check=parse_dimensions)
+apart = Plain("group", "apart", str, size_bytes_max=40, check=parse_dimensions)
 # Without it, `lowest`.
 leader = Plain("group", "leader", str, size_bytes_max=16, check=parse_leader)
 # A rank that a person has lead for now, whatever `leader` says; unset, that counts again.
 lead = Plain("group", "lead", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
+# The rank that leads with `leader: plug-in`; written by a controller of the site's own.
+choice = Plain("group", "choice", int, size_bytes_max=8, check=between(0, REPLICAS_MAX - 1))
+# How many replicas may be down at once by what haptera itself does; without it, one.
+down = Plain("group", "down", int, size_bytes_max=8, check=between(0, REPLICAS_MAX))
 # The last epoch that was granted, or is about to be: written before anybody is told of it.
 epoch = Plain("group", "epoch", int, size_bytes_max=10, check=between(0, 2**63 - 1))
 
@@ -109,6 +178,9 @@ says = Plain("group", "says", str, size_bytes_max=SAYS_BYTES_MAX)
 kind = Kind(
     "group",
     (),
-    plain=(command, port, ready, replicas, on, apart, leader, lead, epoch, says),
+    plain=(
+        *(command, port, ready, limits),
+        *(replicas, on, apart, down, leader, choice, lead, epoch, says),
+    ),
     of_cluster=True,
 )

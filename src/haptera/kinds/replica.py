@@ -33,7 +33,8 @@ role = Variable(
 
 command = Plain("replica", "command", str, size_bytes_max=group.COMMAND_BYTES_MAX)
 port = Plain("replica", "port", int, size_bytes_max=8, check=service.port.check)
-ready = Plain("replica", "ready", str, 96, check=service.parse_ready)
+ready = Plain("replica", "ready", str, 80, check=service.parse_ready)
+limits = Plain("replica", "limits", str, group.LIMITS_BYTES_MAX, group.parse_limits)
 # Counts where its rank was placed: the first place is 1.
 placement = Plain("replica", "placement", int, size_bytes_max=8, check=between(1, 2**31))
 
@@ -44,7 +45,7 @@ kind = Kind(
     "replica",
     (run, applied, role),
     (why,),
-    (command, port, ready, placement),
+    (command, port, ready, limits, placement),
     borrows=(node.agent,),
     leaves=((run, Run.STOPPED),),
 )

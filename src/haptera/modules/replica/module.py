@@ -27,14 +27,24 @@ from haptera.app.lease import (
     write_lease,
 )
 from haptera.kinds import lease, node, replica
-from haptera.kinds.group import numbered
+from haptera.kinds.group import numbered, parse_limits
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
-from haptera.modules.service.home import ServiceProcess, replica_home, send_all, session
+from haptera.modules.service.home import (
+    ServiceProcess,
+    replica_home,
+    replica_homes,
+    send_all,
+    session,
+)
 from haptera.modules.service.module import Service, serve
 from haptera.sdk import SELF, Module, Refused, Target
 
+# A file in the node's run directory: while it is there, nothing of a group is started.
+HELD_MARK: Final = "replicas.held"
+# Of those that keep a node from being disturbed, so many are named.
+TOLD_MAX: Final = 3
 # So long has the holder to unlock a lease that is taken back; then it is killed.
 UNLOCK_WITHIN_S: Final = 1.0
 LOCK_EVERY_S: Final = 0.01
@@ -91,10 +101,43 @@ def connect(target: Target) -> GroupOnNode:
         "HAPTERA_LEASE": run_dir / LEASES / str(group),
         "HAPTERA_LEASE_TIME": run_dir / LEASE_TIME,
     }
-    return GroupOnNode(target, replica_home(run_dir, name), told)
+    home = replica_home(run_dir, name)
+    return GroupOnNode(target, home, told, limits_of(target), run_dir / HELD_MARK)
+
+
+def limits_of(target: Target) -> tuple[str, ...]:
+    """What its keeper is told of a replica's limits."""
+    text = target.values.get(replica.limits.name)
+    if text is None:
+        return ()
+    limits = parse_limits(str(text))
+    memory = None if limits.memory_mb is None else limits.memory_mb << 20
+    said = {
+        "memory": memory,
+        "cpu": limits.cpu_percent,
+        "sentinel": limits.sentinel and f"{limits.silent_ms} {limits.sentinel}",
+    }
+    return tuple(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
 module = Module("replica", connect=connect, context=SELF)
+
+
+@module.hold
+async def hold(one: GroupOnNode) -> None:
+    """Let no replica be started, unless one runs: that one has to go elsewhere first."""
+    mark, homes = one.target.run_dir / HELD_MARK, replica_homes(one.target.run_dir)
+    mark.touch()
+    if running := [home.path.name for home in homes if home.lives]:
+        mark.unlink()
+        raise Refused(f"{', '.join(running[:TOLD_MAX])} runs here")
+
+
+@module.release
+async def release(one: GroupOnNode) -> None:
+    (one.target.run_dir / HELD_MARK).unlink(missing_ok=True)
+
+
 serve(module, replica.run, replica.applied)
 role = module.serves(replica.role)
 state = module.serves(lease.state)

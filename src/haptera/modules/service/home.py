@@ -87,6 +87,12 @@ class Home:
         )
         return ServiceRecord(service, kept_by, state["digest"][0])
 
+    @property
+    def lives(self) -> bool:
+        """Whether what was started last is there still."""
+        record = self.record()
+        return record is not None and record.service.lives
+
     def run(self) -> Run:
         """Whether it runs, and if not, how that came."""
         record = self.record()
@@ -114,7 +120,17 @@ class Home:
         said = ("".join(filter(str.isprintable, line)).strip() for line in reversed(lines))
         return next(filter(None, said), "")
 
+    def limit(self, lines: tuple[str, ...]) -> None:
+        """Have what is started next keep to these limits, as its keeper reads them."""
+        path = self.path / keeper.LIMITS
+        path.unlink(missing_ok=True)
+        if lines:
+            path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+
     def _end(self) -> str:
+        exceeded = self.path / keeper.EXCEEDED
+        if exceeded.exists():
+            return f"it was stopped: {exceeded.read_text('utf-8')}"
         match self._status():
             case None:
                 return "it ended and its keeper did not live to see how"
@@ -145,6 +161,11 @@ def home_of(run_dir: Path, service: str) -> Home:
 def replica_home(run_dir: Path, replica: str) -> Home:
     """The directory of this replica, which is a service's too, in a folder of their own."""
     return Home(run_dir / "replicas" / replica)
+
+
+def replica_homes(run_dir: Path) -> list[Home]:
+    """The directories of all replicas that were ever started on this node."""
+    return [Home(path) for path in sorted((run_dir / "replicas").glob("*"))]
 
 
 @contextlib.contextmanager

@@ -23,6 +23,8 @@ PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.m
 LOCK, STATE, STATUS, STOP, OUTPUT = "lock", "state", "status", "stop", "output.log"
 # A command with a lease is a job: it runs once, and `job_keeper` sees to the rest.
 LEASE, BOUNDS = "lease", "bounds"
+# A service with limits: `limits_keeper` sees to them, and writes down what was too much.
+LIMITS, EXCEEDED = "limits", "exceeded"
 
 
 def command_line(digest: str, command: list[str]) -> list[str]:
@@ -120,6 +122,11 @@ def _leave(fault: str) -> None:
 
 def _kept() -> KeptService:
     """How what is here is kept."""
+    if os.path.exists(LIMITS):
+        import limits_keeper  # type: ignore[import-not-found] # as below
+
+        limited: KeptService = limits_keeper.KeptWithinLimits(read_state(LIMITS), KeptService())
+        return limited
     if not os.path.exists(LEASE):
         return KeptService()
     # Not above: it costs memory that services need not have.
@@ -134,7 +141,7 @@ def _keep(digest: str, command: list[str], report: int) -> None:
     kept = _kept()
     kept.prepare()
     _rename(f"keeper {os.path.basename(os.getcwd())}")
-    for name in (STATUS, STOP):
+    for name in (STATUS, STOP, EXCEEDED):
         if os.path.exists(name):
             os.unlink(name)
     starts = int(read_state(STATE).get("starts", ["0"])[0]) + 1

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from haptera.kinds import node, service
@@ -52,11 +53,16 @@ PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service on this node: what it should be, where it is, and what else it is told."""
+    """One service on this node: what it should be, where it is, and what else it is told.
+
+    `limits` are for its keeper; while the file `barred` is there, it is not started.
+    """
 
     target: Target
     home: Home
     told: Mapping[str, object] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    barred: Path | None = None
 
 
 Kept = TypeVar("Kept", bound=Service)
@@ -127,10 +133,13 @@ async def look_applied(one: Service) -> str:
 
 async def start(one: Service) -> None:
     command = words_of(one.target)
+    if one.barred is not None and one.barred.exists():
+        raise Refused("its node is held, for it is about to be disturbed")
     record = await keeper_settled(one.home)
     if record is None or not record.service.lives:
         check_port(one.target)
     one.home.make()
+    one.home.limit(one.limits)
     process = await asyncio.create_subprocess_exec(
         *keeper.command_line(one.target.digest, command),
         cwd=one.home.path,

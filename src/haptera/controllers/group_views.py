@@ -1,0 +1,75 @@
+"""What the controller of groups reads off one view: of a node, a group, a replica or a system."""
+
+from haptera.kinds.group import members_of, numbered
+from haptera.kinds.node import Power
+from haptera.kinds.service import Run
+from haptera.model.facts import Method
+from haptera.model.schema import Applied
+from haptera.sdk import Condition, EntityView
+
+
+def desired(view: EntityView, name: str) -> str | int | None:
+    """What is desired of a view by this name."""
+    held = view.desired.get(name)
+    return None if held is None else held.value
+
+
+def rank_in(view: EntityView, name: str) -> int | None:
+    """The rank that a group names there."""
+    value = desired(view, name)
+    return None if value is None else int(value)
+
+
+def placement_of(one: EntityView) -> tuple[int, str]:
+    """Of a replica: which place of its rank it is; the last one is the highest."""
+    return int(desired(one, "placement") or 0), one.entity
+
+
+def rank_of(view: EntityView) -> int:
+    """Of a replica."""
+    return numbered(view.name)[1]
+
+
+def runs_ms(view: EntityView) -> int | None:
+    """For how long a replica is known to run; None where it does not, or nobody knows."""
+    run = view.observed.get("run")
+    return run.age_ms if run is not None and run.known and run.value == Run.RUNNING else None
+
+
+def has_stopped(view: EntityView) -> bool:
+    """Whether a replica is known not to run."""
+    run = view.observed.get("run")
+    return run is not None and run.known and run.value in (Run.STOPPED, Run.FAILED)
+
+
+def fault_groups(view: EntityView, dimension: str) -> frozenset[str]:
+    return frozenset(members_of(view.attributes.get(dimension, "")))
+
+
+def has_failed(view: EntityView) -> bool:
+    """Whether a node is not there, or cannot be got to be there."""
+    agent = view.observed.get("agent")
+    if agent is not None and agent.known:
+        return False
+    # It was heard, and is not any more; else it boots, as far as anybody knows.
+    silent = view.lost_ms is not None or (agent is not None and agent.method == Method.READ)
+    return silent or view.condition is Condition.STUCK
+
+
+def is_to_flip(view: EntityView) -> bool:
+    """Whether a system runs another image than it should, which was not found unfit for it."""
+
+    def is_current(name: str) -> bool | None:
+        seen = view.observed.get(name)
+        return None if seen is None or not seen.known else seen.value == Applied.CURRENT
+
+    return is_current("applied") is False and not is_current("refused")
+
+
+def holds_nothing(view: EntityView) -> bool:
+    """Whether no process on a node can act under a lease: it is off, or was silent for too long."""
+    power, agent = view.observed.get("power"), view.observed.get("agent")
+    if agent is not None and agent.known:
+        return False
+    off = power is not None and power.known and power.value == Power.OFF
+    return view.lost_ms is not None or (off and power is not None and power.contested is None)

@@ -1,0 +1,137 @@
+"""What the controller of groups writes, by how its cluster stands."""
+
+import pytest
+
+from haptera.controllers.groups import decide
+from haptera.kinds.lease import LeaseState
+from haptera.model.entity import parse_entity
+from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
+
+OWNER = "controller:groups"
+RUNS = {"run": "running", "applied": "current"}
+
+
+def a_view(name, observed=(), attributes=(), **desired):
+    entity = parse_entity(name)
+    seen = {
+        key: ObservedView(value, known=True, method="read", by="look", age_ms=5)
+        for key, value in dict(observed).items()
+    }
+    wanted = {key: DesiredView(value, OWNER) for key, value in desired.items()}
+    return EntityView(
+        entity=name,
+        kind=entity.kind,
+        name=entity.name,
+        node=entity.node,
+        revision=1,
+        attributes=dict(attributes),
+        desired=wanted,
+        observed=seen,
+        condition=Condition.CONVERGED,
+        chain=[],
+        since_ms=0,
+    )
+
+
+def a_node(name, power="on"):
+    return a_view(f"node:{name}", {"agent": "up"}, power=power)
+
+
+def a_group(**desired):
+    return a_view("group:ledger", **{"command": "serve", "replicas": 1, **desired})
+
+
+def a_replica(rank, node, *, observed=RUNS, command="serve", placement=1):
+    name = f"replica:ledger.{rank}@{node}"
+    return a_view(name, observed, run="running", command=command, placement=placement)
+
+
+def a_lease(epoch, rank, node, state=LeaseState.HELD):
+    name = f"lease:ledger.{epoch}@{node}"
+    return a_view(name, {"state": state}, state=LeaseState.HELD, rank=rank)
+
+
+def decided(*views):
+    found = decide({view.entity: view for view in views}, OWNER)
+    found.desired.pop("group:ledger", None)
+    return found
+
+
+def test_a_single_replica_leads_on_a_node_to_be_vacated_until_its_replacement_runs():
+    going, free = a_node("n1", power="off"), a_node("n2")
+    there = [going, free, a_group(epoch=1), a_replica(0, "n1"), a_lease(1, 0, "n1")]
+
+    first = decided(*there)
+    assert list(first.declare) == ["replica:ledger.0@n2"]
+    assert first.desired == {
+        "replica:ledger.0@n2": {"command": "serve", "run": "running", "placement": 2}
+    }
+    assert first.undeclare == []
+
+    begun = a_replica(0, "n2", observed={"run": "stopped"}, placement=2)
+    waits = decided(*there, begun)
+    assert (waits.desired, waits.declare, waits.undeclare) == ({}, {}, [])
+
+    runs = decided(*there, a_replica(0, "n2", placement=2))
+    assert runs.undeclare == ["replica:ledger.0@n1"]
+    assert runs.desired == {"lease:ledger.1@n1": {"state": LeaseState.SPENT}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "vacated"),
+    [
+        ({"applied": "stale"}, True),
+        ({"applied": "current"}, False),
+        ({}, False),
+        ({"applied": "stale", "refused": "current"}, False),
+        ({"applied": "stale", "refused": "stale"}, True),
+    ],
+)
+def test_a_node_whose_image_is_to_be_replaced_is_vacated_first(seen, vacated):
+    image = a_view("system:root@n1", seen, image="v2")
+    nodes, group = [a_node("n1"), a_node("n2")], a_group(leader="none")
+
+    found = decided(*nodes, group, a_replica(0, "n1"), image)
+
+    assert list(found.declare) == (["replica:ledger.0@n2"] if vacated else [])
+
+
+def test_what_has_nowhere_to_go_says_that_it_waits():
+    nodes = [a_node(f"n{one}", power="off") for one in (1, 2)]
+    there = [a_replica(0, "n1"), a_replica(1, "n2")]
+    views = {one.entity: one for one in (*nodes, *there, a_group(replicas=2, leader="none"))}
+
+    found = decide(views, OWNER)
+
+    assert found.undeclare == ["replica:ledger.0@n1"]
+    assert found.desired["group:ledger"]["says"] == (
+        "0 of 2 placed; rank 1 waits, for only 1 may be down at once; nobody leads now"
+    )
+
+
+def test_another_command_is_written_to_one_replica_at_a_time():
+    nodes = [a_node(f"n{one}") for one in (1, 2)]
+    group = a_group(replicas=2, command="new", leader="none")
+    old = [a_replica(0, "n1"), a_replica(1, "n2")]
+
+    first = decided(*nodes, group, *old)
+    assert first.desired == {"replica:ledger.0@n1": {"command": "new"}}
+    changed = a_replica(0, "n1", command="new", observed={"run": "running", "applied": "stale"})
+    assert decided(*nodes, group, changed, old[1]).desired == {}
+    done = a_replica(0, "n1", command="new")
+    assert decided(*nodes, group, done, old[1]).desired == {
+        "replica:ledger.1@n2": {"command": "new"}
+    }
+
+
+def test_a_plug_in_says_who_leads_and_without_its_answer_nobody_does():
+    nodes = [a_node(f"n{one}") for one in (1, 2)]
+    both = [a_replica(0, "n1"), a_replica(1, "n2")]
+
+    assert decided(*nodes, *both, a_group(replicas=2, leader="plug-in")).declare == {}
+    chosen = a_group(replicas=2, leader="plug-in", choice=1)
+    assert list(decided(*nodes, *both, chosen).declare) == ["lease:ledger.1@n2"]
+    held = a_lease(1, 0, "n1")
+    assert decided(*nodes, *both, chosen, held).desired == {
+        "lease:ledger.1@n1": {"state": LeaseState.SPENT}
+    }
