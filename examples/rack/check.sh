@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Looks at the rack from outside: two machines come from off to an agent, one loses its power and
-# comes back.
+# comes back; a third, that nobody knows, is claimed and comes up too.
 #
 #   examples/rack/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -9,7 +9,9 @@
 set -euo pipefail
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
+haptera=$(cd "$(dirname "$0")/../.." && pwd)/.venv/bin/haptera
 nodes=(rack1n1 rack1n2)
+unknown=rack1n3
 parent=10.99.0.1
 # Emulated machines on a busy machine boot slowly.
 wait_s=${RACK_WAIT_S:-420}
@@ -36,6 +38,16 @@ machine() { cat "$root/nodes/$1/qemu.pid"; }
 orders() { sed -n 's/.*"order":"\([^"]*\)".*/\1/p' "$root/nodes/$1/bmc/commands.jsonl"; }
 starts() { grep -ac 'starts its agent' "$(console "$1")" || true; }
 lives() { [[ -n $1 && -e /proc/$1 && $(sed 's/.*) //; s/ .*//' "/proc/$1/stat") != Z ]]; }
+
+# As a person at the parent.
+ask() { "$haptera" --client "$root/api.sock" "$@"; }
+# As a person with another tool, at the node's BMC.
+bmc() {
+  local address
+  address=$(cat "$root/nodes/$1/bmc/address")
+  IPMI_PASSWORD=$(cat "$root/parent/secrets/bmc") ipmitool -I lanplus -C 3 \
+    -H "${address%:*}" -p "${address#*:}" -U haptera -E "${@:2}" >"$root/lab/ipmitool.log" 2>&1
+}
 
 # What the parent says of the node, over its socket.
 entity() { curl -sS -m 5 --unix-socket "$root/api.sock" "http://localhost/v1/entities/node:$1"; }
@@ -104,6 +116,17 @@ for name in script invitation kernel; do
   [[ $status == 404 ]] || fail "$url/$name was given to somebody else: $status"
 done
 
+# A machine that nobody knows asks for an address; nothing is served to it, and it is told.
+is_unclaimed() { [[ $(ask unclaimed -o name) == "$(mac "$unknown")" ]]; }
+bmc "$unknown" chassis bootdev pxe
+bmc "$unknown" chassis power on
+wait_for "$unknown has asked" is_unclaimed
+[[ -z $(first "ether src $(mac "$unknown") and (udp dst port 69 or tcp)") ]] || fail "$unknown was served something"
+! ask claim "$(mac rack1n1)" "$unknown" 2>/dev/null || fail "a machine was claimed twice"
+ask claim "$(mac "$unknown")" "$unknown" -m "found in slot 3"
+bmc "$unknown" chassis power off
+ask set "$unknown" power=on agent=up
+
 # One machine loses its power behind the parent's back; the other goes on.
 cut=${nodes[0]} other=${nodes[1]}
 old=$(machine "$cut") others=$(machine "$other")
@@ -117,5 +140,8 @@ printf '%s lost its power, and was back in %d s\n' "$cut" $((($(now_ms) - since)
 told "$cut" "boot pxe,power 1,boot pxe,power 1,"
 told "$other" "boot pxe,power 1,"
 check_machine "$cut"
+wait_for "$unknown is up" is_up "$unknown" 1
+check_order "$unknown"
+printf '%s was claimed, and is up\n' "$unknown"
 check_secrets
 echo "all held"

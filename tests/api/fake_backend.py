@@ -113,6 +113,7 @@ class FakeBackend:
         self.braked = BrakeView(None, 0)
         self.overridden = []  # nodes whose permits are not needed
         self.incarnations = {"n1": 3}
+        self.strange = []
         self.agents = {}  # what agents say of entities
         self.unasked = "the agent does not answer"
         self.reasons = {}  # what is explained of entities
@@ -216,6 +217,9 @@ class FakeBackend:
             keyed.forget(self._keyed, key)
         else:
             keyed.finish(self._keyed, key, answer)
+
+    def strangers(self):
+        return list(self.strange)
 
     async def evict(self, node):
         return self.incarnations.pop(node, None)

@@ -107,6 +107,8 @@ ROUTES = [
     ("DELETE", "/v1/tokens/t1", Scope.ADMIN),
     ("POST", "/v1/certificates", Scope.ADMIN),
     ("DELETE", "/v1/nodes/n9/session", Scope.ADMIN),
+    ("GET", "/v1/unclaimed", Scope.READ),
+    ("POST", "/v1/nodes/n9/claim", Scope.ADMIN),
     ("GET", "/v1/history", Scope.READ),
     ("GET", "/v1/audit", Scope.READ),
     ("GET", "/v1/happenings", Scope.READ),
@@ -151,6 +153,7 @@ ADMITTED = {
     ("POST", "/v1/certificates"): 201,
     ("DELETE", "/v1/tokens/t1"): 404,
     ("DELETE", "/v1/nodes/n9/session"): 404,
+    ("POST", "/v1/nodes/n9/claim"): 400,  # it names no machine
 }
 REQUEST = make_request(new_key()).decode()
 BEARERS = [None, "wrong-token", *TOKENS]

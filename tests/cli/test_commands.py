@@ -19,6 +19,7 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import Code
 from haptera.model.explained import Alternative, Explained, Nearest
 from haptera.model.views import BrakeView, Condition, LinkView, TriedView
+from haptera.rest.unclaimed import UnclaimedView
 from tests.api.fake_backend import TOKENS
 from tests.api.serving import WITHIN_S, serving
 
@@ -329,6 +330,22 @@ def test_a_node_is_put_out_once(cluster, capsys, monkeypatch, tmp_path):
     assert typed(capsys, "evict", "n1") == (OK, told, "")
     code, out, errors = typed(capsys, "evict", "n1")
     assert (code, out, errors.splitlines()[0]) == (REFUSED, "", "error: n1 has no session")
+
+
+def test_a_machine_that_asked_becomes_a_node(cluster, capsys, monkeypatch, tmp_path):
+    point_at(cluster.url, "admin-token", monkeypatch, tmp_path)
+    mac = "52:54:00:00:00:03"
+    cluster.backend.strange = [UnclaimedView(mac, "BIOS", None, 2, 1.0, 63.0)]
+    header, row = typed(capsys, "unclaimed")[1].splitlines()
+    assert header.split() == ["MAC", "FIRMWARE", "ASKED", "FIRST", "LAST", "VENDOR"]
+    times = ("1970-01-01 00:00:01 UTC", "1970-01-01 00:01:03 UTC")
+    assert re.split(r"\s{2,}", row) == [mac, "BIOS", "2", *times, "-"]
+    written = (
+        f"rack1n3 is the machine with {mac}\n"
+        f"write it into the site file, or the next apply takes it away: mac: '{mac}'\n"
+    )
+    assert typed(capsys, "claim", mac, "rack1n3") == (OK, written, "")
+    assert typed(capsys, "unclaimed") == (OK, "no machine is unclaimed\n", "")
 
 
 def test_retry_asks_for_one_entity_at_once(cluster, capsys):

@@ -16,6 +16,7 @@ from haptera.model.changes import Author, Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId, node_id
 from haptera.model.past import Happened, PastView, Sort
 from haptera.model.views import Condition
+from haptera.rest.unclaimed import UnclaimedView
 from tests.api.serving import WITHIN_S, serving
 from tests.cli.rig import command
 from tests.cli.test_commands import CHAIN, point_at, typed
@@ -184,6 +185,8 @@ ANSWERED = [
     "token make eve",
     "token make eve; token revoke t1",
     "evict n1",
+    "unclaimed",
+    "claim 52:54:00:00:00:03 rack1n1",
     "override rack1n1 -m hung",
     "submit true; jobs",
     "submit true; cancel job:1",
@@ -214,6 +217,7 @@ def filled(cluster, tmp_path):
     Path("nodes.conf").write_text("nodeprofiles: {}\nnodes:\n  n1: {}\n")
     (tmp_path / ".haptera" / "parent").mkdir(parents=True)
     cluster.backend.logs[WEB] = b"serves\n"
+    cluster.backend.strange = [UnclaimedView("52:54:00:00:00:03", "BIOS", None, 2, 1.0, 3.0)]
     view = PastView(str(N1), {}, {"power": "on"}, {"power": "off"}, "acting", "it boots")
     cluster.backend.pasts[60] = [view]
     cluster.backend.happenings = [Happened(999.0, str(N1), Sort.TRIED, "bmc.on", "worked")]

@@ -70,6 +70,8 @@ CALLS = [
     calls.make_token("eve", Scope.READ, for_s=60, within="rack1*"),
     calls.revoke_token("6f1d"),
     calls.evict("n1", why="stolen"),
+    calls.unclaimed(),
+    calls.claim("52:54:00:00:00:03", "n1", why="new"),
     calls.replica("standby", 7, 3, "0f"),
     calls.report(b"what changed"),
     calls.events("rack1*", types=[News.GONE, News.DESIRED], kinds=["node"]),

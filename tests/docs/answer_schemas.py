@@ -40,6 +40,7 @@ from haptera.rest.schemas import (
     TokenMade,
     TokenView,
 )
+from haptera.rest.unclaimed import ClaimMade, Unclaimed
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 DO: Final = "write it anew: python -m tests.docs.answer_schemas"
@@ -81,6 +82,8 @@ ANSWERS: Final[dict[str, tuple[Any, ...]]] = {
     "token make": (TokenMade,),
     "token revoke": (list[TokenView],),
     "evict": (Evicted,),
+    "unclaimed": (Unclaimed,),
+    "claim": (ClaimMade,),
     "override": (Overridden,),
     "brake": (BrakeView,),
     "submit": (Submitted,),

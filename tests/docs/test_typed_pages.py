@@ -50,6 +50,8 @@ NOT_TYPED: dict[str, str] = {
     "kill -9 $(cat .haptera/nodes/rack1n1/qemu.pid)": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,
+    "haptera unclaimed": RACK,
+    "haptera claim 52:54:00:00:00:29 n41": RACK,
     "haptera override": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera override NODE -m WHY": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera module reload": "tests/cli/test_reloading.py does it",

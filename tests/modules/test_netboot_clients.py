@@ -12,6 +12,8 @@ import pytest
 
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
+from haptera.modules.netboot.strangers import Strangers
+from haptera.runtime.clock import wall_s
 from tests.lab.rig import wait_for
 
 pytestmark = [pytest.mark.net, pytest.mark.campaign]
@@ -82,7 +84,7 @@ def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
             *({0: loader}, {}, {}, {}, "once", float("inf")),
         )
         offers.open(offer)
-        server = await serve_dhcp(offers, HERE, CARD)
+        server = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
         try:
             assert await ask(machine, MAC, tmp_path) == (
                 "10.98.7.11 24 10.98.7.1 10.98.7.1 undionly.kpxe n01 10.98.7.254"

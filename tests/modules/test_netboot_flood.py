@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from haptera.modules.netboot import dhcp
 from haptera.modules.netboot.dhcp import DhcpMessage
-from haptera.modules.netboot.dhcp_server import STRANGERS_MAX, DhcpServer
+from haptera.modules.netboot.dhcp_server import DhcpServer
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
+from haptera.modules.netboot.strangers import STRANGERS_MAX, Strangers
 
 HERE = Here(IPv4Interface("10.9.0.1/24"), 4281)
 MAC = bytes.fromhex("525400000001")
@@ -35,7 +36,7 @@ def served(wire: Wire) -> DhcpServer:
     offers.open(
         BootOffer("n01", MAC, IPv4Address("10.9.0.11"), loaders, {}, {}, {}, "once", float("inf"))
     )
-    server = DhcpServer(offers, HERE)
+    server = DhcpServer(offers, HERE, Strangers(None, lambda: 0.0))
     server.connection_made(wire)  # type: ignore[arg-type]
     return server
 

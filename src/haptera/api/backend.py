@@ -20,6 +20,7 @@ from haptera.queue.entry import Submission
 from haptera.queue.job import Job
 from haptera.queue.queue import JobQueue
 from haptera.rest.schemas import ReplicaView, ReportTaken
+from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
 from haptera.runtime.network.peer_messages import LogPlace, LogTold
 from haptera.runtime.store.feed import Follower
@@ -143,6 +144,13 @@ class Backend(Protocol):
 
         Raises:
             HapteraError: it cannot be written down.
+        """
+
+    def strangers(self) -> list[UnclaimedView]:
+        """The machines that asked this parent for an address and got none, the latest first.
+
+        Raises:
+            HapteraError: they cannot be read.
         """
 
     async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:

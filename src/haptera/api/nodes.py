@@ -1,4 +1,4 @@
-"""Routes of what a node has beyond its entity: the session of its agent."""
+"""Routes of what a node has beyond its entity: its agent's session, its permit, its machine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,15 +7,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from haptera.api.backend import Backend
-from haptera.api.body import as_json
-from haptera.api.endpoint import NOT_FOUND, Caller, Contract, Endpoint, author
+from haptera.api.body import as_json, read_body
+from haptera.api.endpoint import NOT_FOUND, UNWRITTEN, Caller, Contract, Endpoint, author
 from haptera.api.patching import missing
 from haptera.api.query import WHY
 from haptera.core.state.limits import OVERRIDE_NS, S
+from haptera.kinds import node as kind
+from haptera.kinds.node import parse_mac
+from haptera.model.changes import Change, Declare, StoredEntity
 from haptera.model.entity import node_id
-from haptera.model.errors import Code, HapteraError
+from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.rest.schemas import Evicted, Overridden
+from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed, UnclaimedView
 from haptera.runtime.identity.tokens import Scope
+from haptera.runtime.store.optimistic_write import write
+
+_MAC = kind.mac.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,20 @@ class NodeRoutes:
         contract = Contract(gives=Overridden, problems=(NOT_FOUND,), queries=(WHY,), keyed=True)
         path = "/v1/nodes/{node}/override"
         yield Endpoint("POST", path, Scope.ADMIN, self.override, contract)
+
+        contract = Contract(gives=Unclaimed)
+        yield Endpoint("GET", "/v1/unclaimed", Scope.READ, self.unclaimed, contract)
+
+        # As it admits a machine, and in the name of whoever declares the node.
+        contract = Contract(
+            takes=ClaimBody,
+            gives=ClaimMade,
+            queries=(WHY,),
+            keyed=True,
+            problems=(NOT_FOUND, *UNWRITTEN),
+        )
+        path = "/v1/nodes/{node}/claim"
+        yield Endpoint("POST", path, Scope.ADMIN, self.claim, contract)
 
     async def override(self, request: Request, caller: Caller) -> Response:
         """Need no permit of a node for a while, as where its gate never grants one; say why."""
@@ -59,3 +80,67 @@ class NodeRoutes:
                 code=Code.NOT_FOUND,
             )
         return as_json(Evicted(node, incarnation))
+
+    async def unclaimed(self, _request: Request, _caller: Caller) -> Response:
+        """The machines that asked for an address and are no node's, the latest first."""
+        return as_json(Unclaimed(self._unclaimed()))
+
+    async def claim(self, request: Request, caller: Caller) -> Response:
+        """Have a machine that asked for an address be a node that has no MAC address yet."""
+        node, by = node_id(request.path_params["node"]), author(request, caller)
+        mac = _checked((await read_body(request, ClaimBody)).mac)
+
+        async def make() -> tuple[Change, ...]:
+            held = self._free(self.backend.declared(node), node.name, mac)
+            # It stays whose it is: a claim says what a site could not know.
+            return (Declare(node, {**held.attributes, _MAC: mac}, held.owner),)
+
+        if self.backend.declared(node) is None:
+            raise missing(node)
+        _, (change,) = await write(self.backend, make, by)
+        assert isinstance(change, Declare)
+        self.backend.note(by.who, f"claim {mac} as {node.name}")
+        self.backend.ask(node)
+        return as_json(ClaimMade(node.name, mac, change.owner))
+
+    def _unclaimed(self) -> list[UnclaimedView]:
+        owners = self._owners()
+        return [one for one in self.backend.strangers() if one.mac not in owners]
+
+    def _owners(self) -> dict[str, str]:
+        """The names of nodes by their MAC addresses."""
+        return {
+            found.hex(":"): one.entity.name
+            for one in self.backend.stored()
+            if (found := parse_mac(one.attributes.get(_MAC, ""))) is not None
+        }
+
+    def _free(self, held: StoredEntity | None, node: str, mac: str) -> StoredEntity:
+        """The node, which and whose machine nobody has claimed."""
+        if held is None:
+            raise missing(node_id(node))
+        if (taken := held.attributes.get(_MAC)) is not None:
+            raise HapteraError(
+                f"{node} is the machine with {taken} already",
+                do="claim it as another node, or take `mac` from this one first",
+                code=Code.CONFLICT,
+            )
+        if (owner := self._owners().get(mac)) is not None:
+            do = "see which machines are nobody's: haptera unclaimed"
+            raise HapteraError(f"{mac} is {owner}'s already", do=do, code=Code.CONFLICT)
+        if all(one.mac != mac for one in self.backend.strangers()):
+            raise HapteraError(
+                f"{mac} has not asked for an address of late",
+                do="see who has: haptera unclaimed; or give the node `mac` where it is declared",
+                code=Code.NOT_FOUND,
+            )
+        return held
+
+
+def _checked(text: str) -> str:
+    found = parse_mac(text)
+    if found is None:
+        raise ParseError(
+            f"{text[:40]!r} is no MAC address", where="mac", do="write 52:54:00:12:34:56"
+        )
+    return found.hex(":")

@@ -54,6 +54,8 @@ _COMMANDS: Final = {
     "token": "haptera.cli.commands.token:token",
     "override": "haptera.cli.commands.override:override",
     "evict": "haptera.cli.commands.evict:evict",
+    "unclaimed": "haptera.cli.commands.unclaimed:unclaimed",
+    "claim": "haptera.cli.commands.claim:claim",
     "brake": "haptera.cli.commands.brake:brake",
     "freeze": "haptera.cli.commands.freeze:freeze",
     "thaw": "haptera.cli.commands.thaw:thaw",

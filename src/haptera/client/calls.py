@@ -59,6 +59,7 @@ from haptera.rest.schemas import (
     Tokens,
     TokenView,
 )
+from haptera.rest.unclaimed import ClaimBody, ClaimMade, Unclaimed
 
 
 def health() -> ApiCall[Health]:
@@ -278,6 +279,17 @@ def override(node: str, *, why: str) -> ApiCall[Overridden]:
 def evict(node: str, *, why: str | None = None) -> ApiCall[Evicted]:
     """End a node's session: it has to be booted anew."""
     return ApiCall("DELETE", path("nodes", node, "session"), Evicted, _query(why=why))
+
+
+def unclaimed() -> ApiCall[Unclaimed]:
+    """The machines that asked for an address and are no node's."""
+    return ApiCall("GET", path("unclaimed"), Unclaimed)
+
+
+def claim(mac: str, node: str, *, why: str | None = None) -> ApiCall[ClaimMade]:
+    """Have a machine that asked for an address be a node."""
+    where = path("nodes", node, "claim")
+    return ApiCall("POST", where, ClaimMade, _query(why=why), ClaimBody(mac))
 
 
 def events(

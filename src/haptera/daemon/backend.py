@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from cryptography.x509 import CertificateSigningRequest
 
 from haptera.controllers import groups
@@ -35,9 +36,11 @@ from haptera.model.graph import DrawingView
 from haptera.model.past import Changed, Deed, Happened, Page, PastView
 from haptera.model.plan import RADIUS_PERCENT, Plan
 from haptera.model.views import AlikeView, BrakeView, EntityDetail, EntityView, Summary, detail_of
+from haptera.modules.netboot.strangers import read_strangers
 from haptera.planner.explain.drawing import drawing
 from haptera.planner.explain.graph import graphs_of
 from haptera.rest.schemas import ReplicaView, ReportTaken
+from haptera.rest.unclaimed import UnclaimedView
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.pki import Authority, issue_client
 from haptera.runtime.identity.tokens import ApiToken, Bearer, Certified, MintedToken
@@ -332,6 +335,10 @@ class EngineBackend:
 
     async def evict(self, node: str) -> int | None:
         return await self._evict(node)
+
+    def strangers(self) -> list[UnclaimedView]:
+        found = read_strangers(self._logs.directory)
+        return [UnclaimedView(**msgspec.structs.asdict(one)) for one in found]
 
     async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
         found = await asyncio.wrap_future(self._store.begin_keyed(key, sha256))

@@ -8,6 +8,8 @@ from typing import Final
 import haptera
 from haptera.daemon.settings import ParentSettings
 from haptera.modules import BUNDLED
+from haptera.modules.netboot import content as netboot_content
+from haptera.modules.netboot import strangers
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.confinement import (
     Confinement,
@@ -18,8 +20,11 @@ from haptera.runtime.processes.confinement import (
 
 # What comes with haptera and mounts file systems, which nobody may whom Landlock confines.
 UNCONFINED: Final = frozenset({"image"})
-# Folders of the parent's own that these serve from, as root: they listen at ports of the system's.
-SHARED: Final[Mapping[str, tuple[str, ...]]] = {"netboot": ("minos",)}
+# Folders of the parent's own that these serve from, or write for it, as root: they listen at ports
+# of the system's.
+SHARED: Final[Mapping[str, tuple[str, ...]]] = {
+    "netboot": (netboot_content.FOLDER, strangers.FOLDER)
+}
 FOLDER: Final = "modules"
 
 

@@ -99,3 +99,19 @@ kind = Kind(
     # No node has all of these at their longest.
     extended=True,
 )
+
+
+_MAC_BYTES: Final = 6
+
+
+def parse_mac(text: str) -> bytes | None:
+    """The six bytes of a MAC address, however people write it; None where it is none.
+
+    >>> parse_mac("52-54-00-AB-CD-EF").hex(":"), parse_mac("52:54")
+    ('52:54:00:ab:cd:ef', None)
+    """
+    try:
+        found = bytes.fromhex(text.replace(":", "").replace("-", ""))
+    except ValueError:
+        return None
+    return found if len(found) == _MAC_BYTES else None

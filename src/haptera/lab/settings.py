@@ -29,7 +29,8 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
     With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`; those of the
-    node-set `uefi` have UEFI for firmware, the others a BIOS.
+    node-set `uefi` have UEFI for firmware, the others a BIOS. `macs` has the network cards of
+    those of which the site does not say it: they are unclaimed.
     With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
@@ -40,6 +41,7 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bridge: BridgeSettings | None = None
     memory_mb: int = 512
     uefi: str = ""
+    macs: dict[str, str] = {}
     delay_rack_ms: Annotated[int, msgspec.Meta(ge=0, le=BOOT_MS_MAX)] = 0
     cloud: CloudFaults | None = None
 
@@ -103,10 +105,11 @@ def lab_machines(
         return ()
     own = {name: one for name, one in attributes.items() if one.get("platform") == MACHINES}
     uefi = _each({read.uefi: True} if read.uefi else {}, own, "uefi", MACHINES)
+    cards = _each(read.macs, own, "macs", MACHINES)
     return tuple(
         LabMachine(
             name,
-            _attribute(name, one, "mac").lower(),
+            (cards.get(name) or _attribute(name, one, "mac")).lower(),
             _attribute(name, one, "bmc"),
             read.memory_mb,
             uefi=name in uefi,

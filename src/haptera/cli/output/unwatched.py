@@ -53,6 +53,8 @@ UNWATCHED: Final = {
     "token revoke": _TOKEN,
     "evict": "it happens once",
     "override": "it is done once",
+    "unclaimed": "no event tells of machines that are no node's: type it again",
+    "claim": _ONCE,
     "thaw": "it is done once; `haptera freeze --watch` shows what stays frozen",
     "submit": "`--wait` waits for its end; `haptera why job:N` says how it stands",
     "jobs": _QUEUE,

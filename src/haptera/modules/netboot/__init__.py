@@ -12,6 +12,7 @@ module = Module(
     where={node.boot_from: node.NETWORK},
     context=PARENT,
     settings=NetbootSettings,
+    unique=(node.mac, node.address),
 )
 netboot = module.serves(node.netboot)
 

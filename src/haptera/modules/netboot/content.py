@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from haptera.kinds import node
 from haptera.modules.netboot.answers import SCRIPT
 from haptera.modules.netboot.offers import BootOffer, Here
 from haptera.sdk import Boot, HapteraError, Target
@@ -96,7 +97,7 @@ def _script(target: Target, settings: NetbootSettings, address: IPv4Address, non
         f"initrd={INITRAMFS}",
         f"haptera.name={target.entity.name}",
         f"haptera.address={address}/{here.interface.network.prefixlen}",
-        f"haptera.mac={target.attributes['mac'].lower()}",
+        f"haptera.mac={_mac(target).hex(':')}",
         f"haptera.boot={base}",
         *([] if here.router is None else [f"haptera.router={here.router}"]),
         settings.kernel_arguments,
@@ -139,11 +140,8 @@ def _address(target: Target, here: Here) -> IPv4Address:
 
 def _mac(target: Target) -> bytes:
     text = _attribute(target, "mac")
-    try:
-        mac = bytes.fromhex(text.replace(":", "").replace("-", ""))
-    except ValueError:
-        mac = b""
-    if len(mac) != 6:
+    mac = node.parse_mac(text)
+    if mac is None:
         do = "write 52:54:00:12:34:56"
         raise HapteraError(f"{text!r} is no MAC address", where=str(target.entity), do=do)
     return mac

@@ -9,12 +9,11 @@ from haptera.modules.netboot import dhcp
 from haptera.modules.netboot.answers import answer
 from haptera.modules.netboot.dhcp import DhcpMessage
 from haptera.modules.netboot.offers import Here, Offers
+from haptera.modules.netboot.strangers import Strangers
 from haptera.sdk import HapteraError
 
 SERVER_PORT: Final = 67
 CLIENT_PORT: Final = 68
-# Machines without an offer that are told of once each, in the module's log.
-STRANGERS_MAX: Final = 256
 
 _log = logging.getLogger(__name__)
 
@@ -22,10 +21,10 @@ _log = logging.getLogger(__name__)
 class DhcpServer(asyncio.DatagramProtocol):
     """One socket on one interface."""
 
-    def __init__(self, offers: Offers, here: Here) -> None:
+    def __init__(self, offers: Offers, here: Here, strangers: Strangers) -> None:
         self._offers = offers
         self._here = here
-        self._strangers: set[bytes] = set()
+        self._strangers = strangers
         self._transport: asyncio.DatagramTransport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -37,7 +36,8 @@ class DhcpServer(asyncio.DatagramProtocol):
             return
         offer = self._offers.for_mac(request.mac)
         if offer is None:
-            self._note_stranger(request.mac)
+            if self._strangers.hear(request):
+                _log.warning("%s asks for an address, and has no offer", request.mac.hex(":"))
             return
         reply = answer(request, offer, self._here)
         if reply is None:
@@ -46,13 +46,10 @@ class DhcpServer(asyncio.DatagramProtocol):
             offer.reached = "has an address"
         self._transport.sendto(dhcp.encode(reply), _destination(request, reply))
 
-    def _note_stranger(self, mac: bytes) -> None:
-        if mac not in self._strangers and len(self._strangers) < STRANGERS_MAX:
-            self._strangers.add(mac)
-            _log.warning("%s asks for an address, and has no offer", mac.hex(":"))
 
-
-async def serve_dhcp(offers: Offers, here: Here, interface: str) -> asyncio.DatagramTransport:
+async def serve_dhcp(
+    offers: Offers, here: Here, interface: str, strangers: Strangers
+) -> asyncio.DatagramTransport:
     """Listen; needs root.
 
     Raises:
@@ -73,7 +70,7 @@ async def serve_dhcp(offers: Offers, here: Here, interface: str) -> asyncio.Data
         ) from None
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(
-        lambda: DhcpServer(offers, here), sock=listener
+        lambda: DhcpServer(offers, here, strangers), sock=listener
     )
     return transport
 

@@ -2,17 +2,22 @@
 
 import asyncio
 import datetime
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from haptera.modules.netboot.advertiser import EVERY_S, Advertiser, open_advertiser
 from haptera.modules.netboot.content import NetbootSettings, make_offer
 from haptera.modules.netboot.dhcp_server import serve_dhcp
 from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import OFFER_S, OFFERS_MAX, Offers
+from haptera.modules.netboot.strangers import Strangers, strangers_file
 from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.sdk import HapteraError, Target
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,9 @@ class Booting:
 class _Servers:
     """The servers of this process, once they have been started."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_dir: Path) -> None:
         self.offers = Offers()
+        self._strangers = Strangers(strangers_file(run_dir), _wall_s)
         self._starting = asyncio.Lock()
         self._held: list[object] = []
 
@@ -63,7 +69,7 @@ class _Servers:
         here, offers = settings.here(), self.offers
         held: list[asyncio.BaseTransport | asyncio.Server | Advertiser] = []
         try:
-            held.append(await serve_dhcp(offers, here, settings.interface))
+            held.append(await serve_dhcp(offers, here, settings.interface, self._strangers))
             held.append(await serve_tftp(offers, here))
             held.append(await serve_http(offers, here, _wall_s))
             held.append(advertiser := open_advertiser(settings.interface))
@@ -71,7 +77,7 @@ class _Servers:
             for one in held:
                 one.close()
             raise
-        advertising = asyncio.create_task(_advertise(advertiser))
+        advertising = asyncio.create_task(_tend(advertiser, self._strangers))
         return [*held, advertising]
 
 
@@ -83,14 +89,19 @@ async def booting(target: Target) -> AsyncIterator[Booting]:
     """A node at the servers of this process, which the first one starts."""
     global _servers
     if _servers is None:
-        _servers = _Servers()
+        _servers = _Servers(target.run_dir)
     await _servers.start(target.settings)
     yield Booting(_servers.offers, target)
 
 
-async def _advertise(advertiser: Advertiser) -> None:
+async def _tend(advertiser: Advertiser, strangers: Strangers) -> None:
+    """What is to be done again and again, whoever asks."""
     while True:
         advertiser.advertise()
+        try:
+            strangers.save()
+        except OSError as error:
+            _log.warning("who is unclaimed cannot be written down: %s", error)
         await asyncio.sleep(EVERY_S)
 
 

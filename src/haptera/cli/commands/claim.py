@@ -1,0 +1,38 @@
+"""`haptera claim`: a machine that asked for an address becomes a node."""
+
+import click
+
+from haptera.cli.input import completing
+from haptera.cli.main import the_client
+from haptera.cli.output.printing import Format, output_option, print_data
+from haptera.client import calls
+
+_SITE = "site"
+
+
+@click.command()
+@click.argument("mac")
+@click.argument("node", shell_complete=completing.entities)
+@click.option("-m", "--why", help="Why, for the history.")
+@output_option
+@click.pass_context
+def claim(ctx: click.Context, mac: str, node: str, why: str | None, output: str) -> None:
+    r"""Make the machine with the network card MAC the declared node NODE.
+
+    `haptera unclaimed` lists the machines that can be claimed. NODE must have no MAC address yet;
+    it stays its owner's. This needs a token of scope admin, and is recorded in the audit.
+
+    \b
+    Examples:
+      haptera claim 52:54:00:00:01:03 rack1n3
+      haptera claim 52:54:00:00:01:03 rack1n3 -m "new machine in slot 3" -o json
+    """
+    told = the_client(ctx).ask(calls.claim(mac, node, why=why))
+    if not Format(output).for_people:
+        print_data(told, output)
+        return
+    click.echo(f"{told.node} is the machine with {told.mac}")
+    if told.owner == _SITE:
+        click.echo(
+            f"write it into the site file, or the next apply takes it away: mac: {told.mac!r}"
+        )

@@ -1,0 +1,37 @@
+"""Machines that are no node's, and claims of them, as JSON over the API."""
+
+import msgspec
+
+
+class UnclaimedView(msgspec.Struct, frozen=True):
+    """A machine that asked for an address, and is no node's; times are seconds since 1970.
+
+    What it did not say of itself is null.
+    """
+
+    mac: str
+    firmware: str | None
+    vendor: str | None
+    asked: int
+    first_s: float
+    last_s: float
+
+
+class Unclaimed(msgspec.Struct, frozen=True):
+    """Machines that are no node's, the latest first."""
+
+    machines: list[UnclaimedView]
+
+
+class ClaimBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The network card of the machine that is to be a node."""
+
+    mac: str
+
+
+class ClaimMade(msgspec.Struct, frozen=True):
+    """Which machine a node is now, and who declares the node: there the MAC address belongs."""
+
+    node: str
+    mac: str
+    owner: str
