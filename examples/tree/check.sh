@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks at the tree from outside, kills a parent below and then the root, puts a node out, and sees
-# what comes of it.
+# Looks at the tree from outside, kills a parent of each level and then the root, puts a node out,
+# and sees what comes of it.
 #
 #   examples/tree/check.sh [DIRECTORY]     the directory that holds .haptera
 #
@@ -78,7 +78,7 @@ said "24 nodes answer" "$since" "$(actions) power actions"
 converged() { ask "$1" GET /v1/summary | tail -n 1 | grep -q '"node":{[^}]*"converged":24[,}]'; }
 since=$(now_ms)
 wait_for "the root knows all 24 to be as desired" converged "$client"
-said "the root sees it, through three parents" "$since" "all converged"
+said "the root sees it, through two levels" "$since" "all converged"
 
 since=$(now_ms)
 change rack1n8 8081 "$client"
@@ -113,7 +113,18 @@ change rack1n3 8080 "$client"
 running=$(sed "s/^rack1n3 .*/rack1n3 $(listener rack1n3)/" <<<"$running")
 untouched "m1 started again"
 
-# 2. The root is killed for good, while changes are written, and its standby promoted.
+# 2. A parent in the middle is killed: what is below it follows another one.
+since=$(now_ms)
+kill -9 "$(cat "$tree/t1.pid")"
+change rack1n4 8086 "$client"
+said "t1 killed; m1 follows t2" "$since" "a change reaches a node of m1"
+change rack1n4 8080 "$client"
+running=$(sed "s/^rack1n4 .*/rack1n4 $(listener rack1n4)/" <<<"$running")
+wait_for "the root sees all through t2" converged "$client"
+untouched "t1 killed"
+start_parent t1
+
+# 3. The root is killed for good, while changes are written, and its standby promoted.
 replicated() { ask "$client" PATCH /v1/entities/node:m3/desired?take=1 '{}' | grep -qi '^haptera-durability: replicated'; }
 wait_for "the standby keeps up" replicated
 written=$tree/written
@@ -143,22 +154,22 @@ change rack2n4 8080 "$new"
 running=$(sed "s/^rack2n4 .*/rack2n4 $(listener rack2n4)/" <<<"$running")
 untouched "the root killed"
 
-# 3. The old root comes back after all: nobody follows it any more.
+# 4. The old root comes back after all: nobody follows it any more.
 since=$(now_ms)
 kill -CONT "$(cat "$root/parent/init.pid")"
 wait_for "the old root serves again" eval 'ask "$client" GET /v1/health >/dev/null'
-kill -9 "$(cat "$tree/m2.pid")"
-start_parent m2 # it asks the old root first
-refused() { grep -q "term 1 has begun" "$tree/m2.log"; }
-wait_for "m2 refuses the old root" refused
+kill -9 "$(cat "$tree/t2.pid")"
+start_parent t2 # it asks the old root first
+refused() { grep -q "term 1 has begun" "$tree/t2.log"; }
+wait_for "t2 refuses the old root" refused
 wait_for "the new root sees all" converged "$new"
 change rack2n5 8085 "$new"
-said "the old root is back; m2 does not follow it" "$since" "a change from the new root reaches rack2n5"
+said "the old root is back; t2 does not follow it" "$since" "a change from the new root reaches rack2n5"
 change rack2n5 8080 "$new"
 running=$(sed "s/^rack2n5 .*/rack2n5 $(listener rack2n5)/" <<<"$running")
 untouched "the old root is back"
 
-# 4. A node is put out at the root: no parent that it may have hears it any more.
+# 5. A node is put out at the root: no parent that it may have hears it any more.
 since=$(now_ms)
 "$haptera" --client "$new" evict rack3n1 >/dev/null
 put_out() { grep -q "node rack3n1 put out" "$tree/$1.log"; }

@@ -3,7 +3,8 @@
 from haptera.core.state.row import EntityState
 from haptera.model.changes import Declare, SetDesired, Undeclare
 from haptera.model.entity import EntityId
-from haptera.testing.world import World, WorldProcess
+from haptera.testing.world import World
+from haptera.testing.world_process import WorldProcess
 from tests.world.history import CALM, cluster
 
 SETTLE_S = 30

@@ -10,7 +10,8 @@ from haptera.modules import load
 from haptera.planner.search.search_budget import WORK_MAX
 from haptera.testing.machine import Machine, Trouble
 from haptera.testing.network import NetworkFaults
-from haptera.testing.world import World, WorldProcess
+from haptera.testing.world import World
+from haptera.testing.world_process import WorldProcess
 from tests.world.evidence import Told
 from tests.world.history import CALM, web
 from tests.world.oracle import judge

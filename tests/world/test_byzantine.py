@@ -17,7 +17,8 @@ from haptera.model.messages import (
 )
 from haptera.model.views import Condition
 from haptera.testing.network import NetworkFaults
-from haptera.testing.world import World, WorldProcess
+from haptera.testing.world import World
+from haptera.testing.world_process import WorldProcess
 from tests.world.evidence import Told, gather
 from tests.world.history import CALM, NODES, ROUGH, cluster, web
 from tests.world.oracle import what_is_told_was_read

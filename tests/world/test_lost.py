@@ -8,7 +8,8 @@ from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import node_id
 from haptera.modules import load
 from haptera.testing.network import NetworkFaults
-from haptera.testing.world import HELLO_NS, World
+from haptera.testing.world import World
+from haptera.testing.world_process import HELLO_NS
 
 N1 = node_id("n1")
 

@@ -2,7 +2,7 @@
 
 from haptera.core.state.limits import S
 from haptera.core.views.query import view
-from haptera.testing.world import WorldProcess
+from haptera.testing.world_process import WorldProcess
 from tests.world.history import CALM, cluster, web
 
 SERVICE = web("n01")

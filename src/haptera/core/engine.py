@@ -257,7 +257,7 @@ class Engine:
                 self.supervisor.exited(turn, event)
 
     def _heard(self, turn: Turn, event: Heard) -> None:
-        links = self.neighbours.links(event.peer)
+        links = self.neighbours.links
         agreed = links.agrees(event.peer)
         self.neighbours.heard(turn, event)
         self.agents.measured(event.peer, event.message.measures)
@@ -281,9 +281,9 @@ class Engine:
     def _wake(self, turn: Turn, key: Key) -> None:
         match key:
             case ("hello" | "tell" | "list" | "schema" as what, str(name)):
-                self.neighbours.links(name).wake(turn, what, name)
+                self.neighbours.links.wake(turn, what, name)
             case ("tier", str(name)):
-                self.neighbours.links(name).check_tier(turn, name)
+                self.neighbours.links.check_tier(turn, name)
                 self._heed(turn)
             case ("call", int(call)):
                 self.answers.expire(turn, call)

@@ -1,5 +1,7 @@
 """All that can happen: the only input of the core."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from haptera.model.chain import NoChain, ToldChain
@@ -200,11 +202,14 @@ class Recalled(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reported(msgspec.Struct, frozen=True, gc=False):
-    """A parent below reports what it keeps: what changed, and of which nodes it hears the agent."""
+    """A parent below reports: what changed, and on which nodes it has a word.
+
+    `nodes` tells of each whether its agent is heard there, or further below; None: as before.
+    """
 
     parent: str
     updates: tuple[ObservedUpdate, ...]
-    heard: tuple[str, ...]
+    nodes: Mapping[str, bool] | None
     arrived_at: int
 
 

@@ -1,287 +1,42 @@
 """A whole cluster in one process: real engines; network, clock and disks are seeded models."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 
-from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.side import PARENT, Side, below, parent_below
-from haptera.core.views.bus import Bus
+from haptera.core.state.side import PARENT
 from haptera.kinds import KINDS
 from haptera.model.changes import Change
-from haptera.model.effects import (
-    Call,
-    Errand,
-    FetchList,
-    FetchSchema,
-    PlanReply,
-    Publish,
-    Recall,
-    Reply,
-    RequestRetry,
-    SearchPlan,
-    Start,
-    Write,
-)
-from haptera.model.entity import EntityId
 from haptera.model.events import (
-    Asked,
     Enrolled,
-    Event,
-    Exited,
-    Listed,
-    PlanFailed,
     Proposed,
-    Ready,
-    Recalled,
-    Ticked,
-    WallClockSet,
 )
-from haptera.model.messages import Message
 from haptera.model.packing import schema_digest
-from haptera.model.parts import Context, Manifest
+from haptera.model.parts import Manifest
 from haptera.model.views import SETTLED
 from haptera.planner.search.search_budget import WORK_MAX
-from haptera.runtime.performer import Performer, nobody
 from haptera.testing.clock import Clock
 from haptera.testing.disk import Disk
 from haptera.testing.machine import Machine
 from haptera.testing.network import Network, NetworkFaults
-from haptera.testing.radio import Radio, Station, agree
-from haptera.testing.searching import searched
-from haptera.testing.tape import UNTAPED, Booted, TapeEntry
+from haptera.testing.radio import agree
+from haptera.testing.tape import Booted, TapeEntry
+from haptera.testing.tree import EVERY_NS, Moving, ParentTraffic
+from haptera.testing.world_process import HELLO_NS, WALL_OFFSET_NS, WorldProcess
 from haptera.wire.seal import SealRole
 from haptera.wire.updates import Codec
 
-HELLO_NS = 1 * S
 RESTART_NS = 200 * MS
-# What one question over TLS takes.
-ASK_NS = 10 * MS
-# What a search in a worker takes.
-SEARCH_NS = 50 * MS
-# The wall clock of all machines: their time began so long after 1970.
-WALL_OFFSET_NS = 1_800_000_000 * S
-
-
-class WorldProcess:
-    """One daemon: an engine that dies and is started again, with what its disk holds.
-
-    `above` is the parent above, where it has one. `says` makes other messages of those that it
-    would send: it was broken into, and has the key.
-    """
-
-    def __init__(
-        self, world: "World", name: str, disk: Disk, node: str | None, above: str | None = None
-    ) -> None:
-        self.world = world
-        self.name = name
-        self.disk = disk
-        self.node = node
-        self.above = above
-        self.station = Station(name, above or PARENT)
-        self.engine: Engine | None = None
-        self.bus: Bus
-        self.radio: Radio | None = None
-        self.replies: dict[int, Reply] = {}
-        self.says: Callable[[Message], Message] | None = None
-        self.turns = 0
-        self.instance = 0
-        self._paused: list[Event] | None = None
-        self._life = 0
-        self._boots: dict[str, int] = {}
-        self._modules: dict[str, int] = {}
-        self._performer = Performer(
-            call=self._call,
-            cancel=nobody,  # its answer is dropped by the engine itself
-            start=self._start,
-            stop=nobody,
-            write=self._write,
-            keep=disk.keep,
-            tell=self._tell,
-            ask=self._ask,
-            search=self._search,
-            answer=self._reply,
-            publish=self._publish,
-        )
-
-    def start(self) -> None:
-        """Begin anew; only what is durable is there."""
-        self._life += 1
-        clock = self.world.clock
-        context = Context.PARENT if self.node is None else Context.SELF
-        instance = self.instance = clock.rng("instances").getrandbits(63) | 1
-        draw, name = clock.rng(f"draw/{self.name}").random, parent_below(self.name)
-        side = Side(
-            context, self.node, instance, "world", HELLO_NS, draw, name, reports=name is not None
-        )
-        stored = self.disk.load()
-        life = self._life
-        self.radio = Radio(
-            self.station,
-            instance,
-            self.world.codec,
-            clock,
-            self.world.network,
-            lambda events: self.feed(life, events),
-            self._boots,
-        )
-        self.radio.rejoin(stored.incarnations)
-        engine = Engine(side, self.world.catalog, stored, self.world.schema, clock.now)
-        self.engine = engine
-        self.bus = Bus(f"{instance:x}", lambda: (row.id for row in engine.table))
-        self.feed(self._life, [WallClockSet(WALL_OFFSET_NS)])
-
-    def crash(self) -> None:
-        """Gone, with its modules and all that it had not made durable."""
-        self._life += 1
-        self.engine = self._paused = None
-        self.world.network.detach(self.name)
-
-    def deliver(self, events: Iterable[Event]) -> None:
-        """Something happened to this process, as it is now."""
-        self.feed(self._life, events)
-
-    def feed(self, life: int, events: Iterable[Event]) -> None:
-        """One turn of the engine; what was meant for an earlier life is lost."""
-        if self.engine is None or life != self._life:
-            return
-        if self._paused is not None:
-            self._paused.extend(events)
-            return
-        now = self.world.clock.now
-        self.turns += 1
-        batch = list(events)
-        effects = self.engine.handle(batch, now)
-        self.engine.check()
-        self.world.tape.extend(
-            TapeEntry(now, self.name, self.instance, one)
-            for one in (*batch, *effects)
-            if not isinstance(one, UNTAPED)
-        )
-        self._performer.perform(effects)
-        deadline = self.engine.deadline()
-        if deadline is not None:
-            self.world.clock.after(deadline - now, self._tick, self._life, deadline)
-
-    @property
-    def awake(self) -> bool:
-        """Whether it runs, and takes turns."""
-        return self.engine is not None and self._paused is None
-
-    def pause(self, seconds: float) -> None:
-        """Stopped as by SIGSTOP: no turns and no writes, then all that happened meanwhile."""
-        if self.engine is None or self._paused is not None:
-            return
-        self._paused = []
-        self.world.clock.happened["process paused"] += 1
-        delay_ns = int(seconds * S)
-        self.disk.paused_until = self.world.clock.now + delay_ns
-        self.world.network.hold(self.name)
-        self.world.clock.after(delay_ns, self._resume, self._life)
-
-    def _resume(self, life: int) -> None:
-        if life != self._life or self._paused is None:
-            return
-        # The socket is drained into the inbox before the first turn.
-        self.world.network.release(self.name)
-        events, self._paused = self._paused, None
-        self.feed(life, events or [Ticked()])
-
-    def lose_module(self, module: str) -> None:
-        """The module's process dies."""
-        self.world.clock.happened["module killed"] += 1
-        self.deliver([self._killed(module)])
-
-    def _killed(self, module: str) -> Exited:
-        return Exited(module, "was killed", self._modules.get(module, 1))
-
-    def _tick(self, life: int, deadline: int) -> None:
-        if self.engine is not None and life == self._life and self.engine.deadline() == deadline:
-            self.feed(life, [Ticked()])
-
-    def _call(self, call: Call) -> None:
-        life, node, module = self._life, call.entity.node, call.module
-        assert node is not None
-        self.world.machines[node].handle(
-            call,
-            lambda answer: self.feed(life, [answer]),
-            lambda: self.feed(life, [self._killed(module)]),
-        )
-
-    def _write(self, write: Write) -> None:
-        life = self._life
-        self.disk.submit(write, lambda done: self.feed(life, [done]))
-
-    def _tell(self, peer: str, message: Message) -> None:
-        assert self.radio is not None
-        self.radio.tell(peer, message if self.says is None else self.says(message))
-
-    def _start(self, start: Start) -> None:
-        self._modules[start.module] = start.process
-        ready = Ready(start.module, start.process)
-        self.world.clock.after(5 * MS, self.feed, self._life, [ready])
-
-    def _search(self, search: SearchPlan) -> None:
-        self.world.clock.after(SEARCH_NS, self._answer, self._life, search)
-
-    def _reply(self, answer: Reply | PlanReply) -> None:
-        if isinstance(answer, Reply):
-            self.replies[answer.ticket] = answer
-
-    def _publish(self, news: Publish) -> None:
-        self.bus.publish(news.entities, news.types)
-
-    def _ask(self, errand: Errand) -> None:
-        """What TLS does in life, but for schemas: who has another one waits."""
-        after = self.world.clock.after
-        match errand:
-            case FetchList(peer):
-                after(ASK_NS, self._fetch_list, self._life, peer)
-            case Recall(peer, entities):
-                after(ASK_NS, self._recall, peer, entities)
-            case RequestRetry(peer, entity):
-                after(ASK_NS, self._urge, peer, entity)
-            case FetchSchema():
-                pass
-
-    def _answer(self, life: int, search: SearchPlan) -> None:
-        """What a worker does in life, unless it is killed."""
-        world = self.world
-        killed = world.clock.chance(f"search/{self.name}", "worker killed", world.workers_killed)
-        event = PlanFailed(search.id, "killed by SIGKILL") if killed else searched(search)
-        self.feed(life, [event])
-
-    def _fetch_list(self, life: int, peer: str) -> None:
-        """What TLS does in life: ask the other process, if there is one just now."""
-        other, listed = self._process(peer), Listed(peer, None)
-        cut = other is None or frozenset((self.name, other.name)) in self.world.network.cut
-        if other is not None and not cut and other.awake and other.engine is not None:
-            mark, versions = other.engine.neighbours.listed(self._known_as(other))
-            listed = Listed(peer, other.instance, mark, tuple(versions))
-        self.feed(life, [listed])
-
-    def _recall(self, peer: str, entities: tuple[EntityId, ...]) -> None:
-        if (other := self._process(peer)) is not None:
-            other.deliver([Recalled(self._known_as(other), entities)])
-
-    def _urge(self, peer: str, entity: EntityId) -> None:
-        if (other := self._process(peer)) is not None:
-            other.deliver([Asked(entity)])
-
-    def _process(self, peer: str) -> "WorldProcess | None":
-        """The neighbour of this name, if there is one just now."""
-        return self.world.process(self.station.address(peer))
-
-    def _known_as(self, other: "WorldProcess") -> str:
-        """How another process calls this one."""
-        return PARENT if other.above == self.name else self.name
+# How long a new session takes to be known at all parents that its node may have.
+SPREAD_NS = 500 * MS
 
 
 class World:
     """A parent and its nodes. One seed is one history; `manifests` are the modules' own.
 
-    `kept` says which nodes speak with a parent below, by its name; each of these follows the root.
+    `parents` are the lists of nodes that are not the root's own, and of parents below: each name
+    on a list is a parent below, and follows the root where it has no list itself.
     `work_max` is what a plan may cost before a worker searches for it.
     """
 
@@ -292,7 +47,7 @@ class World:
         manifests: Iterable[Manifest],
         faults: NetworkFaults,
         work_max: int = WORK_MAX,
-        kept: Mapping[str, str] | None = None,
+        parents: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.clock = Clock(seed)
         self.network = Network(self.clock, faults)
@@ -306,8 +61,11 @@ class World:
         self.parent = WorldProcess(self, PARENT, Disk(self.clock, PARENT, 7), None)
         self.agents: dict[str, WorldProcess] = {}
         self.incarnations = dict.fromkeys(names, 0)
-        self._kept = {node: below(parent) for node, parent in (kept or {}).items()}
-        self.below = {name: self._parent_below(name) for name in sorted({*self._kept.values()})}
+        self._parents = parents or {}
+        listed = sorted({one for listed in self._parents.values() for one in listed})
+        self.below: dict[str, WorldProcess] = {}
+        for number, name in enumerate(listed, 8):
+            self.below[name] = WorldProcess(self, name, Disk(self.clock, name, number), None)
         self.disks = [self.parent.disk, *(one.disk for one in self.below.values())]
         self.tape: list[TapeEntry] = []
         self.boots: list[Booted] = []
@@ -315,6 +73,9 @@ class World:
         self._tickets = count(1)
         for process in (self.parent, *self.below.values()):
             process.start()
+        if self.below:
+            self._between = ParentTraffic((self.parent, *self.below.values()), self.parents_of)
+            self._tend_tree()
 
     def propose(self, changes: Iterable[Change], if_revision: int | None = None) -> int:
         """Ask the parent for changes of desired state; returns the ticket of its reply."""
@@ -328,14 +89,23 @@ class World:
             return self.parent
         return self.below.get(name) or self.agents.get(name)
 
-    def keeper(self, node: str) -> WorldProcess:
-        """The parent that a node's agent speaks with."""
-        return self.below.get(self._kept.get(node, PARENT), self.parent)
+    def parents_of(self, name: str) -> tuple[str, ...]:
+        """The parents that a node, or a parent below, may have."""
+        return self._parents.get(name, (PARENT,))
 
-    def _parent_below(self, name: str) -> WorldProcess:
-        disk = Disk(self.clock, name, 0)
-        disk.incarnations[PARENT] = self.parent.disk.incarnations[name] = 1
-        return WorldProcess(self, name, disk, None, PARENT)
+    def keeper(self, node: str) -> WorldProcess:
+        """The first parent of a node's list."""
+        return self.below.get(self.parents_of(node)[0], self.parent)
+
+    def _tend_tree(self) -> None:
+        """What is due between parents, by and by."""
+        self._between.tend()
+        self.clock.after(EVERY_NS, self._tend_tree)
+
+    def _tend_agent(self, agent: WorldProcess, moving: Moving) -> None:
+        if self.agents.get(agent.name) is agent:
+            moving.work()
+            self.clock.after(HELLO_NS, self._tend_agent, agent, moving)
 
     def converged(self) -> bool:
         """Whether the parent knows all to be as desired, and nothing is under way."""
@@ -376,17 +146,27 @@ class World:
         self.incarnations[name] += 1
         cuts = self.machines[name].cuts
         self.boots.append(Booted(self.clock.now, name, self.incarnations[name], cuts))
-        keeper.disk.incarnations[name] = self.incarnations[name]
         disk = Disk(self.clock, name, 0)
         self.disks.append(disk)
         disk.incarnations = {PARENT: self.incarnations[name]}
         if (old := self.agents.get(name)) is not None:
             old.crash()
         agent = self.agents[name] = WorldProcess(self, name, disk, name, keeper.name)
-        assert keeper.radio is not None
-        keeper.radio.join(name, agree(name, self.incarnations[name]), SealRole.PARENT)
-        keeper.deliver([Enrolled(name, self.incarnations[name])])
+        self._grant(keeper, name, self.incarnations[name])
         agent.start()
+        parents = self.parents_of(name)
+        for other in parents[1:]:
+            granted = self.below[other], name, self.incarnations[name]
+            self.clock.after(SPREAD_NS, self._grant, *granted)
+        if len(parents) > 1:
+            self._tend_agent(agent, Moving(agent, parents))
+
+    def _grant(self, parent: WorldProcess, node: str, incarnation: int) -> None:
+        """A parent has the session of a node, of this incarnation."""
+        parent.disk.incarnations[node] = incarnation
+        if parent.engine is not None and parent.radio is not None:
+            parent.radio.join(node, agree(node, incarnation), SealRole.PARENT)
+            parent.deliver([Enrolled(node, incarnation)])
 
     def _enrol_again(self, name: str, cuts: int) -> None:
         machine = self.machines[name]

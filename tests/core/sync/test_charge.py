@@ -6,11 +6,20 @@ from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import S
 from haptera.core.state.side import Side
+from haptera.core.sync.reporter import Reporter
 from haptera.kinds import KINDS
-from haptera.model.changes import Desired, Stored, StoredEntity
+from haptera.model.changes import Declare, Desired, Stored, StoredEntity
 from haptera.model.effects import Call, Effect, Tell, Write
 from haptera.model.entity import EntityId, node_id
-from haptera.model.events import Heard, Ready, Reported, Silenced, Ticked
+from haptera.model.events import (
+    Heard,
+    Proposed,
+    Ready,
+    Reported,
+    Silenced,
+    Ticked,
+    Written,
+)
 from haptera.model.facts import Method
 from haptera.model.messages import Mark, Message, ObservedUpdate, SeenValue, Standing
 from haptera.model.parts import Context
@@ -105,18 +114,19 @@ def test_a_stranger_takes_up_no_node_that_is_not_its_own() -> None:
     assert not keeps(other)
 
 
+def report(made: Engine, parent: str, at: int, heard: bool | None, *told: ObservedUpdate) -> None:
+    """A parent below has told of the node whether it hears it; None: that it has no word on it."""
+    made.handle([Reported(parent, told, {} if heard is None else {"n1": heard}, at * S)], at * S)
+
+
 def test_the_root_shows_what_the_parent_reports_that_hears_the_node() -> None:
     root = engine(None)
-    root.handle([Reported("m1", (told(NODE, UP),), ("n1",), 2 * S)], 2 * S)
+    report(root, "m1", 2, True, told(NODE, UP))
     assert stands(root, NODE) == (Condition.CONVERGED, None, ["agent", "power"])
-    lost = told(NODE, {"power": ("on", "labnode")}, "nothing heard from the agent")
-    both = [
-        Reported("m2", (told(NODE, UP),), ("n1",), 3 * S),
-        Reported("m1", (lost,), (), 3 * S),
-    ]
-    root.handle(both, 3 * S)
+    report(root, "m2", 3, True, told(NODE, UP))
+    report(root, "m1", 3, False, told(NODE, {"power": ("on", "labnode")}, "nothing heard"))
     assert stands(root, NODE) == (Condition.CONVERGED, None, ["agent", "power"])
-    root.handle([Reported("m1", (told(NODE, UP, "too hot"),), ("n1",), 4 * S)], 4 * S)
+    report(root, "m1", 4, True, told(NODE, UP, "too hot"))
     assert stands(root, NODE)[:2] == (Condition.STUCK, "too hot")
     root.handle([Silenced("m1")], 5 * S)
     assert stands(root, NODE)[:2] == (Condition.CONVERGED, None), "m2 hears it still"
@@ -124,12 +134,44 @@ def test_the_root_shows_what_the_parent_reports_that_hears_the_node() -> None:
     assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
 
 
+def test_who_has_no_word_on_a_node_any_more_leaves_it_to_others() -> None:
+    root = engine(None)
+    report(root, "m1", 2, False, told(NODE, {"power": ("off", "labnode")}))
+    report(root, "m2", 2, False, told(NODE, UP))
+    assert stands(root, NODE)[2] == ["power"]
+    report(root, "m1", 3, None)
+    assert stands(root, NODE)[2] == ["agent", "power"]
+    report(root, "m2", 4, None)
+    assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
+
+
 def test_a_parent_is_not_believed_about_nodes_of_others() -> None:
     root = engine(None)
-    lie = Reported("m3", (told(NODE, UP, "the disk burns"), told(WEB, {})), ("n1",), 2 * S)
-    root.handle([lie], 2 * S)
+    report(root, "m3", 2, True, told(NODE, UP, "the disk burns"), told(WEB, {}))
     assert stands(root, NODE) == (Condition.WAITING, "is kept by m1", [])
     assert root.neighbours.reports.refused == {"m3": 2}
+
+
+def test_a_parent_above_the_one_on_the_list_is_believed_and_tells_it_on() -> None:
+    root, top = engine(None), engine("t1")
+    for one in (root, top):
+        one.handle([Proposed(1, (Declare(node_id("m1"), {"parents": "t1, t2"}, "site"),))], 2 * S)
+        one.handle([Written(1, 3)], 2 * S)
+    report(root, "t2", 2, True, told(NODE, UP))
+    assert stands(root, NODE)[2] == ["agent", "power"]
+    report(top, "m1", 3, True, told(NODE, UP, "too hot"))
+    assert not keeps(top)
+    near = top.neighbours
+    updates, nodes = (made := Reporter(top.table, near.charge, near.reports)).draft(3 * S)
+    assert nodes == {"m1": False, "n1": True}
+    assert [one.standing.why for one in updates if one.entity == NODE] == ["too hot"]
+    assert made.draft(4 * S) == ((), None), "it is told already"
+    report(top, "m1", 5, True, told(WEB, {}))
+    made.changed([WEB])
+    updates, nodes = made.draft(5 * S)
+    assert ([one.entity for one in updates], nodes) == ([WEB], None)
+    top.handle([Silenced("m1")], 6 * S)
+    assert made.draft(6 * S) == ((), {"m1": False})
 
 
 def test_without_a_list_the_root_keeps_a_node_and_no_parent_below_does() -> None:

@@ -14,8 +14,8 @@ from haptera.core.state.typical_durations import LAST_MAX, Usual
 from haptera.core.sync.delta import DesiredOut, ObservedOut
 from haptera.core.sync.links import Direction, Layers, Links
 from haptera.core.sync.merge import DesiredIn, ObservedIn
+from haptera.core.sync.node_scope import NodeScope
 from haptera.core.sync.peers import Tier
-from haptera.core.sync.uplink_scope import NodeScope
 from haptera.kinds import KINDS
 from haptera.model.changes import Declare, SetDesired, StoredEntity, Undeclare
 from haptera.model.effects import FetchList, Recall, Tell

@@ -8,7 +8,7 @@ from haptera.core.state.limits import GONE_MAX, MS
 from haptera.core.state.row import EntityState
 from haptera.core.state.table import EntityTable
 from haptera.core.state.typical_durations import Usual, is_notable
-from haptera.core.sync.uplink_scope import UplinkScope
+from haptera.core.sync.node_scope import NodeScope
 from haptera.model.entity import EntityId
 from haptera.model.messages import (
     DesiredUpdate,
@@ -94,38 +94,24 @@ class DesiredOut:
         return nodes
 
     def mark(self, peer: str) -> Mark:
-        return self.mark_of([peer])
+        # A digest over all, as `mark_digest` makes it: it must not be made anew for each of many
+        # nodes whenever something that is told everywhere changes.
+        own, everywhere = self._mark_of(peer), self._mark_of(None)
+        version = max(own.version, everywhere.version)
+        return Mark(self.epoch, version, own.digest ^ everywhere.digest)
 
     def versions(self, peer: str) -> dict[EntityId, int]:
-        return self.versions_of([peer])
-
-    def updates(
-        self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
-    ) -> tuple[Update, ...]:
-        return self.updates_of([peer], after, also)
+        return {
+            row.id: row.desired.revision for row in self._table.told(peer) if row.desired.declared
+        }
 
     def measures(self, after: int) -> tuple[Measure, ...]:
         """Nobody below has a use for them."""
         return ()
 
-    def mark_of(self, nodes: Collection[str]) -> Mark:
-        """How far the layer of these nodes has come."""
-        version = digest = 0
-        # A digest over all, as `mark_digest` makes it: for one node alone it must not be made anew
-        # for each of many whenever another changes.
-        for where in (*nodes, None):
-            mark = self._mark_of(where)
-            version, digest = max(version, mark.version), digest ^ mark.digest
-        return Mark(self.epoch, version, digest)
-
-    def versions_of(self, nodes: Collection[str]) -> dict[EntityId, int]:
-        """All that counts in the mark of these nodes, each in its version."""
-        return {row.id: row.desired.revision for row in self._rows(nodes) if row.desired.declared}
-
-    def updates_of(
-        self, nodes: Collection[str], after: int, also: Collection[EntityId]
+    def updates(
+        self, peer: str, after: int, now: int, also: Collection[EntityId] = ()
     ) -> tuple[Update, ...]:
-        """What changed on these nodes, or everywhere, after this version."""
         here = [
             DesiredUpdate(
                 row.id,
@@ -133,20 +119,16 @@ class DesiredOut:
                 {name: one.value for name, one in row.desired.values.items()},
                 dict(row.desired.attributes),
             )
-            for row in self._rows(nodes)
+            for row in self._table.told(peer)
             if row.desired.revision > after or row.id in also
         ]
         gone = [
             DesiredUpdate(entity, revision, {}, {}, gone=True)
-            for where in (*nodes, None)
+            for where in (peer, None)
             for entity, revision in self._gone.get(where, {}).items()
             if revision > after
         ]
         return tuple(sorted((*here, *gone), key=lambda one: one.version))
-
-    def _rows(self, nodes: Collection[str]) -> list[EntityState]:
-        rows = [row for node in nodes for row in self._table.on(node)]
-        return [*rows, *self._table.everywhere()]
 
     def _mark_of(self, node: str | None) -> Mark:
         """The mark of what is on one node only, or (None) of what is told everywhere."""
@@ -162,7 +144,7 @@ class DesiredOut:
 class ObservedOut:
     """What is seen below the parent above; a change is one of values or of words, not of ages."""
 
-    def __init__(self, scope: UplinkScope, usual: Usual) -> None:
+    def __init__(self, scope: NodeScope, usual: Usual) -> None:
         self._scope = scope
         self._usual = usual
         self._version = 0

@@ -54,7 +54,7 @@ class Layers:
 
 
 class Links:
-    """The links to all neighbours of one sort: agents, parents below, or the parent above.
+    """The links to all neighbours: a parent's to agents, or an agent's to its parent.
 
     `spoken` tells what is to be said of asks and permits to a neighbour. `schema` stands for the
     kinds and parts that we plan with. `refused` counts by neighbour what it told of entities that

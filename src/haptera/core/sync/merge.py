@@ -12,7 +12,7 @@ from haptera.core.state.side import PARENT
 from haptera.core.state.table import EntityTable
 from haptera.core.state.turn import Turn
 from haptera.core.sync.delta import mark_digest
-from haptera.core.sync.uplink_scope import UplinkScope
+from haptera.core.sync.node_scope import NodeScope
 from haptera.model.changes import Desired
 from haptera.model.effects import SaveDesired
 from haptera.model.entity import EntityId, node_id
@@ -147,28 +147,16 @@ def _stands(told: Standing | None, arrived_at: int) -> Stands | None:
 
 
 class DesiredIn:
-    """What the parent above wants of the entities of a link's scope, and what it tells everywhere.
+    """What the parent wants of the entities of an agent's node, and what it tells everywhere.
 
-    `whole_epoch` is the last one in which all that it wants was held; 0: none yet. The layer is
-    `unsaved` where it is another than the one that was last kept.
+    The layer is `unsaved` where it is another than the one that was last kept.
     """
 
-    def __init__(self, table: EntityTable, epoch: int, scope: UplinkScope) -> None:
+    def __init__(self, table: EntityTable, epoch: int, scope: NodeScope) -> None:
         self._table = table
-        self.epoch = self.whole_epoch = epoch
+        self.epoch = epoch
         self._scope = scope
-        self._changed: dict[EntityId, int] = {}
         self.unsaved = False
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all that the parent above wanted in its present epoch was held at some time."""
-        return self.whole_epoch == self.epoch
-
-    def take_changed(self) -> dict[EntityId, int]:
-        """Of which entities something else is wanted since this was last asked, since when each."""
-        changed, self._changed = self._changed, {}
-        return changed
 
     def save(self) -> SaveDesired:
         """Have the layer kept as it is: what is not confirmed is not when it is loaded, either."""
@@ -211,7 +199,7 @@ class DesiredIn:
             if row.desired.replace(dict(update.attributes), values, update.version):
                 row.relent()
             row.link.confirmed = update.version
-        self._note(turn, update.entity, update.version)
+        self._note(turn, update.entity)
 
     def unconfirm(self, peer: str, epoch: int) -> None:
         self.epoch = epoch
@@ -223,7 +211,6 @@ class DesiredIn:
         for row in self._told():
             if not row.link.confirmed and not row.desired.leaving and row.desired.declared:
                 self._drop(turn, row)
-        self.whole_epoch = self.epoch
 
     def entities(self, peer: str) -> list[EntityId]:
         return [row.id for row in self._told()]
@@ -254,10 +241,10 @@ class DesiredIn:
 
     def _drop(self, turn: Turn, row: EntityState) -> None:
         self._scope.leave(row.id)
-        self._note(turn, row.id, self._table.revision)
+        self._note(turn, row.id)
 
-    def _note(self, turn: Turn, entity: EntityId, version: int) -> None:
-        self._changed[entity], self.unsaved = version, True
+    def _note(self, turn: Turn, entity: EntityId) -> None:
+        self.unsaved = True
         turn.touch(entity)
 
     def _told(self) -> list[EntityState]:
@@ -266,7 +253,7 @@ class DesiredIn:
     def _is_told(self, entity: EntityId) -> bool:
         """Whether a parent tells this side of such an entity, as far as its kind is known here."""
         if entity.node is not None or not self._table.knows(entity.kind):
-            return entity.node is not None and self._scope.includes(entity.node)
+            return entity.node == self._scope.node
         return self._table.is_everywhere(entity)
 
     def _held(self, entity: EntityId) -> int:
@@ -276,4 +263,4 @@ class DesiredIn:
     def forget(self, entity: EntityId) -> None:
         """An entity that was leaving has left."""
         self._table.remove(entity)
-        self._changed[entity], self.unsaved = self._table.revision, True
+        self.unsaved = True

@@ -1,4 +1,4 @@
-"""Who is above this engine and who below it: one link to a parent, or links to many, or both."""
+"""Who is above this engine or below it: an agent's link to its parent, or a parent's to agents."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,14 +10,15 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.state.typical_durations import Usual
 from haptera.core.sync.arrivals import Arrivals
-from haptera.core.sync.charge import Charge, Reports
+from haptera.core.sync.charge import Charge
 from haptera.core.sync.delta import ObservedOut
 from haptera.core.sync.downlink import SyncDownlink
 from haptera.core.sync.links import Links, Spoken
 from haptera.core.sync.merge import DesiredIn
+from haptera.core.sync.node_scope import NodeScope
 from haptera.core.sync.peers import Peer
+from haptera.core.sync.reports import Reports
 from haptera.core.sync.uplink import SyncUplink
-from haptera.core.sync.uplink_scope import NodeScope, SubtreeScope
 from haptera.model.entity import EntityId
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled, Reported, Silenced
 from haptera.model.messages import Mark
@@ -25,7 +26,7 @@ from haptera.model.remote_schema import ModuleSum
 
 
 class Neighbours:
-    """An agent has an uplink, the root a downlink, a parent below both: what comes down goes on.
+    """An agent has an uplink, a parent a downlink.
 
     `here` is what this side looks at itself; `spoken` what it has to say of asks and permits.
     `usual` is how long parts take, which an agent tells its parent.
@@ -46,50 +47,40 @@ class Neighbours:
         self.usual = Usual()
         self.down: SyncDownlink | None = None
         self.up: SyncUplink | None = None
-        if side.has_downlink:
+        if side.node is None:
             self.down = SyncDownlink(side, table, timers, here, epoch, schema, spoken)
-            self._arrivals = Arrivals(table, self.down, here, self._may_speak)
-        if side.has_uplink:
-            scope = (
-                SubtreeScope(table, self.keeps)
-                if side.node is None
-                else NodeScope(table, side.node, here)
-            )
+            self._arrivals = Arrivals(table, self.down, here)
+            self.links: Links = self.down.links
+        else:
+            scope = NodeScope(table, side.node, here)
             desired, observed = DesiredIn(table, epoch, scope), ObservedOut(scope, self.usual)
             self.up = SyncUplink(side, timers, desired, observed, schema, spoken)
+            self.links = self.up.links
 
     def __iter__(self) -> Iterator[Peer]:
-        return (peer for links in self._all() for peer in links)
-
-    def links(self, peer: str) -> Links:
-        """Those that this neighbour is among, or would be."""
-        if self.down is None or (self.up is not None and peer == PARENT):
-            assert self.up is not None
-            return self.up.links
-        return self.down.links(peer)
+        return iter(self.links)
 
     def peer(self, name: str) -> Peer | None:
-        return self.links(name).get(name)
+        return self.links.get(name)
 
     @property
     def parent(self) -> Peer | None:
-        """The parent above, where there is a link to one that was made."""
+        """An agent's parent, where there is a link to it that was made."""
         return None if self.up is None else self.up.links.get(PARENT)
 
     @property
     def schema(self) -> int:
         """Stands for the kinds and parts that this side plans with."""
-        return self._all()[0].schema
+        return self.links.schema
 
     def replan(self, schema: int) -> None:
         """Plan with other kinds and parts; neighbours hear of it."""
-        for links in self._all():
-            links.schema = schema
+        self.links.schema = schema
 
     @property
     def refused(self) -> Counter[str]:
         """By neighbour, what it told of entities that are not its own."""
-        return sum((links.refused for links in self._all()), Counter())
+        return self.links.refused
 
     def keeps(self, node: str | None) -> bool:
         """Whether what is on this node is decided on here."""
@@ -97,40 +88,35 @@ class Neighbours:
 
     def listed(self, name: str) -> tuple[Mark, list[tuple[EntityId, int]]]:
         """All that counts in the layer that we send this neighbour, and its mark."""
-        return self.links(name).listed(name)
+        return self.links.listed(name)
 
     def load(self, incarnations: Mapping[str, int], now: int) -> None:
         """Those with sessions."""
-        above = dict(incarnations)
         if self.down is not None:
-            below = {name: above.pop(name) for name in incarnations if not self._is_above(name)}
-            self._arrivals.load(below, now)
-        for name, incarnation in above.items():
-            self.links(name).join(now, name, incarnation)
+            self._arrivals.load(incarnations, now)
+            return
+        for name, incarnation in incarnations.items():
+            self.links.join(now, name, incarnation)
 
     def enrolled(self, turn: Turn, name: str, incarnation: int) -> None:
         """A neighbour has a new session."""
-        if self._is_above(name):
-            self.links(name).join(turn.now, name, incarnation)
+        if self.down is None:
+            self.links.join(turn.now, name, incarnation)
         else:
             self._arrivals.enrolled(turn, name, incarnation)
 
     def heard(self, turn: Turn, event: Heard) -> None:
         """Take over what a neighbour says."""
-        if not self._is_above(event.peer):
+        if self.down is not None:
             self._arrivals.meet(turn, event)
-        self.links(event.peer).heard(turn, event)
+        self.links.heard(turn, event)
 
     def take(self, turn: Turn, event: Alive | Listed | Learnt | Recalled) -> None:
         """A neighbour says what it last said, answers what it was asked, or lacks some of ours."""
-        if isinstance(event, Alive):
-            for links in self._all():
-                links.take(turn, event)
-        else:
-            self.links(event.peer).take(turn, event)
+        self.links.take(turn, event)
 
     def report(self, turn: Turn, event: Reported | Silenced) -> None:
-        """A parent below reports otherwise than by its link."""
+        """A parent below reports, or has not for too long."""
         if (reports := self.reports) is not None:
             reports.take(turn, event)
 
@@ -147,7 +133,7 @@ class Neighbours:
 
     def probe(self, turn: Turn, node: str) -> None:
         """Ask for a hello at once."""
-        self.links(node).probe(turn, node)
+        self.links.probe(turn, node)
 
     def name_for(self, entity: EntityId) -> str | None:
         """The neighbour that has to do with an entity; None where none has."""
@@ -162,18 +148,18 @@ class Neighbours:
     def differs_over(self, entity: EntityId, sums: Mapping[str, ModuleSum]) -> str | None:
         """In what the neighbour plans otherwise than we do; `sums` are of our modules' parts."""
         name = self.name_for(entity)
-        if name is None or self.links(name).agrees(name):
+        if name is None or self.links.agrees(name):
             return None
-        return self.links(name).differs_in(name, sums)
+        return self.links.differs_in(name, sums)
 
     def part(self, node: str) -> None:
         """The node is another parent's: tell it nothing, and do not listen for it."""
-        self.links(node).part(node)
+        self.links.part(node)
 
     def stored(self, entity: EntityId, revision: int) -> None:
         """This is desired durably by now."""
         if self.down is not None:
-            self.down.changed(entity, revision)
+            self.down.desired.changed(entity, revision)
 
     def forget(self, entity: EntityId) -> None:
         """An entity that was leaving has left."""
@@ -184,44 +170,18 @@ class Neighbours:
         """Where this process was stopped or starved, nobody else was silent for so long."""
         due = self._timers.next()
         if due is not None and now - due > LAG_MAX_NS:
-            for links in self._all():
-                links.forgive(now - due)
+            self.links.forgive(now - due)
 
     def tell(self, turn: Turn, asked: Iterable[str], *, said: bool) -> None:
-        """What changed goes to the neighbours at once, and what comes from above is kept.
+        """What changed goes to the neighbours at once, and an agent keeps what it is told.
 
         `asked` are the nodes of which something else is asked than before; `said` that we say
         something else to what we are asked.
         """
         if self.up is not None:
-            self._pass_on(turn, self.up)
+            if self.up.desired.unsaved:
+                turn.effects.append(self.up.desired.save())
             rows = [row for one in sorted(turn.changed, key=str) if (row := self._table.get(one))]
             self.up.tell(turn, rows, said=said)
         if self.down is not None:
             self.down.tell(turn, asked)
-
-    def _pass_on(self, turn: Turn, up: SyncUplink) -> None:
-        """What came down is kept, and goes further down.
-
-        To who is below it would mean that nothing else is desired: kept is what is whole only.
-        """
-        desired = up.desired
-        if desired.unsaved and (self.down is None or desired.is_whole):
-            turn.effects.append(desired.save())
-        changed = desired.take_changed()
-        if self.down is None or (not changed and desired.whole_epoch == self.down.desired.epoch):
-            return
-        for entity, version in changed.items():
-            self.down.changed(entity, version)
-        self.down.desired.epoch = desired.whole_epoch
-        self._arrivals.begin(turn.now)
-
-    def _may_speak(self) -> bool:
-        return self.up is None or self.up.desired.whole_epoch > 0
-
-    def _is_above(self, name: str) -> bool:
-        return self.up is not None and (self.down is None or name == PARENT)
-
-    def _all(self) -> list[Links]:
-        up = [] if self.up is None else [self.up.links]
-        return up if self.down is None else [*up, self.down.agents, self.down.parents]

@@ -1,4 +1,4 @@
-"""The link to the parent above: what is desired comes down by it, what is seen goes up."""
+"""The link to the parent: what is desired comes down by it, what is seen goes up."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,7 +12,7 @@ from haptera.core.sync.merge import DesiredIn
 
 
 class SyncUplink:
-    """An agent's link to its parent, or that of a parent below to the one above."""
+    """An agent's link to its parent."""
 
     def __init__(
         self,

@@ -11,16 +11,14 @@ import msgspec
 
 from haptera.client import AsyncClient, calls, find
 from haptera.core.engine import Engine
-from haptera.core.state.row import EntityState
-from haptera.core.sync.charge import report as updates_of
+from haptera.core.sync.relay import changes, nodes_of, relayed
+from haptera.core.sync.reporter import Reporter
 from haptera.daemon.tree.below import SubtreeReport
 from haptera.daemon.tree.following import Following, keep_beside
-from haptera.daemon.tree.relayed import changes, nodes_of, relayed
-from haptera.daemon.tree.replicas import read_beside
+from haptera.daemon.tree.replicas import TERM, read_beside
 from haptera.model.changes import Author, Change, StoredEntity
 from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
-from haptera.model.messages import ObservedUpdate
 from haptera.runtime.clock import now_ns
 from haptera.runtime.identity.private import private_directory
 from haptera.runtime.store import changes_sql, sessions_sql
@@ -66,24 +64,25 @@ class Above:
         self._places = [Path(one) for one in places]
         self._home = private_directory(home / FOLDER)
         self._own = home
-        self._engine = engine
+        self._hello_s = engine.side.hello_ns / _S
+        near = engine.neighbours
+        assert near.reports is not None, "an agent is no parent"
+        self._reporter = Reporter(engine.table, near.charge, near.reports)
         self._backend = backend
         self._take = take
         self._place: Path | None = None
         self._said: dict[Path, str] = {}
         self._log = 0
-        self._changed: set[EntityId] = set()
-        self._kept: frozenset[str] = frozenset()
         self._made: dict[str, SavedSession] = {}
         self._news = asyncio.Event()
 
     def changed(self, entities: Iterable[EntityId]) -> None:
         """What is known of these is another than before."""
-        self._changed.update(entities)
+        self._reporter.changed(entities)
         self._news.set()
 
     def enrolled(self, session: SavedSession) -> None:
-        """A node has a session that was made here: others may have to take the node over."""
+        """A node has a session that was made here, or below: others may have to take it over."""
         self._made[session.peer] = session
         self._news.set()
 
@@ -142,10 +141,9 @@ class Above:
         )
 
     async def _report(self) -> None:
-        hello_s = self._engine.side.hello_ns / _S
         while True:
             try:
-                async with asyncio.timeout(hello_s):
+                async with asyncio.timeout(self._hello_s):
                     await self._news.wait()
             except TimeoutError:
                 pass
@@ -155,37 +153,21 @@ class Above:
             await asyncio.sleep(EVERY_S)
 
     async def _report_to(self, place: Path) -> None:
-        changed, self._changed = self._changed, set()
         sessions = tuple(self._made.values())
-        report = SubtreeReport(self._name, self._updates(changed), self._heard(), sessions)
+        report = SubtreeReport(self._name, *self._reporter.draft(now_ns()), sessions)
         try:
             async with asyncio.timeout(REPORT_WITHIN_S), AsyncClient(find(place).access) as client:
                 taken = await client.ask(calls.report(msgspec.msgpack.encode(report)))
         except (HapteraError, TimeoutError, OSError):
-            self._kept = frozenset()  # all is told anew
+            self._reporter.repeat()
             return
         for one in sessions:
             if self._made.get(one.peer) is one:
                 del self._made[one.peer]
         if taken.log != self._log:
-            self._log, self._kept = taken.log, frozenset()
+            self._log = taken.log
+            self._reporter.repeat()
             self._news.set()
-
-    def _updates(self, changed: set[EntityId]) -> tuple[ObservedUpdate, ...]:
-        """What changed on nodes that are kept here, and all of those that are so from now on."""
-        table, charge = self._engine.table, self._engine.neighbours.charge
-        kept = frozenset(one for one in table.nodes() if charge.keeps(one))
-        new, self._kept = kept - self._kept, kept
-        rows: list[EntityState] = [row for node in sorted(new) for row in table.on(node)]
-        for entity in sorted(changed):
-            if entity.node in kept and entity.node not in new:
-                row = table.get(entity)
-                rows += [] if row is None else [row]
-        return updates_of(rows, now_ns())
-
-    def _heard(self) -> tuple[str, ...]:
-        charge = self._engine.neighbours.charge
-        return tuple(peer.name for peer in self._engine.neighbours if charge.hears(peer.name))
 
 
 def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession], dict[str, int]]:
@@ -199,9 +181,14 @@ def _read(replica: Replica) -> tuple[list[StoredEntity], list[SavedSession], dic
 
 
 def _secrets(own: Path, above: Path) -> dict[str, bytes]:
-    """The own files, with the secrets of the parent above."""
-    held = {name: one for name, one in read_beside(own).items() if "/" not in name}
-    return held | {name: one for name, one in read_beside(above).items() if "/" in name}
+    """The own files, with the secrets of the parent above, and its term."""
+    held = {name: one for name, one in read_beside(own).items() if not _is_from_above(name)}
+    told = {name: one for name, one in read_beside(above).items() if _is_from_above(name)}
+    return held | told
+
+
+def _is_from_above(name: str) -> bool:
+    return "/" in name or name == TERM
 
 
 def join(home: Path, places: Iterable[str]) -> None:

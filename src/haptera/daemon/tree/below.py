@@ -1,7 +1,8 @@
 """What parents below report, taken in at the parent above: state, sessions, and their silence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -22,11 +23,11 @@ _S: Final = 1_000_000_000
 
 
 class SubtreeReport(msgspec.Struct, frozen=True):
-    """What a parent keeps: what changed, of which nodes it hears the agent, sessions it made."""
+    """What a parent reports, as `Reported` has it, and the sessions that were made there."""
 
     parent: str
     updates: tuple[ObservedUpdate, ...]
-    heard: tuple[str, ...]
+    nodes: Mapping[str, bool] | None
     sessions: tuple[SavedSession, ...]
 
 
@@ -34,20 +35,25 @@ Adopt = Callable[[Sequence[SavedSession]], Awaitable[None]]
 
 
 class Below:
-    """Hands on what parents report; `adopt` takes over the sessions that they made."""
+    """Hands on what parents report; `adopt` takes over the sessions that they made.
+
+    A parent that is heard for the first time, or was silent for too long, is answered with another
+    log than before: it has to tell all. `first_log` is what these are counted from.
+    """
 
     def __init__(
         self,
         engine: Engine,
         deliver: Callable[[Iterable[Event]], None],
         adopt: Adopt,
-        log: int,
+        first_log: int,
     ) -> None:
         self._engine = engine
         self._deliver = deliver
         self._adopt = adopt
-        self._log = log
-        self._heard_at: dict[str, int] = {}
+        self._logs = count(first_log)
+        # By parent: its log, and when it was last heard.
+        self._heard: dict[str, tuple[int, int]] = {}
 
     async def take(self, body: bytes) -> ReportTaken:
         """Take a report in.
@@ -63,15 +69,21 @@ class Below:
                 do="run the same version of haptera on both",
                 code=Code.VERSION_MISMATCH,
             ) from None
-        if report.parent not in self._heard_at and len(self._heard_at) >= PARENTS_MAX:
+        parent = report.parent
+        if parent not in self._heard and len(self._heard) >= PARENTS_MAX:
             raise LimitError(f"{PARENTS_MAX} parents report already", do="use fewer")
         charge = self._engine.neighbours.charge
-        mine = [one for one in report.sessions if report.parent in charge.listed(one.peer)]
+        mine = [one for one in report.sessions if charge.leads(parent, one.peer)]
         if mine:
             await self._adopt(mine)
-        now = self._heard_at[report.parent] = now_ns()
-        self._deliver([Reported(report.parent, report.updates, report.heard, now)])
-        return ReportTaken(self._log)
+        now = now_ns()
+        if parent in self._heard:
+            log, _ = self._heard[parent]
+        else:
+            log = next(self._logs)
+        self._heard[parent] = log, now
+        self._deliver([Reported(parent, report.updates, report.nodes, now)])
+        return ReportTaken(log)
 
     async def watch(self) -> None:
         """Notice, until cancelled, who has not reported for too long."""
@@ -79,6 +91,6 @@ class Below:
         while True:
             await asyncio.sleep(hello_ns / _S)
             late = now_ns() - LOST_AFTER * hello_ns // _TENTHS
-            for parent in [one for one, at in self._heard_at.items() if at < late]:
-                del self._heard_at[parent]
+            for parent in [one for one, (_, at) in self._heard.items() if at < late]:
+                del self._heard[parent]
                 self._deliver([Silenced(parent)])

@@ -39,7 +39,7 @@ class Tree:
         self._store = store
         self._sessions = sessions
         self._deliver = deliver
-        self.below = Below(engine, deliver, self._adopt, log)
+        self.below = Below(engine, deliver, self._adopt_made, log)
         self._above: Above | None = None
 
     def follow(self, settings: ParentSettings, backend: Stores) -> None:
@@ -82,6 +82,13 @@ class Tree:
         """What a parent above knows of nodes that may move here."""
         await self._sessions.heed_above(sessions, incarnations)
         await self._adopt(sessions, incarnations)
+
+    async def _adopt_made(self, sessions: Sequence[SavedSession]) -> None:
+        """Sessions that parents below made: the parents above have to know of them too."""
+        await self._adopt(sessions)
+        if self._above is not None:
+            for saved in sessions:
+                self._above.enrolled(saved)
 
     async def _adopt(
         self, sessions: Sequence[SavedSession], counted: Mapping[str, int] = _NOBODY

@@ -1,4 +1,4 @@
-"""What of a parent's desired state is a parent's below it, and what must change there for it."""
+"""What of a parent's desired state goes down to a parent below, and what must change there."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -9,12 +9,19 @@ from haptera.model.entity import EntityId
 
 
 def nodes_of(entities: Iterable[StoredEntity], parent: str) -> frozenset[str]:
-    """The nodes that may move to this parent."""
-    return frozenset(
-        one.entity.name
+    """The nodes that this parent is above: those whose list has it, or another one below it."""
+    lists = {
+        one.entity.name: frozenset(parents_of(one.attributes))
         for one in entities
-        if one.entity.kind == node.name and parent in parents_of(one.attributes)
-    )
+        if one.entity.kind == node.name
+    }
+    found: frozenset[str] = frozenset()
+    while True:
+        above = found | {parent}
+        more = frozenset(name for name, listed in lists.items() if listed & above)
+        if more == found:
+            return found
+        found = more
 
 
 def relayed(entities: Iterable[StoredEntity], parent: str) -> dict[EntityId, StoredEntity]:
