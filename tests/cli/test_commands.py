@@ -379,6 +379,26 @@ def test_get_shows_one_or_all_of_a_kind(cluster, capsys):
     assert typed(capsys, "get", "service")[1] == table
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["get", "roll"], "there is no roll: haptera roll SELECTOR --image NAME begins one"),
+        (["get", "freeze"], "there is no freeze: haptera freeze SELECTOR --reason TEXT makes one"),
+        (
+            ["get", "budget"],
+            "there is no budget: declare one in the site file, then haptera apply FILE",
+        ),
+        (["roll", "status"], "there is no roll: haptera roll SELECTOR --image NAME begins one"),
+        (["image", "list"], "there is no image: haptera image build NAME DIR makes one"),
+    ],
+)
+def test_what_there_is_none_of_is_told_with_the_command_that_makes_one(
+    cluster, words, told, capsys
+):
+    # Not on the stream that is piped into what counts lines.
+    assert typed(capsys, *words) == (0, "", f"{told}\n")
+
+
 def test_wide_has_all_columns(cluster, capsys):
     stuck(cluster)
     code, out, errors = typed(capsys, "get", "-o", "wide", "node")

@@ -100,7 +100,8 @@ def test_a_roll_is_shown_and_forgotten(cluster, capsys):
         {"image": "a", "attempt": 1},
         {"image": "a", "attempt": 1},
     ]
-    assert typed(capsys, "roll", "status") == (OK, "", "")
+    none = "there is no roll: haptera roll SELECTOR --image NAME begins one\n"
+    assert typed(capsys, "roll", "status") == (OK, "", none)
 
 
 def test_a_roll_that_is_not_there_is_told(cluster, capsys):

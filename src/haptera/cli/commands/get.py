@@ -27,6 +27,16 @@ _ENTITY = re.compile(rf"node:{_WORD.pattern}|{_WORD.pattern}:{_WORD.pattern}@{_W
 _NOW = ("ENTITY", "CONDITION", "FOR", "STATE")
 _MORE = ("ATTRIBUTES", "REASON")
 _THEN = ("ENTITY", "CONDITION", "STATE", "REASON")
+# How the first one of a kind comes to be, where that is not by a site file.
+_MADE_BY = {
+    "freeze": "haptera freeze SELECTOR --reason TEXT makes one",
+    "image": "haptera image build NAME DIR makes one",
+    "instance": "pools make them; declare one in the site file, then haptera apply FILE",
+    "lease": "groups have them; declare one in the site file, then haptera apply FILE",
+    "replica": "groups have them; declare one in the site file, then haptera apply FILE",
+    "roll": "haptera roll SELECTOR --image NAME begins one",
+}
+_DECLARED = "declare one in the site file, then haptera apply FILE"
 
 
 @click.command()
@@ -86,7 +96,8 @@ def _selector(what: str) -> str:
 def _show(client: Client, what: str, output: str) -> None:
     if what in KINDS:
         found = client.ask(calls.entities(kind=what)).entities
-        _print_views(found, found, output)
+        none = f"there is no {what}: {_MADE_BY.get(what, _DECLARED)}"
+        _print_views(found, found, output, none=none)
     elif _ENTITY.fullmatch(what) is not None:
         view = client.ask(calls.entity(what))
         _print_views([view], view, output)
@@ -131,7 +142,9 @@ def _then(view: PastView, name: str) -> str:
     return f"{name}={observed}{wish}"
 
 
-def _print_views(views: Sequence[EntityView], data: object, output: str) -> None:
+def _print_views(
+    views: Sequence[EntityView], data: object, output: str, *, none: str | None = None
+) -> None:
     if not Format(output).for_people:
         print_entities([view.entity for view in views], data, output)
         return
@@ -143,6 +156,7 @@ def _print_views(views: Sequence[EntityView], data: object, output: str) -> None
             for one in views
         ),
         output,
+        none=none,
     )
 
 

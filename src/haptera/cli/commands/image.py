@@ -80,7 +80,8 @@ def list_images(ctx: click.Context, output: str) -> None:
         print_names([one.name for one in views], views, output)
         return
     rows = [(one.name, _state(one), _noted(one), _recipe(one)) for one in views]
-    print_table(("IMAGE", "STATE", "DIGEST, SIZE", "RECIPE"), rows, output)
+    none = "there is no image: haptera image build NAME DIR makes one"
+    print_table(("IMAGE", "STATE", "DIGEST, SIZE", "RECIPE"), rows, output, none=none)
 
 
 @image.command()

@@ -42,8 +42,8 @@ def jobs(
         print_names([f"job:{one.id}" for one in found], found, output)
         return
     colours = [COLOURS.get(one.state) for one in found]
-    print_table(_HEADERS, [job_row(one) for one in found], output, colours)
+    which = "job" if state is None else f"{state} job"
+    none = f"there is no {which}: haptera submit COMMAND makes one"
+    print_table(_HEADERS, [job_row(one) for one in found], output, colours, none=none)
     if left > 0:
         click.echo(f"and {left} more: haptera jobs -n {len(found) + left}", err=True)
-    if not found:
-        click.echo("no such jobs", err=True)

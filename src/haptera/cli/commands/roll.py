@@ -111,7 +111,8 @@ def status(ctx: click.Context, name: str | None, watch: bool) -> None:
 
     def show() -> None:
         rows = [one for one in _progress(client) if name in (None, one.name)]
-        print_table(_HEADERS, [tuple(map(str, one)) for one in rows], "table")
+        none = "there is no roll: haptera roll SELECTOR --image NAME begins one"
+        print_table(_HEADERS, [tuple(map(str, one)) for one in rows], "table", none=none)
 
     if watch:
         keep_showing(client, calls.events(kinds=_KINDS), show, "table")

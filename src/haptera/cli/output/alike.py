@@ -26,14 +26,18 @@ class ToldEntity:
     more: tuple[str, ...]
 
 
-def print_alike(headers: Sequence[str], told: Iterable[ToldEntity], output: str) -> None:
-    """Write a line for all that stand alike in one condition, whichever nodes they are on."""
+def print_alike(
+    headers: Sequence[str], told: Iterable[ToldEntity], output: str, *, none: str | None = None
+) -> None:
+    """Write a line for all that stand alike in one condition, whichever nodes they are on.
+
+    What `none` says is written on stderr where there is nothing to tell of.
+    """
     alike: dict[object, list[ToldEntity]] = {}
     for one in told:
         alike.setdefault((parse_entity(one.entity).title, one.condition, one.more), []).append(one)
-    if alike:
-        colours = [_COLOURS.get(one.condition) for one, *_ in alike.values()]
-        print_table(headers, [_row(some) for some in alike.values()], output, colours)
+    colours = [_COLOURS.get(one.condition) for one, *_ in alike.values()]
+    print_table(headers, [_row(some) for some in alike.values()], output, colours, none=none)
 
 
 def _row(some: Collection[ToldEntity]) -> tuple[str, ...]:

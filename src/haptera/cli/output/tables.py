@@ -19,12 +19,17 @@ def print_table(
     rows: Sequence[Sequence[str]],
     output: str,
     colours: Sequence[str | None] = (),
+    *,
+    none: str | None = None,
 ) -> None:
-    """Write rows under headers, nothing where there are none; each in its colour, if it has one.
+    """Write rows under headers, each in its colour, if it has one.
 
-    On a terminal the last column is wrapped between words, unless the output is to be wide.
+    Where there are no rows, nothing is written but what `none` says, on stderr. On a terminal the
+    last column is wrapped between words, unless the output is to be wide.
     """
     if not rows:
+        if none is not None:
+            click.echo(none, err=True)
         return
     table = [headers, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
