@@ -33,8 +33,8 @@ from haptera.wire.updates import (
     VALUE_BYTES_MAX,
     WORDS_BYTES_MAX,
     Codec,
-    largest,
 )
+from tests.wire.test_kind_sizes import largest
 
 SCHEMA = 0x5C4E3A
 CODEC = Codec(KINDS.values(), SCHEMA)

@@ -9,10 +9,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from haptera.model.errors import DeclarationError, DuplicateError, LimitError
+from haptera.model.told_bytes import TOLD_BYTES_MAX, desired_bytes, observed_bytes
 
 WORD_BITS = 64
 WORDS_MAX = 4
-# What one datagram leaves for the state of one entity.
+# What is counted of one entity whose attributes are checked together.
 ENTITY_BYTES_MAX = 960
 # What one variable's provenance takes at most: an age, the name of who saw it, framing.
 FACT_BYTES_MAX = 40
@@ -146,11 +147,11 @@ class Kind:
             raise DuplicateError(f"kind {self.name} declares twice: {', '.join(twice)}")
         if self.bits > WORD_BITS * WORDS_MAX:
             raise LimitError(f"kind {self.name}: {self.bits} bits do not fit {WORDS_MAX} words")
-        if not self.extended and self.size_bytes_max > ENTITY_BYTES_MAX:
+        if self.told_bytes_max > TOLD_BYTES_MAX:
             raise DeclarationError(
-                f"kind {self.name} can take {self.size_bytes_max} bytes, more than one datagram's"
-                f" {ENTITY_BYTES_MAX}",
-                do="lower the sizes of its plain data, or keep a digest of what is large",
+                f"kind {self.name} can take {self.told_bytes_max} bytes, more than one datagram's"
+                f" {TOLD_BYTES_MAX}",
+                do="lower the sizes of its data, or keep a digest of what is large",
             )
 
     def _groups(self) -> tuple[Sequence[Variable[Any] | Attribute | Plain], ...]:
@@ -167,8 +168,20 @@ class Kind:
         return sum(variable.bits + 2 for variable in self.variables)
 
     @property
+    def told_bytes_max(self) -> int:
+        """The most that a datagram has of one entity: of what is desired of it, or was observed."""
+        data = [(one.name, one.size_bytes_max if one.type is str else None) for one in self.plain]
+        if not self.extended:
+            data += [(one.name, one.size_bytes_max) for one in self.attributes]
+        desired = desired_bytes(self.name, self.bits, data)
+        if self.extended:
+            desired += max(0, self.attributes_bytes_max)
+        in_force = [one.name for one in self.variables if one.values is Applied]
+        return max(desired, observed_bytes(self.name, self.bits, len(self.variables), in_force))
+
+    @property
     def size_bytes_max(self) -> int:
-        """The most that one layer of an entity takes on the wire."""
+        """What is counted of one entity where its attributes are checked together."""
         words = -(-self.bits // WORD_BITS) * WORD_BITS // 8
         facts = FACT_BYTES_MAX * len(self.variables)
         data = sum(one.size_bytes_max for one in self.attributes)

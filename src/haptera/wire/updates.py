@@ -5,15 +5,15 @@ from typing import Annotated, Final
 
 import msgspec
 
-from haptera.model.entity import NAME_BYTES_MAX, EntityId, check_name
+from haptera.model.entity import EntityId, check_name
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import DesiredUpdate, ObservedUpdate, SeenValue, Standing, Update
 from haptera.model.packing import Held, PackedLayout, layout_of, layout_of_numbers, pack, unpack
 from haptera.model.remote_schema import ToldSchema
-from haptera.model.schema import WORDS_MAX, Applied, Kind, attribute_bytes
+from haptera.model.schema import WORDS_MAX, Kind
 from haptera.model.views import Condition
-from haptera.wire.frame import CONTENT_BYTES_MAX, FrameFault, Reject
+from haptera.wire.frame import FrameFault, Reject
 
 DESIRED: Final = 1
 OBSERVED: Final = 2
@@ -73,8 +73,7 @@ _OBSERVED: Final = msgspec.msgpack.Decoder(_Observed)
 class Codec:
     """Updates to bytes and back, for the kinds of this side; `schema` is its schema digest.
 
-    Raises:
-        HapteraError: an entity of one of the kinds may not fit one datagram.
+    That each fits one datagram, its kind sees to (`Kind.told_bytes_max`).
     """
 
     def __init__(self, kinds: Iterable[Kind], schema: int) -> None:
@@ -84,8 +83,6 @@ class Codec:
         self._known: dict[str, tuple[int, dict[str, PackedLayout]]] = {}
         for kind in kinds:
             self._layouts[kind.name] = layout_of(kind)
-            for update in largest(kind):
-                self._check_size(update)
 
     def learn(self, peer: str, told: ToldSchema) -> bool:
         """Read this neighbour's words by its schema from now on; False where that cannot be.
@@ -162,45 +159,6 @@ class Codec:
             return Reject(FrameFault.SECTION)
         read = unpack(layout, told.words)
         return Reject(FrameFault.SECTION) if read.unread else read.values
-
-    def _check_size(self, update: Update) -> None:
-        _, content = self.encode(update, self.schema)
-        if len(content) > CONTENT_BYTES_MAX:
-            raise HapteraError(
-                f"kind {update.entity.kind} can take {len(content)} bytes in a datagram that has"
-                f" room for {CONTENT_BYTES_MAX}",
-                do="lower the sizes of its plain data, or make two kinds of it",
-            )
-
-
-def largest(kind: Kind) -> tuple[DesiredUpdate, ObservedUpdate]:
-    """The updates of this kind that take most room; what bounds them is in the schema."""
-    entity = EntityId(kind.name, "n" * NAME_BYTES_MAX, "m" * NAME_BYTES_MAX)
-    most = (1 << 64) - 1
-    wanted: dict[str, str | int] = {}
-    seen: dict[str, SeenValue] = {}
-    for at, variable in enumerate(kind.variables):
-        known = (str(value) for value in variable.numbers if value != variable.unknown)
-        wanted[variable.name] = longest = max(known, key=len)
-        value = "x" * VALUE_BYTES_MAX if variable.values is Applied else longest
-        by = f"{at:0{BY_BYTES_MAX}}"
-        seen[variable.name] = SeenValue(
-            value, known=False, method=Method.INFERRED, age_ms=most, by=by
-        )
-    for plain in kind.plain:
-        wanted[plain.name] = "x" * plain.size_bytes_max if plain.type is str else most
-    attributes, room = dict[str, str](), kind.attributes_bytes_max
-    for one in kind.attributes:
-        taken = attribute_bytes(one.name, "") if kind.extended else 0
-        if taken < room:
-            attributes[one.name] = "x" * min(one.size_bytes_max, room - taken)
-            room -= taken + len(attributes[one.name])
-    words = "x" * WORDS_BYTES_MAX
-    standing = Standing(max(Condition, key=len), most, words, words)
-    return (
-        DesiredUpdate(entity, most, wanted, attributes),
-        ObservedUpdate(entity, most, seen, standing=standing),
-    )
 
 
 def _desired(update: DesiredUpdate, layout: PackedLayout | None) -> _Desired:
