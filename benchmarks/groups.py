@@ -188,7 +188,7 @@ def switches(effects: Path, kills: int) -> list[float]:
 def await_that(so) -> None:
     until = time.monotonic() + WITHIN_S
     while not so():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "waited without success"
         time.sleep(0.02)
 
 

@@ -83,7 +83,7 @@ def _cpu_s(pid: int) -> float:
 def wait_for(found: Callable[[], bool]) -> None:
     until = time.monotonic() + WITHIN_S
     while not found():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "waited without success"
         time.sleep(POLL_S)
 
 

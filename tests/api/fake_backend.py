@@ -171,7 +171,7 @@ class FakeBackend:
 
     async def log(self, entity, after):
         if entity not in self.logs:
-            raise HapteraError(f"{entity} has written nothing yet")
+            raise HapteraError(f"{entity} has no log yet")
         return part_of(BytesIO(self.logs[entity]), 1, LogAsked(entity, after=after))
 
     def figures(self):

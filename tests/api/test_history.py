@@ -70,7 +70,7 @@ def test_the_past_is_selected_by_names():
     for select in ("power=on", "@gpu", "age(power)%3E1m"):
         answer = read(app, f"/v1/history?select={select}")
         assert answer.status == 400
-        assert answer.json["what"].endswith(": the past is selected by names")
+        assert answer.json["what"].endswith(": past states are selected by names")
 
 
 def test_each_change_is_told_with_who_made_it_and_why():
@@ -199,7 +199,7 @@ def test_how_it_was_and_what_happened_is_told_of_what_is_selected():
     now = int(time.time())
     assert read(app, f"/v1/past?at={now + CLOCKS_APART_S_MAX - 5}").status == 200
     future = read(app, f"/v1/past?at={now + CLOCKS_APART_S_MAX + 60}")
-    assert (future.status, future.json["do"]) == (400, "name a time that has been")
+    assert (future.status, future.json["do"]) == (400, "give a time in the past")
     missing = read(app, "/v1/past")
     assert (missing.status, missing.json["code"]) == (400, Code.MISSING)
 

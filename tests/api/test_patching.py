@@ -67,7 +67,7 @@ def test_attributes_are_patched_by_whom_they_belong_to():
     assert (refused.status, refused.json["what"], refused.json["do"]) == (
         409,
         "node:n2 was declared by site",
-        "let site give it up, or take it (--take, take=1)",
+        "have site release it, or take it (--take, take=1)",
     )
     taken = patch(app, N2, "attributes", {"rack": "7"}, "?take=1")
     assert (taken.status, backend.store[N2].attributes) == (200, {"rack": "7"})

@@ -73,7 +73,7 @@ def test_one_value_is_taken_and_given_up_in_ones_own_name():
     refused = ask(app, "PATCH", path, token="write-token", body={"power": "on"})
     assert (refused.status, backend.revision()) == (409, 3)
     assert refused.json["what"] == "power of node:n1 belongs to user:eve, who wants off"
-    assert refused.json["do"] == "let user:eve give it up, or take it (--take, take=1)"
+    assert refused.json["do"] == "have user:eve release it, or take it (--take, take=1)"
 
     taken = ask(app, "PATCH", f"{path}?take=1", token="write-token", body={"power": "off"})
     assert taken.status == 200

@@ -60,15 +60,15 @@ def test_nothing_is_overwritten_and_nothing_unsound_restored(tmp_path):
     with served(tmp_path, "--site", tmp_path / "site.yaml"):
         assert typed("backup", file, folder=tmp_path)[0] == 0
     again = typed("backup", file, folder=tmp_path)
-    assert again == (1, "", told("is there already", file, "name another file"))
+    assert again == (1, "", told("exists already", file, "name another file"))
     code, _, errors = typed("restore", file, folder=tmp_path)
-    assert (code, errors.splitlines()[0]) == (1, "error: a parent keeps its state here already")
+    assert (code, errors.splitlines()[0]) == (1, "error: there is a parent's state here already")
 
     whole = file.read_bytes()
     for number, content in enumerate([whole[: len(whole) // 2], b"no archive", tampered(file)]):
         bad = tmp_path / f"bad{number}.tar.gz"
         bad.write_bytes(content)
-        wrong = told("is no sound backup", bad, "take another backup")
+        wrong = told("is not a valid backup", bad, "take another backup")
         assert typed("restore", "--dir", other, bad, folder=tmp_path) == (1, "", wrong)
     assert list(other.iterdir()) == []
 

@@ -116,7 +116,7 @@ def test_what_apply_refuses_is_refused_when_it_is_planned(home, tmp_path):
         "nothing was written: policy:site-1: sync.hear on node:n1:"
         " the back-off must be positive, and at most its own maximum"
     )
-    refusal = (1, "", told(what, None, "see to what it says, then try again"))
+    refusal = (1, "", told(what, None, "fix the cause, then try again"))
     client = client_of(home)
     for arguments in (("plan",), ("apply", "--dry-run"), ("apply",)):
         assert typed(*arguments, "site.yaml", folder=tmp_path, client=client) == refusal

@@ -295,7 +295,7 @@ def test_logs_show_the_end_of_what_was_written(cluster, capsys):
     code, _, errors = typed(capsys, "logs", "module:service@rack1n1")
     assert (code, errors.partition("\n")[0]) == (
         REFUSED,
-        "error: module:service@rack1n1 has written nothing yet",
+        "error: module:service@rack1n1 has no log yet",
     )
 
 

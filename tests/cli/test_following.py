@@ -45,7 +45,7 @@ def test_a_log_that_cannot_be_had_is_asked_for_again_and_one_that_began_anew_is_
     with following("-f") as typed:
         assert typed.stdout.readline() == "one\n"
         cluster.do(cluster.backend.logs.pop, WEB)
-        assert typed.stderr.readline() == f"error: {WEB} has written nothing yet\n"
+        assert typed.stderr.readline() == f"error: {WEB} has no log yet\n"
         writes(cluster, b"afresh\n")
         assert typed.stdout.readline() == "afresh\n"
         typed.send_signal(signal.SIGINT)

@@ -54,7 +54,7 @@ def test_values_change_owners_and_what_is_in_force_goes_round(tmp_path):
             "",
             told(
                 "power of node:n1 belongs to site, who wants on",
-                do="let site give it up, or take it (--take, take=1)",
+                do="have site release it, or take it (--take, take=1)",
             ),
         )
         code, out, errors = typed("set", "node:n1", "power=off", "--take", "-m", "new fans")

@@ -195,7 +195,9 @@ def test_sarif_tells_a_file_elsewhere_by_its_whole_place_and_one_with_a_space_by
 
 def test_several_modules_are_taken_together(asked: Asked) -> None:
     """The look of the one makes the steps of the other such that what came of them is read."""
-    assert asked("mine.py", mine=WRONG)[1].startswith("error: node.busy: mine.drain would be")
+    assert asked("mine.py", mine=WRONG)[1].startswith(
+        "error: node.busy: mine.drain would never be corrected"
+    )
     code, out = asked("mine.py", "jobs", mine=WRONG)
     assert (code, out) == (OK, "1 note (--notes shows notes)\n")
 
@@ -211,7 +213,7 @@ async def look(target: Target) -> Power: ...
     )
     code, out = asked("mine.py", mine=text)
     assert code == OK
-    assert out.startswith("warning: sync.hear: its turn never comes: it requires power=on, and no")
+    assert out.startswith("warning: sync.hear: it can never be taken: it requires power=on, and no")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +320,7 @@ def test_a_site_is_linted_by_the_line_and_column(
         "warning: node:n[1-2]: where busy is busy, no part leads on to free [no-way-from]\n"
         "  site.yaml:5:12\n"
         "  for example, with agent=up busy=busy power=on (platform=labnode)\n"
-        "  do: serve a step from busy to free\n"
+        "  do: add a step from busy to free\n"
         "1 warning\n",
     )
     assert site_asked(capsys, "--strict", ".")[0] == REFUSED

@@ -79,7 +79,7 @@ def test_a_secret_is_refused_wherever_it_could_be_written(folder):
         assert typed("diff", "open.yaml") == (2, *refused[1:])
         settings = json.dumps({"password": SECRET})
         text = f"nothing was written: module:strip: the setting 'password' is a secret; {SECRET_DO}"
-        do = "see to what it says, then try again"
+        do = "fix the cause, then try again"
         assert typed("set", "module:strip", f"settings={settings}") == (
             REFUSED,
             "",

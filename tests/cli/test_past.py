@@ -125,7 +125,7 @@ def test_how_many_alike_were_is_told_in_one_line(cluster, capsys):
 def test_what_is_yet_to_come_is_not_told(cluster, capsys):
     code, out, errors = typed(capsys, "get", "node", "--at", "9999-12-31")
     assert (code, out) == (REFUSED, "")
-    assert errors.startswith("error: 9999-12-31 00:00:00 UTC is yet to come\n")
+    assert errors.startswith("error: 9999-12-31 00:00:00 UTC is in the future\n")
 
 
 def test_what_differs_between_two_times(cluster, capsys):
@@ -188,7 +188,7 @@ def test_what_cannot_be_undone_is_told_with_all_that_stands_against_it(cluster, 
     assert errors.splitlines() == [
         "error: was given port since it was declared",
         "  service:web@rack1n1",
-        "  revert the later change first, or set it anew",
+        "  revert the later change first, or set the value again",
     ]
     assert typed(capsys, "revert", "99")[0] == REFUSED
 

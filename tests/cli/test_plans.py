@@ -133,7 +133,7 @@ def test_a_saved_plan_that_no_longer_holds_is_refused_and_it_says_why(cluster, c
     assert typed(capsys, "apply", "--plan", "night.plan") == (
         REFUSED,
         "",
-        "error: observed: node on n[1-2]: would be sent on its way now, too\n"
+        "error: observed: node on n[1-2]: would be started now, too\n"
         "  plan again, and look at it: nothing was applied\n",
     )
     assert cluster.backend.revision() == 40

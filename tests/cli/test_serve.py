@@ -187,7 +187,7 @@ def test_a_full_disk_refuses_whole_and_is_usable_again(small_disk, tmp_path):
             told(
                 "nothing was written: state.db: disk is full; nothing was changed",
                 None,
-                "see to what it says, then try again",
+                "fix the cause, then try again",
             ),
         )
         assert desired(small_disk) == DESIRED
@@ -210,7 +210,7 @@ def test_a_parent_does_not_start_on_a_full_disk(small_disk, tmp_path):
         told(
             "cannot be used: No space left on device",
             small_disk / ".haptera" / "parent",
-            "see to the disk, then start again",
+            "check the disk, then start again",
         ),
     )
     filler.unlink()

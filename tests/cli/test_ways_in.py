@@ -166,7 +166,7 @@ def test_a_way_in_that_cannot_be_is_told(tmp_path):
         return errors
 
     assert refused("--api", "head") == told(
-        "this is no address", "--api head", "give an IPv4 or IPv6 address"
+        "this is not an address", "--api head", "give an IPv4 or IPv6 address"
     )
     assert refused("--api", "::") == told(
         "at every address, the API needs a name", "--api ::", "add --host NAME"

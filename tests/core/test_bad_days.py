@@ -158,7 +158,7 @@ def test_what_a_module_says_it_saw_at_a_time_to_come_is_not_believed() -> None:
     assert power_of(engine) == (None, None)
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.attempts.error == "bmc.look: answered as of a time that has not come yet"
+    assert row.attempts.error == "bmc.look: answered with a reading time in the future"
 
 
 def test_what_a_watch_reports_while_a_step_is_under_way_is_looked_at() -> None:
@@ -219,7 +219,7 @@ def test_a_disk_that_is_too_slow_to_act_on_is_named_and_given_time() -> None:
     assert told(engine, 3 * S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
     row = engine.table.get(NODE)
     assert row is not None
-    assert row.stance.why == "bmc.switch_on: too late to begin when its intent was durable"
+    assert row.stance.why == "bmc.switch_on: not started: its intent was stored too late"
 
 
 def test_the_error_of_a_look_is_over_once_the_look_succeeds() -> None:
@@ -358,5 +358,5 @@ def test_what_does_not_last_is_done_again_ever_more_rarely_and_that_is_said() ->
     gaps = [late - early for early, late in pairwise(begun)]
     assert gaps == sorted(gaps)
     assert gaps[-1] > 2 * gaps[0]
-    text = "bmc.switch_on had to be done again and again: it does not last"
+    text = "bmc.switch_on was repeated several times: its effect does not last"
     assert f"{text}; power is off: the fuse blew" in whys

@@ -182,7 +182,7 @@ def test_no_step_is_begun_on_what_is_contested_and_one_that_was_only_meant_is_cl
 
     effects = engine.handle([Written(meant.ticket, 2)], 3 * S + 2 * MS)
     assert not [one for one in effects if isinstance(one, Call) and one.work is Work.STEP]
-    assert [one.outcome for one in row_of(engine).attempts.tried] == [f"not begun: {WHY}"]
+    assert [one.outcome for one in row_of(engine).attempts.tried] == [f"not started: {WHY}"]
     assert row_of(engine).stance.condition is Condition.ACTING
 
 

@@ -211,7 +211,7 @@ def test_an_intent_that_was_written_and_not_acted_on_is_closed_by_a_freeze() -> 
         Reply(9, 7),
         Write(3, (CloseIntent("a1-1", begun=False),)),
     ]
-    assert outcomes(engine) == ["not begun: frozen"]
+    assert outcomes(engine) == ["not started: frozen"]
     assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
 
 
@@ -280,7 +280,7 @@ def test_a_freeze_that_is_prolonged_while_it_ends_goes_on() -> None:
     told(engine, 100 * S, Written(1, 5), Unwritten(2, "changed since", Cause.STALE))
 
     assert told(engine, 101 * S, Written(3, 6)) == [Write(4, (CloseIntent("a1-1", begun=False),))]
-    assert outcomes(engine) == ["not begun: frozen"]
+    assert outcomes(engine) == ["not started: frozen"]
     assert standing(engine) == (Condition.WAITING, "frozen by user:eve: board swap")
     assert engine.table.get(FREEZE) is not None
 

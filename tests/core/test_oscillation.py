@@ -322,7 +322,7 @@ def test_where_nobody_else_undoes_it_the_words_are_that_it_does_not_last() -> No
         whys.add(rig.row.stance.why)
         rig.state["x"] = "0"
 
-    assert "a.raise had to be done again and again: it does not last" in whys
+    assert "a.raise was repeated several times: its effect does not last" in whys
     assert not any(why and why.startswith("oscillates") for why in whys)
 
 

@@ -53,7 +53,7 @@ def test_nothing_is_told_where_nothing_has_changed() -> None:
 def test_a_value_that_somebody_else_changed_is_told_with_both_owners() -> None:
     assert changed(nodes(), SetDesired(N1, "power", "off", "user:eve")) == [
         "desired: node on n1: power was on (site) then, is off (user:eve) now",
-        "observed: node on n1: would not be sent on its way any more",
+        "observed: node on n1: would not be started any more",
     ]
 
 
@@ -67,7 +67,7 @@ def test_what_needs_no_change_any_more_is_told() -> None:
     meanwhile = (SetDesired(one, "power", "off", "site") for one in (N1, N3))
     assert changed(nodes(), *meanwhile) == [
         "desired: node on n[1,3]: power needs no change any more (it was to become off)",
-        "observed: node on n[1,3]: would not be sent on its way any more",
+        "observed: node on n[1,3]: would not be started any more",
     ]
 
 
@@ -99,7 +99,7 @@ def test_what_is_gone_is_told() -> None:
     table.apply(Undeclare(N3), 2)
     assert told(then, previewed(table, *OFF[:2])) == [
         "desired: node on n3: power needs no change any more (it was to become off)",
-        "observed: node on n3: would not be sent on its way any more",
+        "observed: node on n3: would not be started any more",
     ]
 
 

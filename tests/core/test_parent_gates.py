@@ -87,7 +87,7 @@ def test_a_node_that_was_drained_for_a_week_in_vain_is_let_go_of_for_an_hour() -
     one.run(20)
     one.now += DRAIN_NS_MAX
     one.run(20)
-    text = "n01 does not permit it: it was drained for 7 d in vain"
+    text = "n01 does not permit it: it was drained for 7 d without success"
     assert one.why("n01") == f"bmc.switch_off waits: {text}"
     assert one.held[-1] == "release n01"
     before = len(one.held)

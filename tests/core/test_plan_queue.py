@@ -219,7 +219,7 @@ def test_a_worker_of_which_nothing_is_heard_counts_as_dead() -> None:
     assert asked(engine, late - 1, Ticked()) == []
     assert standing(engine) == (Condition.ACTING, "is being planned")
     told(engine, late, Ticked())
-    text = "is being planned again: the planner's worker was not heard of for 300 s"
+    text = "is being planned again: the planner's worker gave no answer for 300 s"
     assert standing(engine) == (Condition.ACTING, text)
     assert asked(engine, late + S, Ticked()) == [search(2, late + S)]
     assert asked(engine, late + S, PlanFound(1, BLOCKED)) == []  # Too late for its search.
@@ -238,7 +238,8 @@ def test_an_answer_that_is_no_chain_from_here_is_none() -> None:
         engine = poor()
         told(engine, S, Ticked())
         told(engine, 2 * S, PlanFound(1, chain))
-        text = "is being planned again: the planner's worker answered what is no chain from here"
+        said = "the planner's worker answered with a plan that does not start from this state"
+        text = f"is being planned again: {said}"
         assert standing(engine) == (Condition.ACTING, text)
 
 
@@ -257,7 +258,7 @@ def test_past_the_longest_queue_a_question_is_put_off() -> None:
 
     assert searches.ask(turn, NODE, known) is None
     refused = searches.ask(turn, OTHER, new)
-    text = "256 other questions wait for the planner already"
+    text = "256 other plans are queued already"
     reason = Reason(ReasonKind.BUDGET, None, text)
     assert refused == Sought(NoChain(reason, 0), S + SEARCH_QUEUE_AGAIN_NS)
     searches.release(node_id("n9"))

@@ -224,9 +224,12 @@ def refusal(engine: Engine, *proposed: Change) -> str | None:
             {"parts": "bmc.off"},
             f"there is no part 'bmc.off' (did you mean bmc.look? {PARTS})",
         ),
-        ({"fails_to": "broken"}, "no step that it is for can fail to 'broken'"),
-        ({"fails_to": "unknown"}, "no step that it is for can fail to 'unknown'"),
-        ({"fails_to": "hung", "parts": "bmc.look"}, "no step that it is for can fail to 'hung'"),
+        ({"fails_to": "broken"}, "no step that it applies to can fail to 'broken'"),
+        ({"fails_to": "unknown"}, "no step that it applies to can fail to 'unknown'"),
+        (
+            {"fails_to": "hung", "parts": "bmc.look"},
+            "no step that it applies to can fail to 'hung'",
+        ),
         (
             {"parts": "bmc.switch_on", "backoff_ms": 400_000},
             f"bmc.switch_on on node:n01: {TOO_LONG}",

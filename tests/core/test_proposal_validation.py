@@ -193,7 +193,7 @@ def test_what_is_otherwise_again_and_again_has_a_check_given_up(
         change(asked)
         assert asked.found == []
     change(asked)
-    text = f"what it is checked by changed {ANEW_MAX + 1} times meanwhile"
+    text = f"the state that it is checked against changed {ANEW_MAX + 1} times meanwhile"
     assert asked.found == [ProposalRefusal(text, Cause.STALE)]
 
 
@@ -221,7 +221,7 @@ def test_so_many_wait_to_be_checked_and_more_are_refused() -> None:
     asked.ask(on(NODES[:1] * 2 * MANY))
     for _ in range(WAITING_MAX):
         asked.ask(on(NODES[:1]))
-    text = f"{WAITING_MAX} others wait to be checked already; try again later"
+    text = f"{WAITING_MAX} changes are queued for checking already; try again later"
     assert asked.found == [ProposalRefusal(text, Cause.STORAGE)]
     while asked.checks.waits:
         asked.checks.tend(asked.turn)

@@ -243,7 +243,7 @@ def test_without_an_answer_nothing_is_done() -> None:
     rig.run(2)
     assert rig.why("n01") == "bmc.switch_off waits: n01 is asked for its permit"
     rig.run(12)
-    assert rig.why("n01") == "bmc.switch_off waits: n01 did not say whether it permits it"
+    assert rig.why("n01") == "bmc.switch_off waits: n01 has not answered the request for its permit"
     rig.run(60)
     assert rig.called == []
 

@@ -66,7 +66,7 @@ MODULE = "module:labnode"
         ("power not in (on, unknown)", [NODES[1]]),
         ("last.power=on", [NODES[0], NODES[2]]),
         ("last.power=unknown", [NODES[3]]),
-        # Only kinds that have it: `run` is no variable of nodes.
+        # Only kinds that have it: `run` is not a variable of nodes.
         ("run!=running", [MODULE, *WEBS[1:]]),
         ("service.run!=running", WEBS[1:]),
         ("not run=running", [MODULE, *NODES, *WEBS[1:]]),

@@ -269,7 +269,7 @@ def test_a_step_whose_module_died_while_its_intent_was_written_is_not_begun() ->
 
     assert told(engine, S, Written(1, 4)) == [Write(2, (CloseIntent("a1-1", begun=False),))]
     assert failures(engine) == {}
-    why = "module bmc is to be started again: killed by SIGKILL"
+    why = "module bmc waits to be restarted: killed by SIGKILL"
     assert standing(engine, NODE) == (Condition.WAITING, why)
 
 
@@ -359,7 +359,7 @@ def test_what_was_given_up_is_tried_at_once_when_another_process_takes_over() ->
 
 MISMATCH = (
     "version 2 is desired, and version 1 is installed: install 2, or haptera unset module:bmc"
-    " version; the process before it serves on"
+    " version; the process before it goes on serving"
 )
 
 
@@ -389,7 +389,7 @@ def test_a_version_that_is_not_installed_is_no_death_however_often_it_is_tried()
         assert told(engine, now + VERSION_AGAIN_NS, Ticked()) == [Start("bmc", process + 1)]
     text = MISMATCH.partition(";")[0]
     assert standing(engine) == (Condition.STUCK, text)
-    assert engine.supervisor.blocked("bmc") == f"module bmc is to be started again: {text}"
+    assert engine.supervisor.blocked("bmc") == f"module bmc waits to be restarted: {text}"
     assert not engine.supervisor.failed("bmc")
 
 
@@ -467,8 +467,8 @@ def test_parts_that_a_new_process_declares_are_planned_with_and_neighbours_are_t
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"looks": (replace(LOOK, kind="lamp"),)}, "module bmc: serves kind 'lamp', which nobody"),
-        ({"looks": (replace(LOOK, every_ms=0),)}, "bmc.look: a time of no length"),
+        ({"looks": (replace(LOOK, kind="lamp"),)}, "module bmc: serves kind 'lamp', which is not"),
+        ({"looks": (replace(LOOK, every_ms=0),)}, "bmc.look: a time of 0 ms"),
         ({"context": Context.SELF}, "runs at self, not parent"),
     ],
 )
@@ -485,7 +485,7 @@ def test_parts_that_cannot_be_planned_with_are_refused_and_the_old_process_serve
     condition, why = standing(engine)
     assert condition is Condition.STUCK
     assert why is not None
-    assert why.startswith(f"declares what cannot be: {text}")
+    assert why.startswith(f"declares a contradiction: {text}")
     assert engine.catalog.manifests["bmc"] == BMC
     assert run_of(engine) == {"run": "running", "applied": "stale"}
 

@@ -80,8 +80,8 @@ def test_what_is_left_takes_no_more_than_a_rule_can() -> None:
     one_by_one = parse_selector(",".join(f"n{number}" for number in range(100, 400, 2)))
     with pytest.raises(HapteraError) as raised:
         thaw(parse_selector("n*"), one_by_one, {node_id("n100"): {}, node_id("n101"): {}})
-    assert raised.value.what == f"what is left of n* takes over {OF_BYTES_MAX} bytes"
-    assert raised.value.do == "thaw n*, then freeze what should stay so"
+    assert raised.value.what == f"what stays frozen of n* is longer than {OF_BYTES_MAX} bytes"
+    assert raised.value.do == "thaw n*, then freeze what should stay frozen"
 
 
 SOME_NODES = ["r1n1", "r1n[1-3]", "r[1-2]n[2-3]", "r2*", "*n1", "*", "r9n9"]

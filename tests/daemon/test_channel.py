@@ -83,7 +83,7 @@ def test_a_person_s_wish_for_another_try_goes_from_a_parent_to_its_agent_and_nev
             await until(lambda: one.heard[1] == [Asked(WEB)])
 
             refused = await one.agent.ask(PARENT, RetryAsked(WEB))
-            assert refused == Unable("this is not told to a neighbour")
+            assert refused == Unable("this is not sent to a neighbour")
             assert one.heard[0] == []
 
     asyncio.run(story())
@@ -147,11 +147,11 @@ def test_a_parent_tells_a_node_nothing_but_what_is_its_own(tmp_path: Path) -> No
     async def story() -> None:
         async with rig(tmp_path) as one:
             answer = await one.agent.ask(PARENT, LogAsked(EntityId("module", "labnode", None)))
-            assert answer == Unable("this is not told to a neighbour")
+            assert answer == Unable("this is not sent to a neighbour")
             answer = await one.parent.ask("n01", RenewAsked(b""))
-            assert answer == Unable("this is not told to a neighbour")
+            assert answer == Unable("this is not sent to a neighbour")
             assert await one.agent.ask(PARENT, RenewAsked(b"junk")) == Unable(
-                "this is no request for a certificate"
+                "this is not a certificate request"
             )
             assert await one.parent.ask("n02", ListAsked()) == Unable(
                 "the agent of n02 has not enrolled yet"
@@ -171,7 +171,7 @@ def test_nobody_but_the_parent_of_its_cluster_may_ask_an_agent(tmp_path: Path) -
         async with rig(tmp_path) as one:
             ca = one.authority.ca_pem
             node = client_context(ca, one.home / "identity.pem")
-            hung_up = Unable("the agent hung up without an answer")
+            hung_up = Unable("the agent closed the connection without an answer")
             assert await ask_agent(one, node, ListAsked()) == hung_up
             assert one.agent.counts == {"not admitted": 1}
 
@@ -193,7 +193,7 @@ def test_a_parent_asks_nobody_but_the_very_node(tmp_path: Path) -> None:
             other = replace(one.session, agreement=agreement(one.authority, node=2))
             one.parent.join(replace(other, peer="n02"))
             answer = await one.parent.ask("n02", ListAsked())
-            assert answer == Unable("who answers is not the agent of n02")
+            assert answer == Unable("the server that answered is not the agent of n02")
             assert "ListAsked" not in one.agent.counts
 
     asyncio.run(story())
@@ -204,7 +204,7 @@ def test_a_node_that_has_booted_since_is_not_answered(tmp_path: Path) -> None:
         async with rig(tmp_path) as one:
             one.parent.join(replace(one.session, agreement=agreement(one.authority, incarnation=2)))
             answer = await one.agent.ask(PARENT, ListAsked())
-            assert answer == Unable("the parent hung up without an answer")
+            assert answer == Unable("the parent closed the connection without an answer")
             assert one.parent_counts == {"not admitted": 1}
 
     asyncio.run(story())
@@ -218,7 +218,7 @@ def test_a_caller_without_a_certificate_may_ask_a_parent_nothing(tmp_path: Path)
             party = Party("the parent", enrolment.session.address, lambda _: True)
             context = client_context(one.authority.ca_pem)
             answer = await Asker(lambda: context).ask(party, ListAsked())
-            assert answer == Unable("the parent hung up without an answer")
+            assert answer == Unable("the parent closed the connection without an answer")
 
     asyncio.run(story())
 
@@ -313,8 +313,11 @@ async def rude(one: Rig, said: bytes) -> "contextlib.AbstractAsyncContextManager
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (b"\x00\x00\x00\x05hello", "hung up without an answer"),
-        ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + bytes(100), "hung up without an answer"),
+        (b"\x00\x00\x00\x05hello", "closed the connection without an answer"),
+        (
+            (FRAME_BYTES_MAX + 1).to_bytes(4, "big") + bytes(100),
+            "closed the connection without an answer",
+        ),
         (pack(Unable("no"))[:-1], "did not answer within 0.3 s"),
         (b"", "did not answer within 0.3 s"),
         (pack(LogTold(bytes(FRAME_BYTES_MAX - 100), LogPlace(1, 0))), None),
@@ -367,7 +370,7 @@ def test_one_caller_has_so_many_connections_at_once(tmp_path: Path) -> None:
                 _, writer = await asyncio.open_connection(*one.session.address, ssl=context)
                 stack.callback(lambda it: it.transport.abort(), writer)
             answer = await one.parent.ask("n01", ListAsked())
-            assert answer == Unable("the agent of n01 hung up without an answer")
+            assert answer == Unable("the agent of n01 closed the connection without an answer")
             assert one.agent.counts == {"too many of one caller": 1}
 
     asyncio.run(story())
@@ -387,7 +390,7 @@ def test_a_certificate_of_another_node_is_no_ticket_for_this_one(tmp_path: Path)
             party = Party("the parent", enrolment.session.address, lambda _: True)
             context = client_context(one.authority.ca_pem, place)
             answer = await Asker(lambda: context).ask(party, ListAsked())
-            assert answer == Unable("the parent hung up without an answer")
+            assert answer == Unable("the parent closed the connection without an answer")
             assert one.parent_counts == {"not admitted": 1}
             assert new_key() != one.journal.key()
 

@@ -31,7 +31,7 @@ def test_no_file_is_kept_but_those_that_every_parent_has(name, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     (home / "state.db").write_bytes(b"ours")
-    with pytest.raises(HapteraError, match="is no file of a parent"):
+    with pytest.raises(HapteraError, match="is not a file of a parent"):
         keep_beside(home, {name: b"x"})
     assert [*tmp_path.iterdir()] == [home]
     assert ([*home.iterdir()], (home / "state.db").read_bytes()) == ([home / "state.db"], b"ours")

@@ -27,7 +27,7 @@ Again = Callable[[], Awaitable[Enrolment]]
 # What the node's agent answers, by which it is seen whether it is asked.
 Ask = Callable[[], Awaitable[Answer]]
 NOT_ENROLLED = Unable("the agent of n01 has not enrolled yet")
-HUNG_UP = Unable("the parent hung up without an answer")
+HUNG_UP = Unable("the parent closed the connection without an answer")
 
 
 @contextlib.asynccontextmanager

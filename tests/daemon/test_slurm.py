@@ -161,7 +161,7 @@ def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
                 *[(JobState.COMPLETE, 0, None)] * 12,
                 (JobState.FAILED, 3, None),
                 (JobState.FAILED, -9, None),
-                (JobState.CANCELLED, None, f"given out 10 times in vain: {NO_PARTITION}"),
+                (JobState.CANCELLED, None, f"assigned 10 times without success: {NO_PARTITION}"),
             ]
             ran = ends[:-1]
             assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)

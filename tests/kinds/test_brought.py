@@ -126,7 +126,7 @@ def test_a_site_names_the_kind_and_the_module_of_a_package(
     refused = type_in("serve", "--dir", tmp_path, "--site", site, "--listen", ADDRESS)
     assert refused[:2] == (1, "")
     assert refused[2].splitlines()[-3:] == [
-        "error: 2 stored entities are of a kind that nobody declares: fan",
+        "error: 2 stored entities are of a kind that is not declared: fan",
         "  state.db, fan:left@n1 among them",
         "  install the package that brings it; with it, apply a site without them, then start",
     ]

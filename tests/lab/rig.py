@@ -39,7 +39,7 @@ def wait_for(find: Callable[[], Value | None]) -> Value:
     """What `find` finds, once it is something."""
     deadline = clock.now_ns() + WAIT_S_MAX * 1_000_000_000
     while not (found := find()):
-        assert clock.now_ns() < deadline, "waited in vain"
+        assert clock.now_ns() < deadline, "waited without success"
         select.select((), (), (), 0.01)
     return found
 

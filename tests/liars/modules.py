@@ -161,7 +161,7 @@ async def meddle(switch: Switch) -> None:
     for _ in range(MEDDLES):
         say(*(one for one in frames if one["id"] != own_call()))
         await asyncio.sleep(WITHIN_S / MEDDLES / 2)
-    raise RuntimeError("meddled in vain")
+    raise RuntimeError("meddled without success")
 
 
 async def flood(_: Switch) -> None:

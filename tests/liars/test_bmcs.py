@@ -76,7 +76,7 @@ LIARS = {
     "flaps": Liar(
         {"lies": "flaps"},
         "stuck",
-        "labnode.switch_on had to be done again and again: it does not last",
+        "labnode.switch_on was repeated several times: its effect does not last",
         AGAIN + 3,
     ),
     "resets": Liar({"lies": "resets"}, "converged", None, 1),

@@ -41,22 +41,22 @@ GIVEN_UP = f"; given up after {ATTEMPTS} attempts, for {span(COOL_DOWN_MS)}"
 STEP = {
     "raises": "on fire",
     "hangs": "no answer within 1 s",
-    "meddles": "meddled in vain",
+    "meddles": "meddled without success",
 }
 LOOK = {
     "raises_looking": "on fire",
     "hangs_looking": "no answer within 1 s",
     "melts": "look_power found 'melting', which is not among its outcomes",
-    "melts_rudely": "answered 'melting', none of its outcomes",
+    "melts_rudely": "answered 'melting', which is not one of its outcomes",
     "blocks": "no answer within 1 s",
 }
 # What ends with its process is put down to the module, but is an attempt all the same.
 DEATH = {
     "exits": "status 7",
     "killed": "killed by SIGKILL",
-    "rubbish": "was ended: it sent what is no frame",
-    "gigabyte": "was ended: it sent what is no frame",
-    "floods": "was ended: it floods: it sent more than anybody asked for",
+    "rubbish": "was ended: it sent a malformed frame",
+    "gigabyte": "was ended: it sent a malformed frame",
+    "floods": "was ended: it floods: it sent more than was asked for",
 }
 # Where each node stands in the end, in the words that people are told.
 ENDS = {

@@ -35,7 +35,7 @@ def test_values_come_back_in_the_type_of_their_variable():
             "did you mean on? there are hung, off, on",
         ),
         (NODE, "power", 1, "node.power cannot be 1", "there are hung, off, on"),
-        (NODE, "power", "unknown", "unknown is nothing to desire of power", "leave it out"),
+        (NODE, "power", "unknown", "unknown cannot be desired of power", "leave it out"),
         (
             NODE,
             "platform",
@@ -59,14 +59,14 @@ def test_values_come_back_in_the_type_of_their_variable():
             "command",
             "a\0b",
             "service.command has the character U+0000",
-            "take it out: it cannot be shown",
+            "remove it: it cannot be displayed",
         ),
         (
             SERVICE,
             "command",
             "\ud800",
             "service.command has the character U+D800",
-            "take it out: it cannot be shown",
+            "remove it: it cannot be displayed",
         ),
     ],
 )

@@ -36,9 +36,9 @@ def test_what_names_no_secret_is_refused(text):
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        ('{"a": {"secret": "x", "more": 1}}', "a secret is named alone"),
-        ('{"a": [{"secret": 7}]}', "a secret is named alone"),
-        ('{"a": {"secret": "file:x"}}', "settings: this names no secret"),
+        ('{"a": {"secret": "x", "more": 1}}', "a secret is the whole value"),
+        ('{"a": [{"secret": 7}]}', "a secret is the whole value"),
+        ('{"a": {"secret": "file:x"}}', "settings: this is not the name of a secret"),
         ('{"secret": "x"}', "settings as a whole are no secret"),
     ],
 )

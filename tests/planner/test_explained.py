@@ -99,7 +99,7 @@ def test_a_step_that_failed_is_what_another_is_taken_instead_of() -> None:
     row.attempts.bar(state, "labnode.switch_off", 9 * S, 2 * S)
     engine.handle([Ticked()], 3 * S)
     assert told(engine, NODE)[0] == (
-        "labnode.switch_off was tried from here in vain; "
+        "labnode.switch_off has failed from this state; "
         "instead labnode.force_off waits: n01 is asked for its permit"
     )
 
@@ -108,7 +108,7 @@ def test_a_module_that_is_not_among_the_sites_is_offered() -> None:
     engine = parent(node(busy="free"), modules=("labnode",))
     assert told(engine, NODE) == (
         "nothing leads to busy=free",
-        "something else being desired, or a module that leads there",
+        "another desired value, or a module that leads there",
     )
     assert asked(engine, NODE) == Explained(
         offers=["module jobs would look at busy (jobs.look_busy): add it to the site's modules"]

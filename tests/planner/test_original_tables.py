@@ -112,7 +112,7 @@ def test_a_busy_node_whose_images_failed_for_good_has_two_things_in_its_way() ->
     assert reason(LAYERCAKE, observed=observed, desired={"phys": "off"}) == (
         "blocked",
         "busy",
-        "no way to phys=off: 2 things are in the way: imageapi.SYNCtoINIT requires set=idle, but "
+        "no way to phys=off: 2 obstacles: imageapi.SYNCtoINIT requires set=idle, but "
         "set is fatal; power.ONtoOFF, like 1 other part, is excluded by busy=busy",
     )
 

@@ -200,7 +200,7 @@ def test_the_order_of_variables_does_not_change_the_reason() -> None:
     assert (
         texts
         == [
-            "no way to a=2: 2 things are in the way: look_a can only find what is so, but a is 1, "
+            "no way to a=2: 2 obstacles: look_a can only find what is so, but a is 1, "
             "and no step leads there; look_a is excluded by b=1"
         ]
         * 2

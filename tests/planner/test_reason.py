@@ -200,7 +200,7 @@ def test_where_one_condition_is_not_all_each_is_named() -> None:
     )
     reason = why(*parts, desired={"a": "2"}, a="1", b="1", node_power="1")
     assert reason == blocked(
-        "no way to a=2: 2 things are in the way: m.up requires b=2, but b is 1, and no step leads "
+        "no way to a=2: 2 obstacles: m.up requires b=2, but b is 1, and no step leads "
         "there; m.up is excluded by node.power=1",
         condition("b"),
         condition("node.power"),
@@ -218,7 +218,7 @@ def test_goals_that_have_nothing_to_do_with_each_other_are_both_explained() -> N
     )
     given = {"a": "1", "b": "1", "node_power": "1"}
     assert why(*parts, desired={"a": "2", "b": "2"}, **given) == blocked(
-        "no way to a=2 and b=2: 2 things are in the way: m.up requires node.agent=up, but "
+        "no way to a=2 and b=2: 2 obstacles: m.up requires node.agent=up, but "
         "node.agent is not known, and no step leads there; m.raise_b is excluded by node.power=1",
         condition("node.agent"),
         condition("node.power"),
@@ -279,7 +279,7 @@ def test_what_only_ever_undoes_each_other_is_left_at_that() -> None:
     assert why(*parts, desired={"a": "2", "b": "2"}, a="2", b="1") == Reason(
         ReasonKind.BLOCKED,
         "a",
-        "no way to a=2 and b=2 at once: no order of parts leads there, however things stood",
+        "no way to a=2 and b=2 at once: no order of parts leads there, from any state",
     )
 
 
@@ -293,7 +293,7 @@ def test_what_could_not_be_found_out_within_the_budget_is_said_so() -> None:
     assert answer.reason == Reason(
         ReasonKind.BLOCKED,
         "a",
-        "no way to a=2: what stands in the way was not found within the budget",
+        "no way to a=2: the obstacles were not found within the budget",
     )
 
 
@@ -303,7 +303,7 @@ def test_with_every_way_tried_in_vain_there_is_no_progress() -> None:
     assert answer.reason == Reason(
         ReasonKind.NO_PROGRESS,
         "a",
-        "every chain begins with a part that was tried from here in vain, as m.up",
+        "every chain begins with a part that has failed from this state, such as m.up",
     )
 
 

@@ -104,4 +104,4 @@ def test_with_too_little_left_for_what_is_waited_for_that_is_said() -> None:
     for work in (10, *[WORK_MAX] * 6):
         cut = plan(domain, start, goal, affordable(work))
         assert isinstance(cut, NoChain)
-    assert cut.reason.text.endswith("what stands in the way was not found within the budget")
+    assert cut.reason.text.endswith("the obstacles were not found within the budget")

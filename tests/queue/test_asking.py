@@ -146,7 +146,7 @@ def test_a_running_job_of_a_lost_node_is_cancelled_or_queued_as_its_retry_class_
     desk.after(LEASE_MS)
     assert (desk.state(once), desk.state(again)) == (JobState.CANCELLED, JobState.QUEUED)
     assert desk.queue.jobs[once].reason == (
-        "n1 was lost while it ran, and it is not to be run again (retry: never)"
+        "n1 was lost while it ran, and it must not run again (retry: never)"
     )
 
 
@@ -156,7 +156,7 @@ def test_a_job_that_never_begins_is_cancelled_with_its_reason_at_the_lock_limit(
     for _ in range(LOCKS_MAX):
         desk.take("n1")
         desk.after(LEASE_MS)
-    assert desk.queue.jobs[job].reason == f"given out {LOCKS_MAX} times in vain: n1 was lost"
+    assert desk.queue.jobs[job].reason == f"assigned {LOCKS_MAX} times without success: n1 was lost"
     assert desk.state(job) is JobState.CANCELLED
 
 
@@ -233,7 +233,7 @@ def test_the_place_of_a_blocked_job_is_kept_and_only_what_is_over_by_then_goes_b
     desk.queue.cancel(long, "-", desk.now)
     assert [one.job for one in desk.ask("n1", *held).work] == [short]
     assert why(desk.queue, desk.queue.jobs[head], desk.now.wall_s) == (
-        "it is next of its size: the next place on n1 is kept for it"
+        "it is next of its size: the next place on n1 is reserved for it"
     )
 
 

@@ -184,9 +184,9 @@ def test_what_is_written_belongs_to_the_controller() -> None:
     ("keys", "text", "conflict"),
     [
         ({"desired": {"node:n2": {"power": "on"}}}, "belongs to site, who wants on", True),
-        ({"desired": {"node:n2": {"power": None}}}, "let site give it up", True),
+        ({"desired": {"node:n2": {"power": None}}}, "have site release it", True),
         ({"declare": {"node:n1": {"rack": "1"}}}, "node:n1 was declared by site", True),
-        ({"undeclare": ["node:n1"]}, "node:n1 is not controller:mine's alone", True),
+        ({"undeclare": ["node:n1"]}, "node:n1 also belongs to site", True),
         ({"desired": {"node:n1": {"power": "on"}}, "if_revision": 1}, "changed meanwhile", True),
         ({"desired": {"node:n9": {"power": "on"}}}, "there is no node:n9", False),
         ({"desired": {"node:n1": {"powr": "on"}}}, "no variable 'powr'", False),
@@ -241,7 +241,7 @@ def test_who_is_no_longer_served_listens_no_more() -> None:
 @pytest.mark.parametrize("frame", [{}, {"op": "ended", "id": 1}, {"op": "read", "id": 1}])
 def test_what_means_nothing_is_an_error(frame: Answer) -> None:
     async def hold(one: Talk) -> None:
-        with pytest.raises(ValueError, match="means nothing"):
+        with pytest.raises(ValueError, match="is not known"):
             one.control.take(frame)
 
     talk(hold)

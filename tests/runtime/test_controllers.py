@@ -120,8 +120,8 @@ def test_a_controller_writes_and_answers_to_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("rubbish", "it sent a frame 'switch everything off' that means nothing"),
-        ("fails", "belongs to controller:plain, who wants on (let controller:plain give it up)"),
+        ("rubbish", "it sent a frame 'switch everything off' that is not known"),
+        ("fails", "belongs to controller:plain, who wants on (have controller:plain release it)"),
         ("returns", "status 0"),
     ],
 )
@@ -202,7 +202,7 @@ def test_one_that_asks_and_never_reads_is_given_up_while_others_have_their_turns
             flooding.cancel()
             link.close()
             theirs.close()
-        assert broken.result() == "it does not read what it is sent"
+        assert broken.result() == "it does not read its input"
         assert turns > 1_000
 
     asyncio.run(hold())

@@ -244,7 +244,10 @@ def test_a_node_of_the_cluster_cannot_play_the_parent(tmp_path: Path) -> None:
             node = issue_node(one.authority, request, UUID(int=1), 1, wall_s())
             identity = tmp_path / "node.pem"
             identity.write_bytes(key_pem(key) + node)
-            assert await told_to_impostor(one, identity) == "who answers is not the parent"
+            assert (
+                await told_to_impostor(one, identity)
+                == "the server that answered is not the parent"
+            )
 
     asyncio.run(story())
 
@@ -256,7 +259,10 @@ def test_a_server_that_the_authority_did_not_name_parent_is_not_shown_the_token(
         async with parent(tmp_path / "p") as one:
             other = replace(one.authority, cluster=UUID(int=9), directory=tmp_path)
             identity = issue_parent(other, wall_s())
-            assert await told_to_impostor(one, identity) == "who answers is not the parent"
+            assert (
+                await told_to_impostor(one, identity)
+                == "the server that answered is not the parent"
+            )
 
     asyncio.run(story())
 
@@ -276,7 +282,7 @@ async def told_to_impostor(one: Parent, identity: Path) -> str:
         with pytest.raises(HapteraError) as told:
             await call(replace(one.invite(), address=address), give_up_s=0.0)
     assert b"".join(heard) == b""
-    reasons = ("certificate verify failed", "who answers is not the parent")
+    reasons = ("certificate verify failed", "the server that answered is not the parent")
     return next((reason for reason in reasons if reason in told.value.what), told.value.what)
 
 
@@ -379,7 +385,7 @@ def test_a_port_in_use_is_told() -> None:
 
 def test_what_is_no_token_or_no_authority_is_told_before_anybody_is_called() -> None:
     async def story() -> None:
-        with pytest.raises(HapteraError, match="this is no token"):
+        with pytest.raises(HapteraError, match="this is not a token"):
             await call(Invitation((HOST, 1), "hunter2", b""))
         with pytest.raises(HapteraError, match="this is no authority's certificate"):
             await call(Invitation((HOST, 1), "hp1.a.b", b"junk"))

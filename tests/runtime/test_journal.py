@@ -94,7 +94,10 @@ def test_a_closed_intent_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (Declare(node_id("n01"), {}, "site"), "what an agent should do is its parent's to change"),
+        (
+            Declare(node_id("n01"), {}, "site"),
+            "the desired state of an agent is changed at its parent",
+        ),
         (OpenIntent(START), "intent i1 is open already, or enrols"),
     ],
 )

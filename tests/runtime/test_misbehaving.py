@@ -135,10 +135,10 @@ ENDS = {
     "hang": "was ended: it hangs: no sign of life within 2 s; it printed last: "
     "look blocks the event loop at hang.py:21",
     "crash": "killed by SIGSEGV",
-    "flood": "was ended: it floods: it sent more than anybody asked for",
-    "flood_of_bytes": "was ended: it floods: it sent more than anybody asked for",
-    "gigabyte": "was ended: it sent what is no frame",
-    "nonsense": "was ended: it sent a frame 'reboot' that means nothing",
+    "flood": "was ended: it floods: it sent more than was asked for",
+    "flood_of_bytes": "was ended: it floods: it sent more than was asked for",
+    "gigabyte": "was ended: it sent a malformed frame",
+    "nonsense": "was ended: it sent a frame 'reboot' that is not known",
 }
 
 
@@ -174,7 +174,7 @@ def test_a_module_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
 def test_a_module_that_declares_another_is_ended(tmp_path: Path) -> None:
     async def scenario(house: House) -> None:
         house.processes.start(Start("impostor"))
-        text = "was ended: it declares another module than it is"
+        text = "was ended: it declares the name of another module"
         assert await house.exit("impostor") == text
 
     live(tmp_path, scenario)

@@ -72,7 +72,10 @@ def test_what_a_module_of_a_folder_and_a_command_declare_is_told(tmp_path):
             ModulePlace("outlet", Context.SELF, ".", place="outlets:module"),
             "runs at context parent",
         ),
-        (ModulePlace("other", Context.PARENT, ".", place="outlets:module"), "another module than"),
+        (
+            ModulePlace("other", Context.PARENT, ".", place="outlets:module"),
+            "the name of another module",
+        ),
         (ModulePlace("lamp", Context.PARENT, ".", command=("/no/such",)), "cannot be run"),
         (ModulePlace("lamp", Context.PARENT, ".", command=("false",)), "cannot be run: status 1"),
     ],

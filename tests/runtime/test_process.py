@@ -248,7 +248,7 @@ def test_a_module_that_writes_rubbish_is_killed(tmp_path: Path) -> None:
         await rig.ready()
         rig.processes.call(a_call(4, Work.LOOK, "look_busy"))
 
-        text = "was ended: it sent what is no frame"
+        text = "was ended: it sent a malformed frame"
         assert await rig.heard.until(1) == [Exited("trial", text)]
 
     run(scenario, tmp_path)

@@ -205,7 +205,7 @@ def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
     async def scenario(daemon: Daemon) -> None:
         daemon.device.go.set()
         await daemon.send(a_call(1, "step", "switch_on", deadline_ns=NOW - 5_000_000))
-        text = "not begun: its deadline had passed 5 ms before"
+        text = "not started: its deadline had passed 5 ms before"
         assert await daemon.next() == failed(1, text, refused=True)
 
     assert converse(scenario).orders == []
@@ -230,7 +230,7 @@ def test_the_deadline_is_checked_after_connecting() -> None:
                 await daemon.next()
                 times.append(NOW + 1)
                 device.go.set()
-                text = "not begun: its deadline had passed 0 ms before"
+                text = "not started: its deadline had passed 0 ms before"
                 assert await daemon.next() == failed(1, text, refused=True)
         assert device.orders == []
 

@@ -165,7 +165,7 @@ def test_the_nodes_that_all_of_it_is_on_are_known(text: str, nodes: list[str] | 
         ("service:", 9, "a name is missing"),
         ("service:web@", 13, "a name is missing"),
         ("node:n1@n2", 8, "a node is on itself"),
-        ("service:@gpu", 1, "a group is one of nodes"),
+        ("service:@gpu", 1, "groups contain nodes only"),
         ("a b", 3, "'b' does not belong here"),
         ("n1 power=off", 4, "'p' does not belong here"),
         ("power=off,on", 10, "',' does not belong here"),
@@ -184,9 +184,9 @@ def test_the_nodes_that_all_of_it_is_on_are_known(text: str, nodes: list[str] | 
         ("power in off", 10, "the values are missing"),
         ("power in (off", 14, "a list of values that is not closed"),
         ("power in ()", 11, "a value is missing"),
-        ("a.b.power=on", 1, "'a.b.power' is no variable"),
-        ("age(agent)", 1, "this compares no age"),
-        ("age(agent)=1m", 1, "this compares no age"),
+        ("a.b.power=on", 1, "'a.b.power' is not a variable"),
+        ("age(agent)", 1, "this does not compare an age"),
+        ("age(agent)=1m", 1, "this does not compare an age"),
         ("age(agent)>1", 12, "a duration is missing"),
         ("age(agent)>1min", 12, "a duration is missing"),
         ("(n1", 1, "a parenthesis that is not closed"),
@@ -232,7 +232,7 @@ def test_what_is_folded_into_a_selector_is_meant_by_it_and_nothing_else(
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
-    with pytest.raises(HapteraError, match=f"a selector of over {SELECTOR_BYTES_MAX} bytes"):
+    with pytest.raises(HapteraError, match=f"a selector longer than {SELECTOR_BYTES_MAX} bytes"):
         parse_selector("x" * (SELECTOR_BYTES_MAX + 1))
 
 

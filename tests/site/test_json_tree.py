@@ -70,7 +70,7 @@ def test_of_a_key_that_is_there_twice_the_first_counts_and_it_is_told():
     tree, errors = read('{"a": 1,\n "b": 2, "a": 3}')
 
     assert meant(tree) == {"a": 1, "b": 2}
-    assert errors == ["a.json:2:10: the key a is there already, at a.json:1:2 (write it once)"]
+    assert errors == ["a.json:2:10: the key a is given already, at a.json:1:2 (write it once)"]
 
 
 @pytest.mark.parametrize(

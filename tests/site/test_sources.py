@@ -110,7 +110,7 @@ def test_several_files_say_together_what_one_could(tmp_path):
         (
             "cluster: c\nservices: {web: {port: 1}}\n",
             "services: {web: {port: 1}}\n",
-            [("b.yaml:1:12", "the key web is there already, at a.yaml:2:12")],
+            [("b.yaml:1:12", "the key web is given already, at a.yaml:2:12")],
         ),
         (
             "cluster: c\nnodes: {n1: {rack: a}}\n",

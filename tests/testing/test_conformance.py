@@ -25,10 +25,10 @@ PERL = ROOT / "examples" / "lamp_in_perl" / "lamp.pl"
 # The fault, the check that finds it, and what that saw.
 FAULTS = {
     "eager": ("waits-for-begin", "it said `ready` before it was told to begin"),
-    "two-faced": ("begins", "it declares another module than it is: {'op': 'ready'"),
+    "two-faced": ("begins", "it declares the name of another module: {'op': 'ready'"),
     "absurd": (
         "can-be-planned-with",
-        "lamp.look: it serves kind 'toaster', which nobody declares [malformed]",
+        "lamp.look: it serves kind 'toaster', which is not declared [malformed]",
     ),
     "fickle": ("declares-again", "another process of it declares something else"),
     "silent": ("answers-pings", "no `pong` within 1 s of a `ping`"),
@@ -91,7 +91,7 @@ STEPS = {
     "blocks": "no `pong` within 1 s of a `ping`",
     "exits": "it ended: status 7",
     "killed": "it ended: killed by SIGKILL",
-    "rubbish": "it sent what is no frame",
+    "rubbish": "it sent a malformed frame",
     "raises_looking": "it failed: 'on fire'",
     "hangs_looking": "no answer within 1 s",
     "melts": "it failed: .*look_power found 'melting', which is not among its outcomes",
@@ -99,7 +99,7 @@ STEPS = {
     "repeats": "nobody asked for .*'op': 'answered'",
     "meddles": "nobody asked for .*'text': 'meddled'",
     "floods": "nobody asked for .*'op': 'sighted'",
-    "gigabyte": "it sent what is no frame",
+    "gigabyte": "it sent a malformed frame",
     "leaks": "switch_on failed: .*Too many open files",
 }
 

@@ -116,7 +116,7 @@ def test_an_address_leads_to_its_time_and_the_past_is_searched_by_names(page, pa
     page.await_("document.getElementById('lit').textContent === '4 of 16 nodes'")
     search(page, "power=on")
     told = "document.getElementById('searched').textContent"
-    assert page.await_(f"{told}.includes('the past is selected by names')")
+    assert page.await_(f"{told}.includes('past states are selected by names')")
     assert page.evaluate(LABEL).startswith("as it was at ")
 
 

@@ -53,7 +53,7 @@ def test_what_was_meant_is_not_begun_and_what_was_begun_is_read_to_its_end() -> 
         world.machines[name].cut()  # seen before the freeze is durable, and so meant
     world.run(30)
     assert commands(world) == [2, 2, 1, 1]
-    assert [tried(world, name)[-1] for name in NODES] == ["done"] * 2 + ["not begun: frozen"] * 2
+    assert [tried(world, name)[-1] for name in NODES] == ["done"] * 2 + ["not started: frozen"] * 2
     assert not world.parent.disk.intents
     assert standing(world, node_id("n03")) == (
         Condition.WAITING, "frozen by user:eve: board swap",

@@ -135,7 +135,7 @@ class FreezeRoutes:
         }
         if body.for_s is not None:
             if body.for_s < 1:
-                raise HapteraError(f"{body.for_s} s is no time", do="freeze it for 1 s at least")
+                raise HapteraError(f"{body.for_s} s is too short", do="freeze it for 1 s at least")
             until_s = int(self.wall_s()) + body.for_s
             wanted[freeze.until_s.name] = check_plain(freeze.until_s, until_s)
         return wanted

@@ -104,8 +104,8 @@ class HistoryRoutes:
         at_s = number(request, "at", None, least=0, most=WALL_S_MAX)
         assert at_s is not None, "it is required"
         if at_s > self.wall_s() + CLOCKS_APART_S_MAX:
-            what = f"{utc_text_s(at_s)} is yet to come"
-            do = "name a time that has been"
+            what = f"{utc_text_s(at_s)} is in the future"
+            do = "give a time in the past"
             raise HapteraError(what, where="at in the query", do=do)
         chosen = _chosen(request, caller)
         found = await self.backend.at(chosen, at_s)
@@ -140,7 +140,7 @@ def _chosen(request: Request, caller: Caller) -> Callable[[EntityId], bool]:
     """What the query selects of what the caller may see."""
     selector = check_selector(parse_selector(request.query_params.get("select", ALL)))
     if not selector.by_name:
-        what = f"{selector}: the past is selected by names"
+        what = f"{selector}: past states are selected by names"
         raise HapteraError(what, do="name them; haptera get -o name SELECTOR prints names")
     return narrowed(selector, caller).could_mean
 

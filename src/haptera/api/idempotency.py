@@ -55,7 +55,7 @@ class Idempotency:
             if text is None or (endpoint.dry_scope is not None and dry_run(request)):
                 return await answer(request, caller)
             if not heeds:
-                raise _no_key("this is not done once only", "send it without a key")
+                raise _no_key("this request takes no idempotency key", "send it without a key")
             return await self._answer(request, caller, _key_of(text, caller), answer)
 
         return replace(endpoint, answer=keyed)
@@ -105,7 +105,7 @@ def _key_of(text: str, caller: Caller) -> RequestKey:
     found = _KEY.fullmatch(text)
     if found is None:
         advice = f"send up to {KEY_CHARS_MAX} letters and digits, a UUID say"
-        raise _no_key(f"{text[:KEY_CHARS_MAX]!r} is no key", advice)
+        raise _no_key(f"{text[:KEY_CHARS_MAX]!r} is not a key", advice)
     return RequestKey(f"user:{caller.name}", found[1])
 
 
@@ -135,11 +135,11 @@ def _again(held: Held, digest: bytes) -> Response:
         )
     if held.answer is None:
         raise _conflict(
-            "this request was begun before, and it is not known what came of it",
-            "look at the state; if it is not done, send it with a new key",
+            "this request was started before, and its outcome is not known",
+            "check the state; if it is not done, send it with a new key",
         )
     if held.answer.body is None:
-        raise _conflict("this request was done; its answer was too long to be kept", "go on")
+        raise _conflict("this request succeeded; its answer was too long to be kept", "go on")
     return Response(
         held.answer.body, held.answer.status, {**held.answer.headers, _REPLAYED: "true"}
     )

@@ -37,7 +37,7 @@ class Patcher:
             raise HapteraError(
                 f"{patch.entity} changed: it is {tag} now",
                 where="the header If-Match, or if_match",
-                do="read it again, then decide anew",
+                do="read it again, then decide again",
                 code=Code.CHANGED,
             )
         try:

@@ -49,7 +49,7 @@ def on_http_error(request: Request, error: Exception) -> Response:
 def on_bug(_request: Request, _error: Exception) -> Response:
     """The answer to a request that raised anything else; the server's log has the rest."""
     told = HapteraError(
-        "internal error", do="report what the server's log says of it", code=Code.INTERNAL
+        "internal error", do="report it with the lines of the server's log", code=Code.INTERNAL
     )
     return problem(told, HTTPStatus.INTERNAL_SERVER_ERROR, None)
 

@@ -101,7 +101,7 @@ class StreamRoute:
             raise HapteraError(
                 f"what changed after {cursor} is no longer known",
                 where="the header Last-Event-ID",
-                do="begin anew without it: a snapshot comes first",
+                do="start again without it: a snapshot comes first",
                 code=Code.EVENTS_GONE,
             )
         return cursor

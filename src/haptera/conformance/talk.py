@@ -255,7 +255,7 @@ class ModuleTalk:
                 self.said_canary = "a frame"
             fed = frames.feed(data)
             if isinstance(fed, Reject):
-                self._breach = "it sent what is no frame"
+                self._breach = "it sent a malformed frame"
                 break
             for frame in fed:
                 unasked += not self._take(frame)

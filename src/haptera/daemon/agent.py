@@ -95,7 +95,7 @@ def parse_invitation(content: bytes) -> Invitation:
         host, _, port = boot.parent.rpartition(":")
         return Invitation((host, int(port)), boot.token, boot.ca.encode())
     except ValueError:
-        raise HapteraError("this is no invitation to enrol", do="boot the node again") from None
+        raise HapteraError("this is not an invitation to enrol", do="boot the node again") from None
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -139,7 +139,8 @@ class AgentChannel:
                 raise HapteraError(text)
             case _:
                 raise HapteraError(
-                    f"secret {reference}: the parent answers otherwise", code=Code.VERSION_MISMATCH
+                    f"secret {reference}: the parent answered with something else",
+                    code=Code.VERSION_MISMATCH,
                 )
 
     async def renew(self, every_s: float = RENEWAL_EVERY_S) -> None:
@@ -160,7 +161,9 @@ class AgentChannel:
             case Unable(text):
                 _log.warning("the certificate is not renewed yet: %s", text)
             case _:
-                _log.warning("the certificate is not renewed yet: the parent answers otherwise")
+                _log.warning(
+                    "the certificate is not renewed yet: the parent answered with something else"
+                )
 
     def _take(self, certificate: bytes) -> None:
         """Serve and ask with the new certificate, and have the next process do so."""

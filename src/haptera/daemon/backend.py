@@ -156,7 +156,7 @@ class EngineBackend:
             case Unable(text):
                 return detail_of(here, unasked=text)
             case _:
-                return detail_of(here, unasked="the agent answers otherwise")
+                return detail_of(here, unasked="the agent answered with something else")
 
     async def graph(self, entity: EntityId) -> DrawingView | None:
         """Its class drawn, with its chain marked."""
@@ -186,13 +186,15 @@ class EngineBackend:
             case Unable(text):
                 raise HapteraError(text)
             case _:
-                raise HapteraError("the agent answers otherwise", code=Code.VERSION_MISMATCH)
+                raise HapteraError(
+                    "the agent answered with something else", code=Code.VERSION_MISMATCH
+                )
 
     def _holder_of(self, job: EntityId) -> str:
         """The node that has a job, or had it last."""
         found = self.jobs.queue.job(int(job.name)) if job.name.isdigit() else None
         if found is None or found.token is None:
-            raise HapteraError(f"{job} has run nowhere yet")
+            raise HapteraError(f"{job} has not run yet")
         return found.holder or "nobody"
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
@@ -255,7 +257,7 @@ class EngineBackend:
         reply = await self._answer(ticket, asked, PROPOSAL_WITHIN_S)
         if isinstance(reply, Reply):
             return reply
-        text = "the disk does not answer; it may be written yet"
+        text = "the disk does not answer; it may still be written"
         return Reply(ticket, None, text, Cause.STORAGE)
 
     async def preview(self, changes: tuple[Change, ...]) -> Plan:
@@ -343,7 +345,7 @@ class EngineBackend:
     async def begin_keyed(self, key: RequestKey, sha256: bytes) -> Held | None:
         found = await asyncio.wrap_future(self._store.begin_keyed(key, sha256))
         if isinstance(found, Failure):
-            raise WriteError(Cause.STORAGE, found.text, do="see to the disk, then try again")
+            raise WriteError(Cause.STORAGE, found.text, do="check the disk, then try again")
         return found
 
     async def end_keyed(self, key: RequestKey, answer: KeptAnswer | None) -> None:

@@ -49,10 +49,10 @@ def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
     """
     home = home_of(directory)
     if not (home / STATE_FILE).exists():
-        raise UnreadableError("no parent keeps its state here", where=str(home), do="name --dir")
+        raise UnreadableError("there is no parent's state here", where=str(home), do="name --dir")
     if file.exists():
         raise HapteraError(
-            "is there already", where=str(file), do="name another file", code=Code.FILE_UNWRITABLE
+            "exists already", where=str(file), do="name another file", code=Code.FILE_UNWRITABLE
         )
     try:
         with TemporaryDirectory(dir=file.absolute().parent, prefix=f".{file.name}.") as folder:
@@ -68,7 +68,7 @@ def back_up(directory: Path, file: Path, wall_s: float) -> Backup:
         raise HapteraError(
             f"cannot be written: {error.strerror}",
             where=str(file),
-            do="make room, or name another",
+            do="free some space, or name another file",
             code=Code.FILE_UNWRITABLE,
         ) from error
     return told
@@ -90,7 +90,7 @@ def _copied(home: Path, copy: Path) -> tuple[bytes, int, Mapping[str, bytes]]:
             revision = _checked(into, home / STATE_FILE)
         if digest_of(before) == digest_of(read_beside(home)):
             return copy.read_bytes(), revision, before
-    raise HapteraError("its files change all the time", where=str(home), do="try again later")
+    raise HapteraError("its files keep changing", where=str(home), do="try again later")
 
 
 def _checked(copy: sqlite3.Connection, where: Path) -> int:
@@ -103,7 +103,7 @@ def _checked(copy: sqlite3.Connection, where: Path) -> int:
     except sqlite3.DatabaseError as error:
         findings = [(str(error),)]
     if findings != [("ok",)]:
-        do = "keep the backups that there are; see to the disk"
+        do = "keep the existing backups; check the disk"
         raise UnreadableError(f"is damaged: {findings[0][0]}", where=str(where), do=do)
     return int(revision)
 
@@ -130,7 +130,7 @@ def restore(file: Path, directory: Path) -> Backup:
     home = home_of(directory)
     if (home / STATE_FILE).exists():
         raise HapteraError(
-            "a parent keeps its state here already",
+            "there is a parent's state here already",
             where=str(home),
             do="move it away, or name --dir",
             code=Code.FILE_UNWRITABLE,
@@ -150,7 +150,7 @@ def restore(file: Path, directory: Path) -> Backup:
 
 def _read(file: Path) -> tuple[Backup, dict[str, bytes]]:
     """What a backup says of itself, and its files, each of which is what it must be."""
-    damaged = UnreadableError("is no sound backup", where=str(file), do="take another backup")
+    damaged = UnreadableError("is not a valid backup", where=str(file), do="take another backup")
     files: dict[str, bytes] = {}
     try:
         with tarfile.open(file) as archive:

@@ -40,7 +40,7 @@ def read_cluster(home: Path) -> ClusterIdentity | None:
         return None
     except msgspec.DecodeError as error:
         raise UnreadableError(
-            f"names no cluster: {error}", where=str(place), do="restore it from a backup"
+            f"does not name a cluster: {error}", where=str(place), do="restore it from a backup"
         ) from None
 
 

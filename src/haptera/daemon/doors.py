@@ -129,7 +129,7 @@ def _names(address: str, hosts: tuple[str, ...]) -> list[str]:
         everywhere = ip_address(address).is_unspecified
     except ValueError:
         raise HapteraError(
-            "this is no address", where=f"--api {address}", do="give an IPv4 or IPv6 address"
+            "this is not an address", where=f"--api {address}", do="give an IPv4 or IPv6 address"
         ) from None
     if not everywhere:
         return [address, *hosts]

@@ -73,7 +73,7 @@ class Exchange:
                 self._deliver([Recalled(peer, entities)])
                 return Noted()
             case _:
-                return Unable("this is not told to a neighbour")
+                return Unable("this is not sent to a neighbour")
 
     async def _run(self, errand: Errand) -> None:
         match errand:

@@ -36,7 +36,7 @@ class Logs:
             with self._place(asked.entity, known).open("rb") as file:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
-            return Unable(f"{asked.entity} has written nothing yet")
+            return Unable(f"{asked.entity} has no log yet")
         except (HapteraError, OSError) as error:
             return Unable(str(error))
 

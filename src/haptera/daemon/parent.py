@@ -101,7 +101,7 @@ def run(settings: ParentSettings, zygote: ZygoteClient | None = None) -> None:
         raise HapteraError(
             f"cannot be used: {error.strerror or error}",
             where=error.filename or settings.directory,
-            do="see to the disk, then start again",
+            do="check the disk, then start again",
         ) from error
 
 

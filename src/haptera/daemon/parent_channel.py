@@ -143,7 +143,7 @@ class ParentChannel:
     def _renewed(self, caller: str, csr: bytes) -> Answer:
         request = parse_request(csr)
         if request is None:
-            return Unable("this is no request for a certificate")
+            return Unable("this is not a certificate request")
         agreement = self._sessions[caller].agreement
         return Renewed(
             issue_node(

@@ -38,7 +38,7 @@ def check_stored(stored: Stored) -> None:
     if gone:
         kinds = sorted({one.kind for one in gone})
         raise HapteraError(
-            f"{len(gone)} stored entities are of a kind that nobody declares: {', '.join(kinds)}",
+            f"{len(gone)} stored entities are of a kind that is not declared: {', '.join(kinds)}",
             where=f"state.db, {gone[0]} among them",
             do="install the package that brings it; with it, apply a site without them, then start",
         )

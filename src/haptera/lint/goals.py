@@ -79,7 +79,7 @@ def lint_together(aim: Aim, node: Aim) -> Iterator[Finding]:
     if ever:
         desired = spoken(f"{name}={value}" for name, value in sorted(node.goal.items()))
         text = f"it needs {needs}, which cannot be while {node.place} is as desired: {desired}"
-        fix = "desire it where its node is to be up, or something else of the node"
+        fix = "desire it on nodes that are to be up, or change what is desired of the node"
     else:
         text = f"it needs {needs}, which can never be known of {node.place}"
         problem = node.prospects.domain.problem
@@ -102,9 +102,9 @@ def _unknowable(aim: Aim) -> Finding | None:
     why = unknowable(domain, least)
     text = f"{found.text} can never be known" if why is None else why.text
     looks = (one for one in domain.problem.looks if one.at == name)
-    fix = _ATTRIBUTES if for_others(domain, looks) else "serve a look that can find it"
+    fix = _ATTRIBUTES if for_others(domain, looks) else "add a look that can find it"
     if len(least) > 1:
-        fix = "desire one of them less"
+        fix = "remove one of the desired values"
     return aim.finding(Rule.UNKNOWABLE_GOAL, name, text, *nearest(domain, found), fix=fix)
 
 
@@ -113,12 +113,12 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
     prospects, field = aim.prospects, aim.prospects.domain.fields[name]
     bit = field.holding((value,))
     if name in prospects.domain.problem.borrowed:
-        fix = f"serve a look at {name}, and steps that change it"
+        fix = f"add a look at {name}, and steps that change it"
         yield aim.finding(Rule.NO_WAY, name, f"no part looks at {name} or changes it", fix=fix)
         return
     if not prospects.possible & bit:
         told = nothing_leads(prospects.domain, name, value)
-        text = told or f"nothing that leads to {name}={value} ever has its turn"
+        text = told or f"nothing that leads to {name}={value} can ever be taken"
         yield aim.finding(Rule.NO_WAY, name, text, fix=_served(aim, name))
         return
     stuck = [
@@ -129,7 +129,7 @@ def _led(aim: Aim, name: str, value: str) -> Iterator[Finding]:
     if stuck:
         values = " or ".join(str(one) for one, _ in stuck)
         text = f"where {name} is {values}, no part leads on to {value}"
-        fix = f"serve a step from {values} to {value}"
+        fix = f"add a step from {values} to {value}"
         shown = example(prospects.domain, stuck[0][1])
         yield aim.finding(Rule.NO_WAY_FROM, name, text, shown, fix=fix)
 
@@ -139,7 +139,7 @@ def _served(aim: Aim, name: str) -> str:
     parts = [part for part in aim.prospects.domain.problem.parts if name in subjects(part)]
     if for_others(aim.prospects.domain, parts):
         return _ATTRIBUTES
-    return "serve a step that leads there, or a look that finds it"
+    return "add a step that leads there, or a look that finds it"
 
 
 def _as(field: Field, value: str | None) -> int:

@@ -66,7 +66,7 @@ def lint_kinds(
 
 def _of_kind(kinds: Mapping[str, Kind], name: str, parts: Sequence[Part]) -> list[Finding]:
     if name not in kinds:
-        text = f"it serves kind {name!r}, which nobody declares"
+        text = f"it serves kind {name!r}, which is not declared"
         return [Finding(Rule.MALFORMED, parts[0].path, text, name, parts[0].path)]
     kind = kinds[name]
     problem = problem_of(kind, parts, {})

@@ -43,7 +43,7 @@ def never_comes_up(subject: LintSubject, part: Part) -> Iterator[Finding]:
     one = _richest(having)
     found = clash(one, demands(part, one.domain.fields), one.possible)
     assert found is not None, "what no witness is found for clashes"
-    text = f"its turn never comes: it {found.text}, and nothing leads there"
+    text = f"it can never be taken: it {found.text}, and nothing leads there"
     fix = f"let a look find {_wanted(found)}, a step lead there, or a step's time-out fail to it"
     shown = nearest(one.domain, found)
     yield subject.finding(Rule.NEVER_COMES_UP, part, text, *shown, fix=fix)
@@ -130,7 +130,7 @@ def _keep(one: Reachability, move: Operator, change: Change, found: Witness) -> 
     """What to do for the result to be kept: requiring what a look requires, where that helps."""
     looks = _looks(one.domain, change)
     if not looks:
-        return f"serve a look at {change.variable} for this class, or take the step out of it"
+        return f"add a look at {change.variable} for this class, or take the step out of it"
     expect = f"say that {change.target} is only expected"
     for look in looks:
         lacking = _unmet(one.domain, look, found.after)
@@ -178,7 +178,7 @@ def _of_no_class(subject: LintSubject, part: Part) -> Finding:
 
 def _mend(found: Clash) -> str:
     if len(found.demands) == 1:
-        return f"serve a look that can find {_wanted(found)}, or drop that condition"
+        return f"add a look that can find {_wanted(found)}, or drop that condition"
     return "drop or correct one of these conditions"
 
 

@@ -27,8 +27,8 @@ def no_look(subject: LintSubject, name: str) -> Iterator[Finding]:
         for one, move in subject.having(part)
         if (found := one.states.find(-1, move)) is not None
     )
-    text = f"{spoken(part.path for part in parts)} would be believed for ever: no look finds {name}"
-    fix = f"serve a look at {name}"
+    text = f"{spoken(part.path for part in parts)} would never be corrected: no look finds {name}"
+    fix = f"add a look at {name}"
     yield subject.finding(Rule.NO_LOOK, name, text, *islice(taken, 1), fix=fix)
 
 
@@ -143,8 +143,8 @@ def _repeats(
 def _hope(subject: LintSubject, step: Step, change: Change, look: Look, shown: Example) -> Finding:
     name, target = change.variable, change.target
     text = (
-        f"it leads to {name}={target}, which no look finds; {look.path} then hopes for the"
-        f" best of {', '.join(look.outcomes)}, and if it finds another, all begins anew"
+        f"it leads to {name}={target}, which no look finds; {look.path} then expects the"
+        f" best of {', '.join(look.outcomes)}, and if it finds another, the chain starts again"
     )
     fix = f"say what is expected of the step: one of the values that {look.path} finds"
     return subject.finding(Rule.HOPE_REPEATS, step, text, shown, fix=fix)

@@ -27,7 +27,7 @@ def check_desired(kind: Kind, name: str, value: str | int) -> str | int:
     if variable.values is Applied:
         raise HapteraError(f"{name} is set by haptera itself", do="leave it out")
     if value == variable.unknown:
-        raise HapteraError(f"{value} is nothing to desire of {name}", do="leave it out")
+        raise HapteraError(f"{value} cannot be desired of {name}", do="leave it out")
     valid = [str(one) for one in variable.values if one is not variable.unknown]
     if value not in valid:
         raise HapteraError(
@@ -144,7 +144,8 @@ def _integer(path: str, value: str | int) -> int:
 def _text(path: str, value: str, size_bytes_max: int) -> str:
     if (wrong := _UNPRINTABLE.search(value)) is not None:
         raise HapteraError(
-            f"{path} has the character U+{ord(wrong[0]):04X}", do="take it out: it cannot be shown"
+            f"{path} has the character U+{ord(wrong[0]):04X}",
+            do="remove it: it cannot be displayed",
         )
     if (size_bytes := len(value.encode())) > size_bytes_max:
         raise LimitError(

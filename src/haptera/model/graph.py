@@ -39,7 +39,7 @@ class EdgeView(msgspec.Struct, frozen=True, kw_only=True):
     does: Literal["look", "step"]
     expect: Annotated[str | None, _plain("The outcome of a look; null for a step.")]
     cost: Annotated[int, _plain("What it costs to do this.", minimum=1)]
-    disruptive: Annotated[bool, _plain("Whether it may harm what runs.")]
+    disruptive: Annotated[bool, _plain("Whether it may disturb what runs.")]
     requires: Annotated[
         Conditions, _plain("What must be known of variables that are not in this graph.")
     ]
@@ -112,7 +112,7 @@ class CourseView(msgspec.Struct, frozen=True, kw_only=True):
     ]
     chain: Annotated[list[TakenView] | None, _plain("Null where there is none.")] = None
     cost: int | None = None
-    doubts: Annotated[bool, _plain("Whether it takes what is remembered for wrong.")] = False
+    doubts: Annotated[bool, _plain("Whether it assumes that a remembered value is wrong.")] = False
     reason: Annotated[str | None, _plain("Why there is no chain.")] = None
 
 

@@ -25,7 +25,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise HapteraError(f"{self.attempts} attempts are none", do="allow one at least")
+            raise HapteraError(f"{self.attempts} attempts are too few", do="allow at least one")
         if not 0 < self.backoff_ms <= self.backoff_ms_max:
             raise LimitError("the back-off must be positive, and at most its own maximum")
         if self.cool_down_ms < self.backoff_ms:

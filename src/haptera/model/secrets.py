@@ -60,7 +60,9 @@ def parse_reference(text: str) -> Reference:
     if keeper == Keeper.ENVIRONMENT and rest.isidentifier() and rest.isascii():
         return Reference(Keeper.ENVIRONMENT, rest)
     # It is not quoted: it may be the secret itself.
-    raise ParseError("this names no secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME")
+    raise ParseError(
+        "this is not the name of a secret", do="write NAME, file:/PATH or env:HAPTERA_SECRET_NAME"
+    )
 
 
 def is_secret_name(text: str) -> bool:
@@ -150,7 +152,8 @@ def references(settings: Any) -> Iterator[Reference]:
             yield parse_reference(text)
         case dict() if SECRET in settings:
             raise ParseError(
-                "a secret is named alone, as a text", do="write `NAME: {secret: NAME}`"
+                "a secret is the whole value, not a part of a text",
+                do="write `NAME: {secret: NAME}`",
             )
         case dict():
             for one in settings.values():

@@ -94,7 +94,7 @@ def parse_when(text: str, now_s: float) -> int:
             at = datetime.fromisoformat(text)
         except ValueError:
             raise ParseError(
-                f"{text!r} is no time", do="write 10m (ago), 2h, or a date: 2026-11-21 18:00"
+                f"{text!r} is not a time", do="write 10m (ago), 2h, or a date: 2026-11-21 18:00"
             ) from None
         at_s = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
     if at_s < 0:

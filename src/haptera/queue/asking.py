@@ -175,7 +175,7 @@ def _stops(queue: JobQueue, holder: Holder, asked: WorkAsked) -> Iterable[StopOr
         if one.phase in _QUIET:
             continue
         if job is None:
-            yield StopOrder(one.token, 0, "it is another's now, or ended")
+            yield StopOrder(one.token, 0, "another node has it now, or it has ended")
         elif job.stopping is not None:
             yield StopOrder(one.token, GRACE_MS, job.stopping)
 

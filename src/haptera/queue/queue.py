@@ -112,7 +112,7 @@ class JobQueue:
         """
         job = self.job(key)
         if job.state is not JobState.QUEUED:
-            what = f"job {key} is {job.state}: its priority decides nothing any more"
+            what = f"job {key} is {job.state}: its priority has no effect any more"
             raise HapteraError(what, do="submit another", code=Code.CONFLICT)
         self.put(replace(job, priority=priority))
         return self.jobs[key]
@@ -180,7 +180,7 @@ class JobQueue:
     def check(self) -> None:
         """Assert what always holds."""
         tokens = [one.token for one in self.jobs.values() if one.token is not None]
-        assert len(tokens) == len(set(tokens)), "a token is of one job"
+        assert len(tokens) == len(set(tokens)), "a token belongs to one job"
         assert all(one <= self._token_last for one in tokens)
         assert +self.counts == Counter(one.state for one in self.jobs.values())
         for job in self.jobs.values():
@@ -199,7 +199,7 @@ class JobQueue:
             and job.state is JobState.RUNNING
             and job.spec.retry is RetryClass.NEVER
         ):
-            why = f"{reason} while it ran, and it is not to be run again (retry: never)"
+            why = f"{reason} while it ran, and it must not run again (retry: never)"
             self.end(job, JobState.CANCELLED, now, reason=why)
         else:
             self.give_back(job, now, reason)
@@ -209,7 +209,7 @@ class JobQueue:
         if job.stopping is not None:
             self.stopped(job, now, None)
         elif job.locks >= LOCKS_MAX:
-            why = f"given out {job.locks} times in vain: {reason}"
+            why = f"assigned {job.locks} times without success: {reason}"
             self.end(job, JobState.CANCELLED, now, reason=why)
         else:
             self.put(_queued(job, reason))

@@ -40,14 +40,13 @@ def _why_queued(queue: JobQueue, job: Job, now_s: float) -> str:
     ahead = queue.lanes.ahead(job)
     if ahead:
         jobs = "1 job" if ahead == 1 else f"{ahead} jobs"
-        return f"{jobs} of its size ({job.spec.size}) come before it{said}"
+        return f"{jobs} of its size ({job.spec.size}) are ahead of it{said}"
     rooms = queue.rooms(job.spec.backend)
     heads = sorted(queue.lanes.heads(job.spec.backend), key=lambda one: urgency(one, now_s))
     kept = {one.job.id: one for one in reserve(heads, rooms)}
     if job.id in kept:
-        return (
-            f"it is next of its size: the next place on {kept[job.id].holder} is kept for it{said}"
-        )
+        place = f"the next place on {kept[job.id].holder} is reserved for it"
+        return f"it is next of its size: {place}{said}"
     free = _list(f"{one.name} has {one.free} of {one.capacity} free" for one in taking)
     return f"it asks for {job.spec.size}; {free}{said}"
 
@@ -80,7 +79,7 @@ def _holders(queue: JobQueue, job: Job) -> list[Holder]:
 def _closed(queue: JobQueue, holder: Holder) -> str:
     duty = queue.duties.get(holder.name)
     state = queue.duty(holder.name)
-    return f"is {state} ({duty.reason})" if duty is not None else "lets no jobs begin now"
+    return f"is {state} ({duty.reason})" if duty is not None else "starts no jobs now"
 
 
 def _stopping(job: Job) -> str:

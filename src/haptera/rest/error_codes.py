@@ -95,7 +95,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             "A request with this idempotency key was begun; its answer is not known.",
         ),
         Code.EVENTS_GONE: ErrorCode(
-            HTTPStatus.GONE, "What changed since that event is no longer known; begin anew."
+            HTTPStatus.GONE, "What changed since that event is no longer known; start again."
         ),
         Code.BUSY: ErrorCode(
             HTTPStatus.SERVICE_UNAVAILABLE, "Other writes came first each time; try again later."

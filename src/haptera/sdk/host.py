@@ -324,7 +324,7 @@ class _Host:
         now = self._now()
         if call.deadline_ns is not None and now >= call.deadline_ns:
             late_ms = (now - call.deadline_ns) // 1_000_000
-            raise Refused(f"not begun: its deadline had passed {late_ms} ms before")
+            raise Refused(f"not started: its deadline had passed {late_ms} ms before")
         return now
 
     def _reading(self, call: _Call, reading: str) -> str:

@@ -196,7 +196,7 @@ def read_nodeset(reader: Reader) -> NodeSet:
         operator = SetOperator(found[0])
     nodes = NodeSet(terms)
     if len(nodes.steps) > STEPS_MAX:
-        raise reader.error(f"more than {STEPS_MAX} set operators", "put those alike together")
+        raise reader.error(f"more than {STEPS_MAX} set operators", "merge some of them")
     return nodes
 
 
@@ -270,7 +270,7 @@ def _read_pieces(reader: Reader) -> _Pieces:
                 raise _side_by_side(reader, at)
             pieces.append(numbers)
         elif reader.take(_CLOSE) is not None:
-            raise reader.error("a bracket without its other", "pair them", at)
+            raise reader.error("a bracket without its counterpart", "pair them", at)
         else:
             return pieces
 

@@ -91,7 +91,7 @@ def read_bracket(reader: Reader, count_max: int) -> Numbers | None:
         ranges.append(_read_range(reader, count_max))
     if reader.take(_CLOSE) is None:
         if "]" in reader.text[reader.at :]:
-            raise reader.error("this is no range of numbers", "write [1-4], [1,3] or [1-9/2]")
+            raise reader.error("this is not a range of numbers", "write [1-4], [1,3] or [1-9/2]")
         raise reader.error("a bracket that is not closed", "write a ]", at=begin)
     found = Numbers(tuple(ranges))
     if len(found) > count_max:
@@ -133,13 +133,15 @@ def _read_range(reader: Reader, count_max: int) -> tuple[range, int]:
     found = reader.take(_RANGE)
     if found is None:
         part = reader.take(_PART)
-        what = f"{'' if part is None else part[0].strip()!r} is no range of numbers"
+        what = f"{'' if part is None else part[0].strip()!r} is not a range of numbers"
         raise reader.error(what, "write [1-4], [1,3] or [1-9/2]", at)
     if len(found[0]) > RANGE_BYTES_MAX:
-        raise reader.error(f"a range of over {RANGE_BYTES_MAX} characters", "write less", at)
+        raise reader.error(f"a range longer than {RANGE_BYTES_MAX} characters", "write less", at)
     first, last, step = found["first"], found["last"] or found["first"], found["step"] or "1"
     if int(step) == 0 or (found["last"] is None and int(step) != 1):
-        raise reader.error(f"{found[0].strip()!r} has a step of no use", "write [1-9/2]", at)
+        raise reader.error(
+            f"{found[0].strip()!r} has a step that cannot be used", "write [1-9/2]", at
+        )
     if len(first) != len(last) and (_padded(first) or _padded(last)):
         what = f"{first}-{last} differ in width"
         raise reader.error(what, "pad both with zeros, or none", at)

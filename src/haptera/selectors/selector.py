@@ -116,7 +116,7 @@ def parse_selector(text: str) -> Selector:
     """
     if len(text.encode(errors="replace")) > SELECTOR_BYTES_MAX:
         raise LimitError(
-            f"a selector of over {SELECTOR_BYTES_MAX} bytes", do="use a shorter node-set"
+            f"a selector longer than {SELECTOR_BYTES_MAX} bytes", do="use a shorter node-set"
         )
     reader = Reader(text, "selector")
     choice = _read_any(reader, 0)
@@ -184,7 +184,7 @@ def _read_one(reader: Reader, depth: int) -> Choice:
     if (found := reader.take(_AGE)) is not None:
         return _read_age(reader, found)
     if _AGE_BEGUN.match(reader.text, at) is not None:
-        raise reader.error("this compares no age", _DO_AGE)
+        raise reader.error("this does not compare an age", _DO_AGE)
     if (found := reader.take(_COMPARED)) is not None:
         return _read_comparison(reader, at, found)
     return _read_pattern(reader)
@@ -233,7 +233,7 @@ def _datum(reader: Reader, at: int, path: str) -> Datum:
     if len(before) == 2 and before[0] == NODE:
         return Datum(f"{before[1]}.{name}", NODE, layer, at)
     if len(before) > 1:
-        raise reader.error(f"{path!r} is no variable", "write NAME, or KIND.NAME", at)
+        raise reader.error(f"{path!r} is not a variable", "write NAME, or KIND.NAME", at)
     return Datum(name, before[0] if before else None, layer, at)
 
 
@@ -244,7 +244,7 @@ def _read_pattern(reader: Reader) -> Pattern:
         return Pattern(nodes=_named(read_nodeset(reader)), at=at)
     kind, names = found["kind"], read_nodeset(reader)
     if kind != NODE and names.groups:
-        raise reader.error("a group is one of nodes", f"write {kind}:NAMES@@GROUP", at)
+        raise reader.error("groups contain nodes only", f"write {kind}:NAMES@@GROUP", at)
     where = reader.at
     if reader.take(_AT) is None:
         return Pattern(kind, _named(names), at=at)

@@ -27,7 +27,7 @@ OLDER: Final[Mapping[str, Callable[[int, int], bool]]] = {
 class StateLayer(StrEnum):
     """Which of the values of a variable is asked for."""
 
-    KNOWN = ""  # what is known now, else `unknown`; what is no variable has only this
+    KNOWN = ""  # what is known now, else `unknown`; what is not a variable has only this
     DESIRED = "desired"
     LAST = "last"  # what is known, or else remembered
 

@@ -41,7 +41,7 @@ def parse_wanted(
     chosen = EVERY_TYPE if types is None else frozenset(map(_type, types))
     selector = parse_selector(ALL if select is None else select)
     if selector.by_age:
-        what = f"{selector}: an age grows without news"
+        what = f"{selector}: an age changes without an event"
         raise ParseError(what, do="leave it out here; haptera status takes it")
     return Subscription(chosen, None if kinds is None else frozenset(kinds), selector)
 
@@ -50,7 +50,7 @@ def _type(text: str) -> News:
     try:
         return News(text)
     except ValueError:
-        raise UnknownNameError(f"there is no news {text!r}", do=nearest(text, News)) from None
+        raise UnknownNameError(f"there is no event type {text!r}", do=nearest(text, News)) from None
 
 
 @dataclass(frozen=True, slots=True)

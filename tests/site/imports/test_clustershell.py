@@ -149,7 +149,7 @@ more: [a]
             "there is no group @local:gone, so it counts as empty",
             "2:3",
         ),
-        ("twice", "the key twice is there already, at g.yaml:9:3; the first was taken", "10:3"),
+        ("twice", "the key twice is given already, at g.yaml:9:3; the first was taken", "10:3"),
         ("left out", "group @local:deep: it is no node-set", "6:3"),
         ("left out", "source more: it is no mapping", "11:7"),
         ("left out", "group @local:bad: a bracket that is not closed", "3:3"),

@@ -97,7 +97,7 @@ def waits_for(order: RollOrder, members: Sequence[RollMember]) -> str:
     if away := [one for one in members if not one.new and _is_away(one)]:
         return f"{_listed(away)}, which are away: {_most(order, members)} may be"
     if vanished := [one for one in members if one.vanished]:
-        return f"{_listed(vanished)} to be heard of again"
+        return f"{_listed(vanished)} to be heard again"
     return "nothing"
 
 

@@ -119,7 +119,7 @@ class StepRunner:
         self._timers.drop(("left", row.id))
         row.work.stepping = StepRun(
             intent, step, None, settled_at, Phase.READING,
-            error=f"{step.path}: was left under way", enrolled=True,
+            error=f"{step.path}: was interrupted, and its outcome is not known", enrolled=True,
         )  # fmt: skip
         for change in step.changes:
             row.belief.forget(change.variable, now)
@@ -163,16 +163,16 @@ class StepRunner:
         if stepping is None or stepping.phase is not Phase.WRITTEN:
             return True
         if first_step(row) is not stepping.step:
-            self._close(turn, row, "not begun: something else is to be done now")
+            self._close(turn, row, "not started: another part comes first now")
             return False
         if (text := contested(row)) is not None:
-            self._close(turn, row, f"not begun: {text}")
+            self._close(turn, row, f"not started: {text}")
             return False
         if (text := self._looks.unserved(stepping.step)) is not None:
-            self._close(turn, row, f"not begun: {text}")
+            self._close(turn, row, f"not started: {text}")
             return False
         if stepping.deadline_at <= turn.now:
-            text = "too late to begin when its intent was durable"
+            text = "not started: its intent was stored too late"
             self._put_off(turn, row, f"{stepping.step.path}: {text}")
             self._close(turn, row, text)
             return False

@@ -246,12 +246,12 @@ def _problem(row: EntityState, look: Look, seen: Answered | WatchReported, now: 
     """What is wrong with an answer that the look cannot give."""
     value = seen.value
     if seen.at > now:
-        return "answered as of a time that has not come yet"
+        return "answered with a reading time in the future"
     variable = row.kind.variable(look.at)
     if variable is not None and variable.values is Applied:
         if len(value.encode()) <= READING_BYTES_MAX:
             return None
-        return f"answered a digest of more than {READING_BYTES_MAX} bytes"
+        return f"answered with a digest longer than {READING_BYTES_MAX} bytes"
     if value in look.outcomes:
         return None
-    return f"answered {value[:READING_BYTES_MAX]!r}, none of its outcomes"
+    return f"answered {value[:READING_BYTES_MAX]!r}, which is not one of its outcomes"

@@ -25,9 +25,7 @@ UNDONE_MAX: Final = 3
 STEADY_NS: Final = 30 * S
 # What an entity's parts call the variables of its node.
 NODE: Final = "node."
-ADVICE: Final = (
-    "each is right by its own declaration: fix one of the modules, or the desired values"
-)
+ADVICE: Final = "both modules do what they declare: fix one of them, or change the desired values"
 
 
 @dataclass(frozen=True, slots=True)

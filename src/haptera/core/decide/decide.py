@@ -172,7 +172,7 @@ class Decisions:
 
     def _under_way(self, turn: Turn, situation: Situation, frozen: str | None) -> Verdict:
         row = situation.row
-        withheld = frozen is not None and self._acts.withhold(turn, row, "not begun: frozen")
+        withheld = frozen is not None and self._acts.withhold(turn, row, "not started: frozen")
         if not withheld and (hindered := self._hindered(turn, situation)):
             return _at_work(row, *hindered)
         if withheld or not self._go(turn, situation):
@@ -269,25 +269,27 @@ class Decisions:
             return self._step(turn, situation, part)
         self._looks.want(situation.row, part, turn.now)
         assert isinstance(link, Find)
-        return _at_work(situation.row, f"{part.path}: looks whether {part.at} is {link.expect}")
+        return _at_work(situation.row, f"{part.path}: checks whether {part.at} is {link.expect}")
 
     def _step(self, turn: Turn, situation: Situation, step: Step) -> Verdict:
         row = situation.row
         policy = self._policies.terms(row.id, step).policy
         if (circle := oscillates(self._scene(situation), step, policy, turn.now)) is not None:
             self._timers.soonest(("decide", row.id), circle.again_at(turn.now))
-            needs = "one of the modules mended, or something else being desired"
+            needs = "a fix in one of the modules, or other desired values"
             return Verdict(Condition.STUCK, circle.text, needs)
         again_at = row.attempts.again_at(step, policy, turn.now)
         if again_at > turn.now:
             self._timers.soonest(("decide", row.id), again_at)
-            text = f"{step.path} had to be done again and again: it does not last"
-            return Verdict(Condition.STUCK, f"{text}{row.notes(step)}", "an end to what undoes it")
+            text = f"{step.path} was repeated several times: its effect does not last"
+            return Verdict(
+                Condition.STUCK, f"{text}{row.notes(step)}", "an end to whatever undoes it"
+            )
         if row.work.unsettled is not None and turn.now < row.work.unsettled[1]:
             path, until = row.work.unsettled
             self._timers.soonest(("decide", row.id), until)
-            text = f"{path} never returned, and may still take effect"
-            needs = "the time in which it may take effect to be over"
+            text = f"{path} did not return, and may still take effect"
+            needs = "the end of the time in which it may take effect"
             return Verdict(Condition.WAITING, text, needs)
         if step.enrols and self._safety.boots_later(row, turn.now):
             text = f"{step.path} waits for its turn: others boot first"

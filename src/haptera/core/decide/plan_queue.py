@@ -81,7 +81,7 @@ class PlanQueue:
         if isinstance(asker, EntityId):
             self.release(asker)  # It has one plan.
         if sought not in self._questions and len(self._questions) >= QUESTIONS_MAX:
-            text = f"{QUESTIONS_MAX} other questions wait for the planner already"
+            text = f"{QUESTIONS_MAX} other plans are queued already"
             return _given_up(text, turn.now + SEARCH_QUEUE_AGAIN_NS)
         self._questions.setdefault(sought, QueuedQuery()).askers[asker] = None
         self._asked.setdefault(asker, {})[sought] = None
@@ -135,7 +135,7 @@ class PlanQueue:
         if isinstance(event, PlanFailed):
             self._fail(turn, sought, event.text)
         elif (answer := understood(sought, event.answer)) is None:
-            self._fail(turn, sought, "answered what is no chain from here")
+            self._fail(turn, sought, "answered with a plan that does not start from this state")
         else:
             self._deaths = 0
             again_at = turn.now + SEARCH_AGAIN_NS if gives_up(answer) else None
@@ -144,7 +144,7 @@ class PlanQueue:
     def wake(self, turn: Turn) -> None:
         """A search is long overdue, and whoever should have said so has not; or a rest is over."""
         if self._under_way is not None:
-            self._fail(turn, self._under_way[1], f"was not heard of for {SEARCH_WITHIN_NS // S} s")
+            self._fail(turn, self._under_way[1], f"gave no answer for {SEARCH_WITHIN_NS // S} s")
 
     def check(self) -> None:
         """Assert what must hold between any two calls."""

@@ -42,7 +42,7 @@ def desire(
         if one is not None and one.owner != owner and claim is Claim.LEAVE:
             raise ConflictError(
                 f"{name} of {entity} belongs to {one.owner}, who wants {one.value}",
-                do=f"let {one.owner} give it up",
+                do=f"have {one.owner} release it",
             )
         if value is not None:
             checked = check_desired(kind, name, value)
@@ -71,7 +71,7 @@ def declare(
         raise HapteraError(f"there is no kind {entity.kind!r}", do=nearest(entity.kind, kinds))
     checked = check_attributes(kind, attributes)
     if before not in (None, owner):
-        raise ConflictError(f"{entity} was declared by {before}", do=f"let {before} give it up")
+        raise ConflictError(f"{entity} was declared by {before}", do=f"have {before} release it")
     if held != checked:
         yield Declare(entity, checked, owner)
 
@@ -91,7 +91,9 @@ def undeclare(
     if before is None:
         return
     if others := sorted({before, *(one.owner for one in held.values())} - {owner}):
-        raise ConflictError(f"{entity} is not {owner}'s alone", do=f"let {others[0]} give it up")
+        raise ConflictError(
+            f"{entity} also belongs to {others[0]}", do=f"have {others[0]} release it"
+        )
     if there := sorted(map(str, on_it)):
-        raise ConflictError(f"{there[0]} is on {entity}", do="take that away first")
+        raise ConflictError(f"{there[0]} is on {entity}", do="remove that first")
     yield Undeclare(entity)

@@ -124,7 +124,7 @@ class Policies:
         elif fails_to is not None and not any(
             _can_fail_to(part, kinds[part.kind], fails_to) for part in covered
         ):
-            yield f"{entity}: no step that it is for can fail to {fails_to!r}"
+            yield f"{entity}: no step that it applies to can fail to {fails_to!r}"
 
     def _make_no_sum(
         self,

@@ -93,7 +93,7 @@ class Checks:
     ) -> None:
         """Check these after all that were asked for before, at once where there is time."""
         if len(self._waiting) >= WAITING_MAX:
-            text = f"{WAITING_MAX} others wait to be checked already; try again later"
+            text = f"{WAITING_MAX} changes are queued for checking already; try again later"
             then(turn, ProposalRefusal(text, Cause.STORAGE))
             return
         self._waiting.append(Check(changes, then))
@@ -119,7 +119,7 @@ class Checks:
         if check.pieces is None or check.made_for != now:
             check.anew += check.pieces is not None
             if check.anew > ANEW_MAX:
-                text = f"what it is checked by changed {check.anew} times meanwhile"
+                text = f"the state that it is checked against changed {check.anew} times meanwhile"
                 return ProposalRefusal(text, Cause.STALE)
             check.made_for, check.pieces = now, self._checking(check.changes)
         try:
@@ -173,7 +173,7 @@ class Checks:
         for some_new in slices(list(declared.items()), CHECKED_AT_ONCE):
             for entity, given in some_new:
                 for name, value, first in unique.add(given, entity):
-                    return f"{entity}: {name} {value!r} is {first}'s already: each has its own"
+                    return f"{entity}: {name} {value!r} is {first}'s already: it must be unique"
             yield CHECKING_EACH * len(some_new)
         return None
 

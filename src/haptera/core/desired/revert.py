@@ -35,7 +35,7 @@ def revert(changes: Iterable[Changed], held: Held) -> tuple[Change, ...]:
 
 def _told(text: str, entities: Iterable[EntityId]) -> ConflictError:
     """What is the same of all of these, told once."""
-    do = "revert the later change first, or set it anew"
+    do = "revert the later change first, or set the value again"
     return ConflictError(text, where=fold_entities(entities), do=do)
 
 

@@ -112,8 +112,8 @@ def _joined(
 
 def _checked(held: Selector, left: str) -> str:
     if len(left.encode()) > OF_BYTES_MAX:
-        what = f"what is left of {held} takes over {OF_BYTES_MAX} bytes"
-        raise HapteraError(what, do=f"thaw {held}, then freeze what should stay so")
+        what = f"what stays frozen of {held} is longer than {OF_BYTES_MAX} bytes"
+        raise HapteraError(what, do=f"thaw {held}, then freeze what should stay frozen")
     return left
 
 

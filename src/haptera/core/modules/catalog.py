@@ -84,7 +84,7 @@ class Catalog:
             raise HapteraError(f"runs at {manifest.context}, not {old.context}")
         if manifest.gate is not old.gate:
             raise HapteraError(
-                "is a gate, or is none, as it was not before", do="start haptera anew"
+                "is a gate in one version and not in the other", do="restart haptera"
             )
         self._declare({**self.manifests, manifest.name: manifest})
 
@@ -285,7 +285,7 @@ class Catalog:
             for part in manifest.parts:
                 if part.kind not in self.kinds:
                     raise HapteraError(
-                        f"serves kind {part.kind!r}, which nobody declares",
+                        f"serves kind {part.kind!r}, which is not declared",
                         where=f"module {manifest.name}",
                     )
                 by_kind[part.kind].append(part)
@@ -303,9 +303,9 @@ def _check(kind: Kind, parts: Collection[Part]) -> None:
     count = sum(len(one.outcomes) if isinstance(one, Look) else 1 for one in parts)
     if count > MOVES_MAX:
         raise HapteraError(
-            f"has {count} steps and outcomes of looks in all; at most {MOVES_MAX} are planned with",
+            f"has {count} steps and outcomes of looks; the planner takes at most {MOVES_MAX}",
             where=f"kind {kind.name}",
-            do="serve it by fewer parts, or make two kinds of it",
+            do="declare fewer parts, or split the kind in two",
         )
 
 

@@ -8,7 +8,7 @@ from haptera.core.state.row import EntityState
 from haptera.kinds.node import HAS_AGENT_NEVER, JOBS_NONE, has_agent, jobs
 from haptera.model.parts import Context
 
-NEVER: Final = "nobody can permit it, for there is neither an agent nor a gate at the parent"
+NEVER: Final = "it needs a permit, and the node has neither an agent nor a gate at the parent"
 MEND: Final = "a gate at the parent, or `jobs: none`"
 
 

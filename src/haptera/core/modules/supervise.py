@@ -138,7 +138,7 @@ class Supervisor:
         if self._given_up(row):
             return f"module {name} has failed: {row.attempts.error}"
         if row.attempts.error is not None:
-            return f"module {name} is to be started again: {row.attempts.error}"
+            return f"module {name} waits to be restarted: {row.attempts.error}"
         return f"module {name} is starting"
 
     def decide(self, turn: Turn, row: EntityState) -> None:
@@ -179,7 +179,7 @@ class Supervisor:
         )
         if one.serving is not None:
             one.serving.outdated = True
-            error += "; the process before it serves on"
+            error += "; the process before it goes on serving"
         row.attempts.blame(START.path, error)
         row.attempts.bar(0, START.path, turn.now + VERSION_AGAIN_NS, turn.now)
         self._changed(turn, one)

@@ -96,7 +96,7 @@ class Takeover:
             self._serve(turn, one.event)
 
     def _refuse(self, turn: Turn, module: str, error: HapteraError) -> None:
-        self._supervisor.refuse(turn, module, f"declares what cannot be: {error}")
+        self._supervisor.refuse(turn, module, f"declares a contradiction: {error}")
 
     def _serve(self, turn: Turn, event: Ready) -> None:
         if self._supervisor.serves(turn, event):

@@ -94,18 +94,18 @@ def _holds(groups: Iterable[PlanGroup]) -> dict[_Who, str | None]:
 
 def _stands(then: PlanGroup | None, now: PlanGroup | None) -> Iterator[str]:
     if then is None:
-        yield "would be sent on its way now, too"
+        yield "would be started now, too"
     elif now is None:
-        yield "would not be sent on its way any more"
+        yield "would not be started any more"
     elif (then.state, then.goal) != (now.state, now.goal):
         for name in sorted(then.state.keys() | now.state.keys()):
             was, isnow = then.state.get(name), now.state.get(name)
             if was != isnow:
                 yield f"{name} was {_value(was)} then, is {_value(isnow)} now"
         if then.goal != now.goal:
-            yield "is to go elsewhere now"
+            yield "has another goal now"
     elif (then.chain, then.why) != (now.chain, now.why):
-        yield "is planned otherwise now"
+        yield "has another plan now"
     elif then.services != now.services:
         yield f"would hit {now.services or 'no service'} now, not {then.services or 'none'}"
 

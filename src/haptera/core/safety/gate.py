@@ -198,6 +198,6 @@ def unguarded(catalog: Catalog, node: EntityState | None) -> str | None:
     if node is not None and (is_jobless(node) or gates_at_parent(catalog, node)):
         return None
     return (
-        "nothing here can tell whether the node is busy: run module jobs,"
+        "no module here reads whether the node is busy: run module jobs,"
         " or give the node `jobs: none`"
     )

@@ -64,7 +64,9 @@ class ParentGates:
         """What its gates say to an ask; None: nothing yet. Who has none has nothing against it."""
         if node in self._in_vain:
             days = DRAIN_NS_MAX // S // 86_400
-            return Permit(ask.id, granted=False, text=f"it was drained for {days} d in vain")
+            return Permit(
+                ask.id, granted=False, text=f"it was drained for {days} d without success"
+            )
         gate = self._gate(node)
         if gate is None:
             return Permit(ask.id, granted=True)

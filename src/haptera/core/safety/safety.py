@@ -85,7 +85,7 @@ class Safety:
         """
         node = self._table.node_of(row)
         if node is None:
-            return Lacking("no node answers for it: no-permit")
+            return Lacking("it is on no node that could permit it: no-permit")
         if row.work.stepping is None and row.id in self._spent:
             self.leave(turn, row.id)
         asked = self._asked_for(node, turn.now)
@@ -208,8 +208,8 @@ class Safety:
         if now < self._held_until:
             self._timers.soonest(("decide", row.id), self._held_until)
             return Lacking(
-                "this parent was promoted: what the former one began may still take effect",
-                "the time in which the former parent's steps may take effect to be over",
+                "this parent was promoted: steps of the former parent may still take effect",
+                "the end of the time in which the former parent's steps may take effect",
             )
         text = self._brake.on(now)
         if text is not None:
@@ -275,7 +275,7 @@ class Safety:
         if (draining := self._permits.draining(row.id)) is not None:
             return f"{name} is being drained: {draining}"
         if now - self._asked_at(row, now) >= ANSWER_WITHIN_NS:
-            return self._put_off(row, f"{name} did not say whether it permits it", now)
+            return self._put_off(row, f"{name} has not answered the request for its permit", now)
         self._timers.soonest(("decide", row.id), now + self._side.hello_ns // 5)
         return f"{name} is asked for its permit"
 

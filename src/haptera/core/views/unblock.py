@@ -10,10 +10,10 @@ from haptera.model.views import Condition
 from haptera.planner.reasons.achievers import listed
 
 NO_WAY: Final = {
-    ReasonKind.UNKNOWABLE_GOAL: "something else being desired, or a look that can find this",
-    ReasonKind.NO_STEP: "something else being desired, or a module that leads there",
+    ReasonKind.UNKNOWABLE_GOAL: "another desired value, or a look that can find this one",
+    ReasonKind.NO_STEP: "another desired value, or a module that leads there",
     ReasonKind.NO_PROGRESS: "another reading, or the end of the back-off",
-    ReasonKind.BUDGET: "something less being desired at once",
+    ReasonKind.BUDGET: "fewer values desired at once",
 }
 
 

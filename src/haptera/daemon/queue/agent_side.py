@@ -125,7 +125,7 @@ class AgentQueue:
         if isinstance(answer, WorkTold):
             self._take(asked, answer, asked_ns + answer.lease_ms * MS)
         elif answer is not None:
-            _log.warning("no work is given: %s", getattr(answer, "text", "answered otherwise"))
+            _log.warning("no work is assigned: %s", getattr(answer, "text", "answered otherwise"))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), ASK_AGAIN_S)
 
@@ -192,7 +192,7 @@ class AgentQueue:
             self._over(run, HoldingPhase.RETURNED, None, f"the gate of jobs: {error.strerror}")
         else:
             if run.gate is None:
-                closed = f"{self._node} lets no jobs begin"
+                closed = f"{self._node} starts no jobs"
                 self._over(run, HoldingPhase.RETURNED, None, closed)
 
     async def _begin(self, run: _Run, lease_ns: int) -> None:

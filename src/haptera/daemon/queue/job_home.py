@@ -132,7 +132,7 @@ class JobHome:
         """Wait for its end: its status where anybody saw it, and why, unless it ended well."""
         record = self.record
         if record is None:
-            return None, "its node was booted anew while it ran"
+            return None, "its node was rebooted while it ran"
         await record.keeper.ends(within_s=None)
         status = _number(self.path / keeper.STATUS)
         if status is None:  # it was killed, or the disk is full
@@ -191,7 +191,7 @@ def output_of(run_dir: Path, job: str) -> Path:
     """
     found = next((path for _, key, path in _places(run_dir) if str(key) == job), None)
     if found is None:
-        raise HapteraError(f"nothing of job {job} is here any more")
+        raise HapteraError(f"nothing is left here of job {job}")
     return Home(found).output
 
 

@@ -74,7 +74,7 @@ class ParentQueue:
             HapteraError: what it decided could not be written, and it is being read anew.
         """
         if self._broken:
-            do = "see to the disk, then try again"
+            do = "check the disk, then try again"
             raise HapteraError("the queue cannot be written now", do=do, code=Code.STORAGE_FAILED)
         return self._queue
 
@@ -199,7 +199,7 @@ class ParentQueue:
         failure = await asyncio.wrap_future(written)
         if failure is not None:
             await self._reload(written)
-            do = "see to the disk, then try again"
+            do = "check the disk, then try again"
             raise HapteraError(failure.text, do=do, code=Code.STORAGE_FAILED)
         followed = asyncio.Event()
         self._settled(followed.set)

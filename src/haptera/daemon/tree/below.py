@@ -65,7 +65,7 @@ class Below:
             report = msgspec.msgpack.decode(body, type=SubtreeReport)
         except msgspec.DecodeError as error:
             raise HapteraError(
-                f"this is no report: {error}",
+                f"this is not a report: {error}",
                 do="run the same version of haptera on both",
                 code=Code.VERSION_MISMATCH,
             ) from None

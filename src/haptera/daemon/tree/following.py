@@ -41,7 +41,7 @@ class Following:
             raise HapteraError(
                 f"what the parent wrote cannot be kept: {error}",
                 where=str(self._home),
-                do="see to the disk; all is copied anew",
+                do="check the disk; everything is copied again",
                 code=Code.FILE_UNWRITABLE,
             ) from error
         self.at = told.at
@@ -90,6 +90,6 @@ def keep_beside(home: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         place = home / name
         if not is_beside(name) or not place.resolve().is_relative_to(home.resolve()):
-            raise HapteraError(f"{name} is no file of a parent", do="see which parent this is")
+            raise HapteraError(f"{name} is not a file of a parent", do="check which parent this is")
         private_directory(place.parent)
         write_durable(place, content)

@@ -69,7 +69,7 @@ class Replicas:
         self._store.copy(done)
         at, result = await copied
         if isinstance(result, Failure):
-            raise HapteraError(result.text, do="see to the disk; the follower asks again")
+            raise HapteraError(result.text, do="check the disk; the follower asks again")
         return at, result
 
 

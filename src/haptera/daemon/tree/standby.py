@@ -112,7 +112,7 @@ class Standby:
         try:
             order = msgspec.json.decode(said, type=PromoteOrder)
         except msgspec.DecodeError:
-            return Promoted(refusal="this is no order")
+            return Promoted(refusal="this is not a command")
         if not order.anyway and self._primary_answers():
             return Promoted(
                 lag=following.lag, refusal=f"the primary at {self.access.url} still answers"

@@ -21,7 +21,7 @@ class Parent:
 
         Raises:
             OSError: there is none.
-            HapteraError: who answers is not the parent.
+            HapteraError: the server that answered is not the parent.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -122,7 +122,7 @@ def _name_faults(problem: Problem) -> Iterator[HapteraError]:
         yield from _reserved(() if attribute is None else (attribute,), name)
     paths = Counter(part.path for part in problem.parts)
     for path in sorted(path for path, count in paths.items() if count > 1):
-        yield HapteraError("two parts bear this name", where=path)
+        yield HapteraError("two parts have this name", where=path)
 
 
 def _reserved(values: Iterable[str], place: str) -> Iterator[HapteraError]:
@@ -138,7 +138,7 @@ def _part_faults(problem: Problem, part: Part) -> Iterator[HapteraError]:
         )
     times = (part.every_ms, part.within_ms) if isinstance(part, Look) else (part.within_ms,)
     if min(times) < 1:
-        yield HapteraError("a time of no length", where=part.path, do="give it a millisecond")
+        yield HapteraError("a time of 0 ms", where=part.path, do="use at least 1 ms")
     if isinstance(part, Look):
         yield from _outcome_faults(problem, part)
     else:
@@ -185,10 +185,10 @@ def _condition_faults(
 ) -> Iterator[HapteraError]:
     name, place = condition.name, f"{part.path} {role} {condition.name}"
     if name in subjects(part):
-        yield HapteraError("is what the same part looks at or changes", where=place)
+        yield HapteraError("is also what this part looks at or changes", where=place)
     if name in problem.attributes:
         if not condition.values:
-            yield HapteraError("names no value", where=place)
+            yield HapteraError("lists no values", where=place)
         yield from _reserved(condition.values, place)
         return
     fault = _variable_fault(problem, name, condition.values, place)
@@ -213,7 +213,7 @@ def _variable_fault(
         return HapteraError(
             f"{strange!r} is no value of {name}", where=place, do=f"use {', '.join(listed)}"
         )
-    return None if values else HapteraError("names no value", where=place)
+    return None if values else HapteraError("lists no values", where=place)
 
 
 def _cycles(problem: Problem) -> Iterator[HapteraError]:
@@ -222,7 +222,7 @@ def _cycles(problem: Problem) -> Iterator[HapteraError]:
     except CycleError as error:
         names = " needs ".join(reversed(error.args[1]))
         yield HapteraError(
-            f"looks need each other in a circle: {names}",
+            f"looks depend on each other in a cycle: {names}",
             where=error.args[1][0],
-            do="let one of them be looked at without the next",
+            do="make one of them independent of the next",
         )

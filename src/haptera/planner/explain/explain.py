@@ -78,7 +78,7 @@ def cheaper(asked: PlanQuestion, chain: Chain) -> Alternative | None:
         free = plan(domain, asked.start, goal, asked.budget)
         if isinstance(free, Chain) and free.cost < chain.cost:
             parts = [link_name(link)[0] for link in free.links]
-            return Alternative(f"{parts[0]} was tried from here in vain", free.cost, parts)
+            return Alternative(f"{parts[0]} has failed from this state", free.cost, parts)
     others = () if chain.doubts else _unhindered(asked, chain)
     return min(others, key=lambda one: (one[0], one[1].cost), default=(True, None))[1]
 

@@ -125,7 +125,7 @@ class ChainAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     verdict: Literal["chain"] = "chain"
     cost: Annotated[int, _plain("Of all its links, in the best case.", minimum=0)]
     optimal: Annotated[bool, _plain("Whether it is proven that no chain costs less.")]
-    doubts: Annotated[bool, _plain("Whether it takes what is remembered for wrong.")]
+    doubts: Annotated[bool, _plain("Whether it assumes that a remembered value is wrong.")]
     states: Annotated[
         list[Known],
         _plain("What is known at the start, stripped, and after each link.", minItems=1),

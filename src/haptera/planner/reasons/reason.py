@@ -40,7 +40,7 @@ def gave_up(expanded: int) -> Reason:
 def no_progress(free: Chain) -> Reason:
     """All chains begin with barred parts, as this one does."""
     part = free.links[0].part
-    text = f"every chain begins with a part that was tried from here in vain, as {part.path}"
+    text = f"every chain begins with a part that has failed from this state, such as {part.path}"
     return Reason(ReasonKind.NO_PROGRESS, subjects(part)[0], text)
 
 
@@ -70,13 +70,13 @@ def _blocked(
     missing = sorted(_missing(domain, one, start, budget) for one in tasks)
     to = f"no way to {' and '.join(missing)}"
     if way is None:
-        why = "no order of parts leads there, however things stood"
+        why = "no order of parts leads there, from any state"
         if budget.is_spent:
-            why = "what stands in the way was not found within the budget"
+            why = "the obstacles were not found within the budget"
         variable = min(name for one in tasks for name in one.goal)
         return Reason(ReasonKind.BLOCKED, variable, f"{to}: {why}")
     told = way.told(domain)
-    several = "" if len(told) == 1 else f"{len(told)} things are in the way: "
+    several = "" if len(told) == 1 else f"{len(told)} obstacles: "
     hurdles = tuple(sorted(way.hurdles, key=lambda one: (one.variable, one.role)))
     names = sorted({one.variable for one in hurdles})
     wants = cheapest(domain, start, factors, others(domain, start, names, goal), budget)

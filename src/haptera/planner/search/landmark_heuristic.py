@@ -30,7 +30,7 @@ LOOKING: Final = 10
 class Landmark:
     """Something that must be so at some time: that variables of a block have no bad bit.
 
-    While one is set, what clears it is yet to come. `ahead` remembers, for states of the block,
+    While one is set, what clears it is in the future. `ahead` remembers, for states of the block,
     what that costs it at the least, and the bits of the landmarks that come before.
     """
 

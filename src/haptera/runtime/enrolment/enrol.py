@@ -108,7 +108,7 @@ class _Caller:
     ) -> None:
         token = parse_token(invitation.token)
         if token is None:
-            raise HapteraError("this is no token", do="hand in the whole of it: hp1.ID.SECRET")
+            raise HapteraError("this is not a token", do="pass all of it: hp1.ID.SECRET")
         self._host, self._port = invitation.address
         self._cluster = cluster_of(invitation.ca_pem)
         self._context = client_context(invitation.ca_pem)
@@ -132,7 +132,7 @@ class _Caller:
         try:
             # Before the token is shown.
             if not is_parent(writer.get_extra_info("peercert"), self._cluster):
-                return f"who answers is not the parent of cluster {self._cluster}"
+                return f"the server that answered is not the parent of cluster {self._cluster}"
             writer.write(pack(self._claim))
             answer = await hear(reader)
             host = writer.get_extra_info("peername")[0]
@@ -144,7 +144,7 @@ class _Caller:
             case EnrolmentRefused(reason):
                 return reason
             case _:
-                return "the parent hung up without an answer"
+                return "the parent closed the connection without an answer"
 
 
 def _enrolment(granted: Granted, host: str) -> Enrolment:

@@ -99,7 +99,7 @@ class Journal:
             raise HapteraError(
                 f"the session cannot be kept: {error.strerror}",
                 where=str(self._directory),
-                do="make room there; the token is good for another try",
+                do="free some space there; the token is still valid",
             ) from error
         self._enrolment = enrolment
 
@@ -141,7 +141,7 @@ class Journal:
             return parse_key(place.read_bytes())
         except (OSError, ValueError) as error:
             raise HapteraError(
-                "holds no key", where=str(place), do="remove the run directory, boot the node"
+                "contains no key", where=str(place), do="remove the run directory, boot the node"
             ) from error
 
     def _read(self, name: str, shape: type[Content]) -> Content | None:
@@ -177,5 +177,5 @@ def _applied(intents: _Intents, write: Write) -> _Intents:
             case OpenIntent(intent):
                 raise HapteraError(f"intent {intent.id} is open already, or enrols")
             case _:
-                raise HapteraError("what an agent should do is its parent's to change")
+                raise HapteraError("the desired state of an agent is changed at its parent")
     return _Intents(intents.revision + len(write.changes), tuple(kept.values()))

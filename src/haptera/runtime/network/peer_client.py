@@ -54,12 +54,16 @@ class Asker:
         )
         try:
             if not party.owns(writer.get_extra_info("peercert")):
-                return Unable(f"who answers is not {party.name}")
+                return Unable(f"the server that answered is not {party.name}")
             writer.write(pack(request))
             answer = await hear_answer(reader)
         finally:
             writer.transport.abort()
-        return Unable(f"{party.name} hung up without an answer") if answer is None else answer
+        return (
+            Unable(f"{party.name} closed the connection without an answer")
+            if answer is None
+            else answer
+        )
 
 
 def _words(error: OSError) -> str:

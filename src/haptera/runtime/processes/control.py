@@ -94,7 +94,7 @@ class Control:
         match parse_request(frame):
             case Reject():
                 op = frame.get("op")
-                raise ValueError(f"it sent a frame {op!r} that means nothing")
+                raise ValueError(f"it sent a frame {op!r} that is not known")
             case request:
                 self._requests.append(request)
                 self._work.set()
@@ -165,7 +165,7 @@ class Control:
         check_selector(wanted.selector)
         if not wanted.selector.by_name:
             what = f"{wanted.selector}: a controller watches entities by their names"
-            raise HapteraError(what, do="watch more, and go by what is told of them")
+            raise HapteraError(what, do="watch them by name, and filter by their state")
         self._watches[request.id] = _Watch(self._source.bus.listen(wanted, self._work.set))
 
     def _tell(self, number: int, watch: _Watch) -> None:
@@ -194,7 +194,9 @@ class Control:
         """What it changes of what is there now: nodes come before what is on them, and go after."""
         owner = self._owner if request.owner is None else request.owner
         if owner != self._owner and not owner.startswith(USER):
-            raise HapteraError(f"{owner} is no user", do="write in your own name, or in a user's")
+            raise HapteraError(
+                f"{owner} is not a user", do="write in your own name, or in a user's"
+            )
         declared = {parse_entity(name): one for name, one in request.declare.items()}
         for entity in sorted(declared, key=_nodes_first):
             held = self._source.declared(entity)

@@ -50,7 +50,7 @@ class FrameLink:
             return
         self._unsent += encode_frame(frame)
         if len(self._unsent) > self._unsent_bytes_max:
-            self._break("it does not read what it is sent")
+            self._break("it does not read its input")
         else:
             self._write()
 
@@ -93,7 +93,7 @@ class FrameLink:
         self.arrived_bytes += len(data)
         frames = self._frames.feed(data)
         if isinstance(frames, Reject):
-            self._break("it sent what is no frame")
+            self._break("it sent a malformed frame")
             return
         try:
             self._taken(frames)

@@ -84,7 +84,7 @@ def event_of(start: Start, frame: Frame) -> Event:
             manifest = _manifest(start.module, frame.get("manifest"))
             return Ready(start.module, start.process, version, manifest)
         case _:
-            raise ValueError(f"it sent a frame {frame.get('op')!r} that means nothing")
+            raise ValueError(f"it sent a frame {frame.get('op')!r} that is not known")
 
 
 def _drained_ms(frame: Frame) -> int | None:
@@ -100,14 +100,14 @@ def _drained_ms(frame: Frame) -> int | None:
 def _share(done: Any) -> float | None:
     if done is None or (isinstance(done, int | float) and 0 <= done <= 1):
         return done
-    raise ValueError("it sent a progress that is no share of 1")
+    raise ValueError("it sent a progress outside 0 to 1")
 
 
 def _note(frame: Frame) -> str | None:
     note = frame.get("note")
     if note is None or (isinstance(note, str) and len(note.encode()) <= NOTE_BYTES_MAX):
         return note
-    raise ValueError("it sent a note that is none, or too long")
+    raise ValueError("it sent a note that is not text, or too long")
 
 
 def _manifest(module: str, content: Any) -> Manifest | None:
@@ -117,10 +117,10 @@ def _manifest(module: str, content: Any) -> Manifest | None:
     try:
         manifest = msgspec.convert(content, Manifest)
     except (msgspec.ValidationError, HapteraError) as error:
-        raise ValueError(f"it declares what is no manifest: {error}") from None
+        raise ValueError(f"it declares an invalid manifest: {error}") from None
     if manifest.api > API:
         what = f"it is written for version {manifest.api} of the frames, and this haptera has {API}"
         raise ValueError(f"{what}: install a newer haptera")
     if {manifest.name, *(part.module for part in manifest.parts)} != {module}:
-        raise ValueError("it declares another module than it is")
+        raise ValueError("it declares the name of another module")
     return manifest

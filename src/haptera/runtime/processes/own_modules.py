@@ -66,7 +66,7 @@ async def describe(
             raise HapteraError(
                 f"module {place.name} cannot be run: {answer}",
                 where=str(directory / "log" / f"{place.name}.log"),
-                do="mend it, then start again",
+                do="fix it, then start again",
             )
     if (size := len(msgspec.json.encode(found))) > DECLARED_BYTES_MAX:
         raise HapteraError(
@@ -115,7 +115,7 @@ class _Telling:
         for event in events:
             match event:
                 case Ready(module, manifest=None):
-                    self._answer(module, "it does not say what it declares")
+                    self._answer(module, "it did not send its manifest")
                 case Ready(module, manifest=manifest) if manifest is not None:
                     self._answer(module, manifest)
                 case Exited(module, text):

@@ -96,7 +96,7 @@ class SecretStore:
             return None
         except (OSError, msgspec.DecodeError) as error:
             what = f"secret {name}: who may name it cannot be read: {error}"
-            raise HapteraError(what, do=f"say so anew: haptera secret allow {name}") from None
+            raise HapteraError(what, do=f"set it again: haptera secret allow {name}") from None
 
     def check_user(self, name: str, user: EntityId) -> None:
         """See that an entity of a module may name a secret.
@@ -282,7 +282,7 @@ def _file_of(name: str) -> str:
         HapteraError: no secret could be called so.
     """
     if not is_secret_name(name):
-        raise HapteraError(f"{name!r} is no name of a secret", do="write NAME or GROUP/NAME")
+        raise HapteraError(f"{name!r} is not a name for a secret", do="write NAME or GROUP/NAME")
     return name.replace("/", _SLASH)
 
 
@@ -294,7 +294,7 @@ def _user(text: str) -> Selector:
     """
     selector = parse_selector(f"{module.kind.name}:{text.removeprefix(f'{module.kind.name}:')}")
     if not selector.by_name:
-        what = f"{text!r} goes by state, which changes"
+        what = f"{text!r} selects by state, which changes"
         raise HapteraError(what, do="name modules: labnode, or service@rack1n*")
     return selector
 
@@ -336,7 +336,7 @@ def _text(value: bytes, what: str) -> str:
     try:
         text = value.decode().removesuffix("\n")
     except UnicodeDecodeError:
-        raise HapteraError(f"{what} is no UTF-8 text", do="encode it, as Base64 say") from None
+        raise HapteraError(f"{what} is not UTF-8 text", do="encode it, as Base64 say") from None
     if not text or len(value) > SECRET_BYTES_MAX:
         size = f"{SECRET_BYTES_MAX} bytes at most"
         raise HapteraError(f"{what} is empty, or too long", do=f"let it have {size}")

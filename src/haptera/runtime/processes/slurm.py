@@ -86,7 +86,7 @@ class Slurm:
         try:
             return msgspec.json.decode(told, type=_Listing).jobs
         except msgspec.DecodeError as error:
-            raise SlurmAwayError(f"squeue tells what is no list of jobs: {error}") from error
+            raise SlurmAwayError(f"squeue did not return a list of jobs: {error}") from error
 
     async def partitions(self) -> list[Partition]:
         """The partitions, each with what its nodes have.
@@ -159,7 +159,7 @@ class Slurm:
                 out, wrong = await process.communicate()
         except TimeoutError as error:
             what = f"{command[0]} does not answer within {COMMAND_S_MAX:g} s"
-            raise SlurmAwayError(what, do="see whether slurmctld runs") from error
+            raise SlurmAwayError(what, do="check whether slurmctld runs") from error
         finally:
             if process.returncode is None:
                 process.kill()

@@ -37,7 +37,7 @@ def _question(link: socket.socket) -> Frame | None:
     while data := link.recv(READ_BYTES):
         fed = frames.feed(data)
         if isinstance(fed, Reject):
-            raise HapteraError("the daemon sent what is no frame")
+            raise HapteraError("malformed frame from the daemon")
         if fed:
             return fed[0]
     return None

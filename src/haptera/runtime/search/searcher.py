@@ -145,7 +145,7 @@ class _Worker:
         for frame in frames:
             searched = searched_of(frame)
             if searched.search != self._search:
-                raise ValueError("it answered what it was not asked")
+                raise ValueError("it answered another question")
             self._tell(searched)
             self._kill()  # There is nothing left for it to do.
 

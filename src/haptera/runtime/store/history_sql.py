@@ -123,5 +123,5 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise StorageError(
-            f"cannot be read: {error}", where=str(path), do="see to the disk"
+            f"cannot be read: {error}", where=str(path), do="check the disk"
         ) from error

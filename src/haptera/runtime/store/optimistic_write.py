@@ -40,7 +40,7 @@ class WriteError(HapteraError):
 
 def refused(why: str | None, cause: Cause = Cause.INVALID) -> WriteError:
     """What is answered to changes that are not written for this reason."""
-    do = "see to what it says, then try again"
+    do = "fix the cause, then try again"
     return WriteError(cause, f"nothing was written: {why}", do=do)
 
 
@@ -71,11 +71,11 @@ async def write(
         if if_revision is not None:
             raise WriteError(
                 Cause.STALE,
-                "what is desired changed meanwhile; nothing was written",
-                do="read it again, then decide anew",
+                "the desired state changed meanwhile; nothing was written",
+                do="read it again, then decide again",
             )
     raise WriteError(
-        Cause.BUSY, "others write all the time; nothing was written", do="try again later"
+        Cause.BUSY, "too many concurrent writes; nothing was written", do="try again later"
     )
 
 
@@ -86,6 +86,6 @@ async def _propose(to: Proposing, changes: tuple[Change, ...], seen: int, author
     except TimeoutError:
         raise WriteError(
             Cause.STORAGE,
-            f"not written within {WRITTEN_WITHIN_S:.0f} s; it may be later",
-            do="look at the state before you try again",
+            f"not written within {WRITTEN_WITHIN_S:.0f} s; it may still be written",
+            do="check the state before you try again",
         ) from None

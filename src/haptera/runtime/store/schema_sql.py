@@ -145,7 +145,7 @@ def open_database(path: Path, *, pages_max: int | None = None) -> JournaledConne
         return _open(path, pages_max)
     except (OSError, sqlite3.Error) as error:
         raise HapteraError(
-            f"cannot be opened: {error}", where=str(path), do="see to the disk, then start again"
+            f"cannot be opened: {error}", where=str(path), do="check the disk, then start again"
         ) from error
 
 

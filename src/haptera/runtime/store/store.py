@@ -289,7 +289,7 @@ class Store:
     def _answer(self, work: Callable[[Connection], Answer]) -> Answer:
         answer = self._ask(work).result(ANSWER_WITHIN_S)
         if isinstance(answer, Failure):
-            raise HapteraError(answer.text, do="see to the disk, then try again")
+            raise HapteraError(answer.text, do="check the disk, then try again")
         return answer
 
 
@@ -300,7 +300,7 @@ def kept(failure: Failure | None) -> None:
         HapteraError: it was not.
     """
     if failure is not None:
-        raise HapteraError(failure.text, do="see to what it says, then try again")
+        raise HapteraError(failure.text, do="fix the cause, then try again")
 
 
 def _done(_: Failure | None) -> None:

@@ -110,7 +110,7 @@ def _folded(conflicts: Iterable[_Conflict]) -> Iterator[ConflictError]:
         key = one.before, one.entity.title, one.after, one.owner
         alike.setdefault(key, []).append(one.entity)
     for (before, _, after, owner), entities in alike.items():
-        do = f"let {owner} give it up, leave it out of the site file, or take it: --take"
+        do = f"have {owner} release it, leave it out of the site file, or take it: --take"
         yield ConflictError(f"{before}{fold_entities(entities)}{after}", do=do, code=Code.OWNED)
 
 

@@ -90,7 +90,7 @@ def _once(entries: Iterable[_Said], errors: Errors) -> Iterator[_Said]:
     seen: dict[str, Place] = {}
     for key, value in entries:
         if key.text in seen:
-            what = f"the key {key.text} is there already, at {seen[key.text]}"
+            what = f"the key {key.text} is given already, at {seen[key.text]}"
             errors.add(DuplicateError(what, do="write it once"), key.place)
         else:
             seen[key.text] = key.place

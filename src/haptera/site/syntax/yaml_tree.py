@@ -82,7 +82,7 @@ class _Reader:
                     ParseError("a key is not a text", do="put a name before the colon"), key.place
                 )
             elif key.text in seen:
-                what = f"the key {key.text} is there already, at {seen[key.text]}"
+                what = f"the key {key.text} is given already, at {seen[key.text]}"
                 self._errors.add(DuplicateError(what, do="write it once"), key.place)
             else:
                 seen[key.text] = key.place
