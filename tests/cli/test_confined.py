@@ -66,4 +66,4 @@ def test_a_module_with_the_parents_user_reads_neither_its_key_nor_its_state(tmp_
         "asked": "403",
         "folder": str(told.parent),
     }
-    assert "reach this parent's files" in (tmp_path / "serve.out").read_text()
+    assert "reach this daemon's files" in (tmp_path / "serve.out").read_text()

@@ -103,7 +103,7 @@ def test_a_site_names_modules_of_its_own_and_they_do_their_work(tmp_path, monkey
         allow_the_lamp(type_in, SecretStore(tmp_path / ".haptera" / "parent"))
         wait_for(lambda: type_in("status", "--check")[0] == 0)
         assert (tmp_path / "lamps" / "l1").read_text() == "on"
-        (filed,) = (tmp_path / ".haptera" / "nodes").rglob("filed")
+        (filed,) = (tmp_path / ".haptera" / "nodes").rglob("filed/filed")
         assert filed.read_text() == WORD
         shown = json.loads(type_in("get", "module", "-o", "json")[1])
         assert {one["entity"] for one in shown if one["condition"] == "converged"} == {

@@ -1,6 +1,7 @@
 """A module that changes what it declares concerns the classes of its own kinds, and no other."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from haptera.core.state.row import EntityState
 from haptera.kinds import KINDS
 from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
-from haptera.model.parts import Change, Context, Look, Manifest, Step
+from haptera.model.parts import Change, Context, Look, Manifest, Privilege, Step
 
 NODE = EntityState(node_id("n01"), KINDS["node"])
 WEB = EntityState(EntityId("service", "web", "n01"), KINDS["service"])
@@ -56,3 +57,17 @@ def test_plans_are_kept_only_where_the_parts_are_the_same() -> None:
 
     catalog.replace(manifest("keeper", RUN, steps=(START,)))
     assert catalog.plan(WEB, NODE, start, goal, frozenset(), TurnAllowance()) != before
+
+
+@pytest.mark.parametrize("more", [{"needs": (Privilege.ROOT,)}, {"writes": ("/etc",)}])
+def test_a_process_that_needs_more_than_was_granted_does_not_take_over(
+    more: dict[str, Any],
+) -> None:
+    known = replace(manifest("keeper", RUN), needs=(Privilege.PORTS,), writes=("/srv",))
+    catalog = Catalog(KINDS, [known])
+    with pytest.raises(HapteraError, match="needs more than it did before"):
+        catalog.replace(replace(known, **more))
+
+    less = replace(known, needs=(), writes=())
+    catalog.replace(less)
+    assert catalog.manifests["keeper"] == less

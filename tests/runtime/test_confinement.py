@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
+from haptera.model.errors import DeclarationError
+from haptera.model.parts import Context, Manifest, Privilege
 from haptera.runtime.processes.confinement import (
     Confinement,
     confine_to,
@@ -20,6 +22,7 @@ from haptera.runtime.processes.confinement import (
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS_FROM = 6
+POWERS = ("elsewhere", "device", "disk", "port", "raw", "user", "mount")
 
 pytestmark = pytest.mark.net
 
@@ -29,6 +32,13 @@ def _passable():
     """A folder that others reach, unlike those of pytest."""
     with TemporaryDirectory(dir="/tmp") as name:
         Path(name).chmod(0o711)
+        yield Path(name)
+
+
+@pytest.fixture(name="unshared")
+def _unshared():
+    """A folder that is not below one that everybody writes."""
+    with TemporaryDirectory(dir=ROOT) as name:
         yield Path(name)
 
 
@@ -71,6 +81,8 @@ def test_as_the_same_user_it_reaches_nothing_that_is_hidden(tmp_path):
         "replaced": denied | {"site.yaml": "PermissionError"},
         "listed": "PermissionError",
         "made": "PermissionError",
+        "power": dict.fromkeys(POWERS, "PermissionError"),
+        "capabilities": [],
     }
     assert [one.read_text() for one in secret] == ["hunter2"] * 3
 
@@ -103,6 +115,69 @@ def test_as_a_user_of_its_own_it_reaches_nothing_of_anybodys(passable):
     assert told["read"]["private"] == "PermissionError"
     assert set(told["replaced"].values()) == {"PermissionError"}
     assert (folder.stat().st_uid, (folder / "mine").stat().st_uid) == (uid, uid)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone has powers to keep or to give up")
+@pytest.mark.parametrize("uid", [None, uid_of("spy")], ids=["as-root", "as-a-user-of-its-own"])
+@pytest.mark.parametrize(
+    ("need", "powers"),
+    [
+        (Privilege.PORTS, {"port"}),
+        (Privilege.RAW_SOCKETS, {"raw"}),
+        (Privilege.DEVICES, {"device"}),
+    ],
+)
+def test_each_need_gives_one_power(passable, uid, need, powers):
+    (passable / "modules").mkdir(mode=0o711)
+    folder = str(passable / "modules" / "spy")
+    told = spied(Confinement((), folder, uid=uid, needs=(need,)), passable)
+    denied = set(POWERS) - powers
+    assert told["power"] == dict.fromkeys(powers, "done") | dict.fromkeys(denied, "PermissionError")
+    assert (
+        told["capabilities"]
+        == {
+            Privilege.PORTS: ["net_bind_service"],
+            Privilege.RAW_SOCKETS: ["net_raw"],
+            Privilege.DEVICES: [],
+        }[need]
+    )
+
+
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_what_it_writes_it_may_write_and_nothing_beside_it(unshared):
+    boot, other = unshared / "boot", unshared / "other"
+    for one in (boot, other):
+        one.mkdir()
+        (one / one.name).touch()
+    home = home_of(unshared)
+    confinement = Confinement((str(home),), str(unshared / "spy"), writes=(str(boot),))
+    told = spied(confinement, boot / "boot", other / "other")
+    assert told["made"] == "done"
+    assert told["replaced"] == {"boot": "done", "other": "PermissionError"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has root's power")
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_who_keeps_roots_power_reaches_nothing_that_is_hidden_by_no_power_of_it(tmp_path):
+    home = home_of(tmp_path)
+    confinement = Confinement(
+        (str(home),),
+        str(tmp_path / "spy"),
+        needs=(Privilege.ROOT, Privilege.DEVICES),
+        writes=("/",),
+    )
+    told = spied(confinement, home / "ca.key", home / "state.db")
+    denied = dict.fromkeys(("ca.key", "state.db"), "PermissionError")
+    assert (told["read"], told["replaced"], told["trace"]) == (denied, denied, "PermissionError")
+    done = {"elsewhere", "device", "raw", "user"}
+    assert {name for name, came in told["power"].items() if came == "done"} == done
+    assert not {"sys_admin", "sys_ptrace", "mknod"} & {*told["capabilities"]}
+
+
+@pytest.mark.parametrize("path", ["srv", "/srv/../etc", ""])
+def test_a_path_that_is_none_is_not_declared(path):
+    with pytest.raises(DeclarationError, match="`writes` names"):
+        Manifest("spy", "1", Context.PARENT, (), (), writes=(path,))
 
 
 def test_two_modules_are_two_users():

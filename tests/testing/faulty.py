@@ -136,6 +136,12 @@ class Lamp:
         value = self.lit.read_text() if self.lit.exists() else "off"
         value = "dim" if FAULT == "dim" else value
         at = 1 if FAULT == "old" else now()
+        if FAULT == "grasping":
+            try:
+                socket.socket().bind(("127.0.0.1", 0))
+            except OSError as error:
+                self.say(op="failed", id=number, text=f"no port: {error.strerror}", refused=False)
+                return
         if FAULT == "wordless":
             self.say(op="ended", id=number)
         else:

@@ -44,6 +44,7 @@ FAULTS = {
     "picky": ("skips-unknown-cancels", "it ended: status 1: I know no such call"),
     "dim": ("look look", "it found 'dim', which is not among its outcomes"),
     "old": ("look look", "`at_ns` is 1, and the look was asked for at "),
+    "grasping": ("look look", "it failed: 'no port: Permission denied"),
     "wordless": ("look look", "a look was answered `ended`"),
     "twice": ("look look", "nobody asked for {'op': 'answered', 'id': 1, 'value': 'off'"),
     "staring": ("watch look", "nobody asked for {'op': 'sighted', 'id': 1, 'value': 'off'"),

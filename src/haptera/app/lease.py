@@ -23,7 +23,7 @@ from typing import Final
 
 # Below a node's run directory: a file for each group, and the time of all of them.
 LEASES: Final = "leases"
-LEASE_TIME: Final = "lease_time"
+LEASE_TIME: Final = f"{LEASES}/.time"  # no group's name begins so
 HELD: Final = "held"
 # It is being taken back: begin nothing more, and unlock the file.
 ENDING: Final = "ending"
@@ -119,6 +119,7 @@ def read_time(path: Path) -> LeaseTime:
 
 def write_time(path: Path, lease_time: LeaseTime) -> None:
     """Replace it; whoever reads it sees the whole of the one or the other."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(f"{lease_time}\n", encoding="ascii")
     draft.replace(path)

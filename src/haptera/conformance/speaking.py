@@ -26,7 +26,9 @@ async def begins(exam: Exam) -> str:
             raise CheckFailed("`ready` has no manifest", "say in it what the module declares")
         exam.known = ready.manifest
         parts = len(ready.manifest.parts)
-        return f"{exam.name} {ready.version} declares {parts} part{'s'[: parts - 1]}"
+        told = f"{exam.name} {ready.version} declares {parts} part{'s'[: parts - 1]}"
+        needs = [*ready.manifest.needs, *(f"to write {one}" for one in ready.manifest.writes)]
+        return f"{told}, and needs {', '.join(needs)}" if needs else told
 
 
 async def waits_for_begin(exam: Exam) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from haptera.conformance.report import SEEN_MAX, CheckFailed, quoted
 from haptera.conformance.subject import CheckedModule
 from haptera.model.effects import Call, Start
@@ -23,6 +25,7 @@ from haptera.model.events import (
     WatchReported,
 )
 from haptera.model.parts import API, Manifest
+from haptera.runtime.processes.confinement import Confinement
 from haptera.runtime.processes.forking import LoopZygote
 from haptera.runtime.processes.module_frames import call_frame, event_of
 from haptera.runtime.processes.output import Output
@@ -77,14 +80,26 @@ class ModuleTalk:
         self._output.allow(LIMITS.output_bytes_max)
         ours, theirs = socket.socketpair()
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
-        target = module_target(self._name, self.subject.place, LIMITS.memory_bytes_max)
+        target, arguments = module_target(self._name, self.subject.place, LIMITS.memory_bytes_max)
         with theirs:
             forked = zygote.fork(
-                *target, (theirs.fileno(),), output=self._output.writing, ended=self._exited
+                target,
+                arguments | {"confinement": msgspec.to_builtins(self._confinement())},
+                (theirs.fileno(),),
+                output=self._output.writing,
+                ended=self._exited,
             )
         self._output.close_writing()
         self._pidfd = (await forked).pidfd
         self._listening = asyncio.create_task(self._listen())
+
+    def _confinement(self) -> Confinement:
+        """Nothing is hidden here, but it may do no more than it says that it needs."""
+        known = self._known
+        folder = str(self._folder)
+        if known is None:
+            return Confinement((), folder)
+        return Confinement((), folder, needs=known.needs, writes=known.writes)
 
     @property
     def log(self) -> Path:

@@ -16,6 +16,7 @@ from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
 from haptera.core.sync.peers import LEASE_FOR
 from haptera.daemon.agent_channel import AgentChannel
+from haptera.daemon.confining import confinements, grounds_of_agent
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import ARTEFACTS_PORT, HELLO_PORT, catalog_of, codec_of
 from haptera.daemon.queue.agent_side import AgentQueue
@@ -139,13 +140,7 @@ class _Agent:
         codec = codec_of(catalog)
         engine = self._engine(enrolment, catalog, codec.schema)
         logs = Logs(Path(self._settings.directory), catalog.modules(Context.SELF))
-        self._processes = ModuleProcesses(
-            self._zygote,
-            lambda events: self._deliver(events),
-            places={**BUNDLED, **{one.place.name: one.place for one in enrolment.own}},
-            run_dir=logs.directory,
-            log_dir=logs.log_dir,
-        )
+        self._processes = self._modules(enrolment, catalog, logs)
         # A question that its parent can plan and it cannot would have the one wait for the other.
         self._searcher = Searcher(self._zygote, lambda events: self._deliver(events), logs.log_dir)
         driver = Driver(engine)
@@ -173,6 +168,18 @@ class _Agent:
             self._starter.close()
             self._processes.close()
             self._searcher.close()
+
+    def _modules(self, enrolment: Enrolment, catalog: Catalog, logs: Logs) -> ModuleProcesses:
+        own = tuple(one.place for one in enrolment.own)
+        grounds = grounds_of_agent(logs.directory, own)
+        return ModuleProcesses(
+            self._zygote,
+            lambda events: self._deliver(events),
+            places={**BUNDLED, **{one.name: one for one in own}},
+            run_dir=logs.directory,
+            log_dir=logs.log_dir,
+            confine=confinements(grounds, catalog.manifests.get),
+        )
 
     def _queue(self, engine: Engine) -> AgentQueue:
         """What asks for jobs, while the node's attributes say that it takes any."""

@@ -1,88 +1,159 @@
-"""Which modules of a parent are confined, how, and what is said of that at its start."""
+"""What each module of a daemon is kept from, by what it declares, and what is said of that."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import haptera
+from haptera.app.lease import LEASES
 from haptera.daemon.settings import ParentSettings
+from haptera.model.errors import HapteraError
+from haptera.model.parts import Manifest, Privilege
 from haptera.modules import BUNDLED
+from haptera.modules.jobs.gate import JOBS
 from haptera.modules.netboot import content as netboot_content
 from haptera.modules.netboot import strangers
-from haptera.runtime.identity.private import private_directory
 from haptera.runtime.processes.confinement import (
+    Confine,
     Confinement,
     landlock_version,
     uid_of,
     unreachable,
 )
+from haptera.runtime.processes.places import ModulePlace
 
-# What comes with haptera and mounts file systems, which nobody may whom Landlock confines.
-UNCONFINED: Final = frozenset({"image"})
-# Folders of the parent's own that these serve from, or write for it, as root: they listen at ports
-# of the system's.
-SHARED: Final[Mapping[str, tuple[str, ...]]] = {
-    "netboot": (netboot_content.FOLDER, strangers.FOLDER)
-}
 FOLDER: Final = "modules"
+# Folders of the daemon's own in which these, which come with haptera, keep what outlives them.
+SHARED: Final[Mapping[str, tuple[str, ...]]] = {
+    "image": ("images",),
+    "jobs": (JOBS,),
+    "netboot": (netboot_content.FOLDER, strangers.FOLDER),
+    "replica": ("replicas", LEASES, JOBS),
+    "service": ("services", JOBS),
+    "system": ("systems", "images", JOBS),
+}
+# Needs that take the daemon's own user.
+OF_THE_DAEMON: Final = frozenset({Privilege.ROOT, Privilege.MOUNTS})
+
+# What a module declares; None: it is only asked for that.
+Declared = Callable[[str], Manifest | None]
 
 
-def confinements(settings: ParentSettings) -> Callable[[str], Confinement | None]:
-    """What each module and controller of this parent is kept from."""
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What the modules of one daemon have around them: what is hidden, and where they may be.
+
+    Where `has_users`, each is a user of its own, but for those in `kept`; `code` are folders that
+    modules lie in. Where they start programs for people, these may be raised (sudo). At a parent
+    none is: its API takes whoever cannot be raised for a module.
+    """
+
+    home: Path
+    hidden: tuple[str, ...]
+    code: tuple[str, ...]
+    has_users: bool
+    kept: tuple[str, ...] = ()
+    raises: bool = False
+
+    @property
+    def folders(self) -> Path:
+        return self.home.parent / FOLDER
+
+    @property
+    def obstacle(self) -> Path | None:
+        """What a user of its own could not read of what its module is run from."""
+        paths = [Path(os.__file__), Path(haptera.__file__), self.home.parent.parent]
+        paths += map(Path, self.code)
+        there = (path.resolve() for path in paths if path.exists())
+        return next((one for path in there if (one := unreachable(path)) is not None), None)
+
+
+def grounds_of_parent(settings: ParentSettings) -> Grounds:
+    """Those of a parent: its state, the client file and what modules keep are hidden."""
     home = Path(settings.directory)
-    folders = home.parent / FOLDER
-    own = _has_users(settings) and _obstacle(settings, folders) is None
+    hidden = (str(home), settings.client, str(home.parent / FOLDER))
+    own = [one.folder for one in settings.own] + [one.folder for one in settings.controllers]
+    has_users = settings.keep_user is not None and os.geteuid() == 0
+    return Grounds(home, hidden, _folders(own), has_users, settings.keep_user or ())
+
+
+def grounds_of_agent(home: Path, own: tuple[ModulePlace, ...]) -> Grounds:
+    """Those of an agent: its key, its session, and what modules keep are hidden."""
+    hidden = (str(home), str(home.parent / FOLDER))
+    return Grounds(
+        home, hidden, _folders([one.folder for one in own]), os.geteuid() == 0, raises=True
+    )
+
+
+def confinements(grounds: Grounds, declared: Declared) -> Confine:
+    """What each module and controller of a daemon is kept from.
+
+    Raises:
+        HapteraError: as root, a module would be kept from nothing at all.
+    """
+    own = grounds.has_users and grounds.obstacle is None
+    if grounds.has_users and not own and not landlock_version():
+        raise HapteraError(
+            "modules would reach all that root does: other users cannot read"
+            f" {grounds.obstacle}, and this kernel has no Landlock",
+            do="install Python and haptera where all users read them (not below /root)",
+        )
     if own:
-        folders.mkdir(mode=0o711, exist_ok=True)
-        for one in (folders, home.parent):
-            one.chmod(0o711)  # Their users pass through; what lies there is for its owner only.
-    hidden = (str(home), settings.client, str(folders))
+        grounds.folders.mkdir(mode=0o711, exist_ok=True)
+        for one in (grounds.folders, grounds.home.parent):
+            if one.stat().st_uid == os.geteuid() and one.stat().st_mode & 0o7 == 0:
+                one.chmod(0o711)  # Their users pass through; what lies there is its owner's only.
 
     def confinement(name: str) -> Confinement | None:
-        if name in UNCONFINED and name in BUNDLED:
-            return None
-        folder, code = str(folders / name), _of_code(settings)
-        if name in SHARED and name in BUNDLED:
-            shared = [private_directory(home / one) for one in SHARED[name]]
-            return Confinement(hidden, folder, code, shared=tuple(map(str, shared)))
-        uid = uid_of(name) if own and name not in (settings.keep_user or ()) else None
-        return Confinement(hidden, folder, code, uid)
+        manifest = declared(name)
+        needs = () if manifest is None else manifest.needs
+        if name in grounds.kept:
+            needs = (*needs, Privilege.ROOT)
+        shared = SHARED.get(name, ()) if name in BUNDLED else ()
+        is_own = own and not shared and not OF_THE_DAEMON & {*needs}
+        return Confinement(
+            grounds.hidden,
+            str(grounds.folders / name),
+            grounds.code,
+            uid_of(name) if is_own else None,
+            tuple(str(_made(grounds.home / one)) for one in shared),
+            needs,
+            () if manifest is None else manifest.writes,
+            grounds.raises and Privilege.ROOT in needs,
+        )
 
     return confinement
 
 
-def _has_users(settings: ParentSettings) -> bool:
-    return settings.keep_user is not None and os.geteuid() == 0
-
-
-def confinement_told(settings: ParentSettings) -> Iterator[str]:
+def confinement_told(grounds: Grounds, declared: Mapping[str, Manifest]) -> Iterator[str]:
     """What of that holds and what does not, in sentences for the log."""
-    folders = Path(settings.directory).parent / FOLDER
     can = "cannot" if landlock_version() else "CAN"
-    hidden = f"{can} reach this parent's files"
-    obstacle = _obstacle(settings, folders)
-    if not _has_users(settings):
+    hidden = f"{can} reach this daemon's files"
+    if not grounds.has_users:
         yield f"modules run as this user, and {hidden}; of this user's others they can"
-    elif obstacle is not None:
-        yield f"modules run as root, for other users cannot read {obstacle}; they {hidden}"
+    elif grounds.obstacle is not None:
+        yield (
+            f"modules run as root without its powers, for other users cannot read"
+            f" {grounds.obstacle}; they {hidden}"
+        )
     else:
         yield f"modules run as users of their own, and {hidden}"
-    if _has_users(settings) and (kept := sorted(settings.keep_user or ())):
-        yield f"as root run: {', '.join(kept)}"
+    if grounds.has_users and grounds.kept:
+        yield f"as root run: {', '.join(sorted(grounds.kept))}"
+    for name, manifest in sorted(declared.items()):
+        if told := ", ".join([*manifest.needs, *(f"to write {one}" for one in manifest.writes)]):
+            yield f"module {name} needs: {told}"
     if not landlock_version():
         yield "this kernel has no Landlock, which hides files from modules; Linux 5.13 has it"
 
 
-def _obstacle(settings: ParentSettings, folders: Path) -> Path | None:
-    """What a user of its own could not read of what its module is run from."""
-    paths = [Path(os.__file__), Path(haptera.__file__), folders.parent.parent]
-    paths += map(Path, _of_code(settings))
-    there = (path.resolve() for path in paths if path.exists())
-    return next((one for path in there if (one := unreachable(path)) is not None), None)
+def _made(folder: Path) -> Path:
+    """A folder of the daemon's own, which is for its owner only."""
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
-def _of_code(settings: ParentSettings) -> tuple[str, ...]:
-    """The folders that modules and controllers of the site's own lie in."""
-    folders = [one.folder for one in settings.own] + [one.folder for one in settings.controllers]
-    return tuple(sorted({one for one in folders if one}))
+def _folders(of_code: list[str]) -> tuple[str, ...]:
+    return tuple(sorted({one for one in of_code if one}))

@@ -23,7 +23,7 @@ from haptera.core.state.side import Side
 from haptera.daemon.backend import Around, EngineBackend
 from haptera.daemon.client import write_client
 from haptera.daemon.cluster import ClusterIdentity, check_cluster, keep_cluster, read_cluster
-from haptera.daemon.confining import confinement_told, confinements
+from haptera.daemon.confining import confinement_told, confinements, grounds_of_parent
 from haptera.daemon.doors import Doors
 from haptera.daemon.image_door import image_servers
 from haptera.daemon.logs import Logs
@@ -132,10 +132,10 @@ class _Parent:
             loop.add_signal_handler(number, stopped.set)
         known = read_cluster(self._home)
         described = () if known is None else known.described
-        self._confine = confinements(self._settings)
-        self._own = await describe(
-            self._zygote, self._settings.own, described, self._home, self._confine
-        )
+        self._grounds = grounds_of_parent(self._settings)
+        # To say what it is, a module needs nothing.
+        least = confinements(self._grounds, lambda _: None)
+        self._own = await describe(self._zygote, self._settings.own, described, self._home, least)
         self._open(loop)
         try:
             await self._serve(stopped)
@@ -266,7 +266,7 @@ class _Parent:
                 *(tasks.create_task(one) for one in self._tree.runs(self._channel.exchange)),
                 *(tasks.create_task(one.run()) for one in (*self._doors.servers(app), *images)),
             ]
-            for line in confinement_told(settings):
+            for line in confinement_told(self._grounds, self._catalog.manifests):
                 _log.info("%s", line)
             _log.info("serves the API at %s; client file: %s", self._doors.url, settings.client)
             wrong = await apply_at_start(settings.site, self._sites, self._backend)
@@ -299,7 +299,7 @@ class _Parent:
             run_dir=self._logs.directory,
             log_dir=self._logs.log_dir,
             controllers=Controllers(self._settings.controllers, self._backend),
-            confine=self._confine,
+            confine=confinements(self._grounds, self._catalog.manifests.get),
         )
         kept = self._secrets
         self._starter = Starter(

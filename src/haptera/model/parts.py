@@ -140,6 +140,22 @@ class Setting:
         return f"{self.name}: {', '.join([self.type, *marks])}"
 
 
+class Privilege(StrEnum):
+    """What a module's process may do beyond the least: read, ask others, write its own folder.
+
+    `PORTS`: serve at TCP ports, those below 1024 too. `RAW_SOCKETS`: send and take whole packets.
+    `DEVICES`: what is below /dev, but for disks. `ROOT`: be its daemon's own user, and where that
+    is root, have root's power over files, users and processes. `MOUNTS`: that of `ROOT`, and to
+    mount file systems, which nobody may from whom files are hidden: so none is hidden from it.
+    """
+
+    PORTS = "ports"
+    RAW_SOCKETS = "raw-sockets"
+    DEVICES = "devices"
+    ROOT = "root"
+    MOUNTS = "mounts"
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a module declares of itself before any of it runs.
@@ -151,10 +167,11 @@ class Manifest:
     `at_once` is how many looks and steps it may have under way in all, `per_device` how many of
     those for one value of the attribute `device`; the rest waits its turn. Of an `exclusive` one
     no two processes run beside each other: the old one ends before the next is started. Of the
-    attributes in `unique` no two nodes that it serves may have the same value.
+    attributes in `unique` no two nodes that it serves may have the same value. Its processes may
+    do what it `needs`, and write below the paths that it `writes`, besides the least.
 
     Raises:
-        HapteraError: a limit that cannot be.
+        HapteraError: a limit or a path that cannot be.
     """
 
     name: str
@@ -171,8 +188,17 @@ class Manifest:
     per_device: int = 1
     exclusive: bool = False
     unique: tuple[str, ...] = ()
+    needs: tuple[Privilege, ...] = ()
+    writes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for path in self.writes:
+            if not path.startswith("/") or ".." in path.split("/"):
+                raise DeclarationError(
+                    f"`writes` names {path!r}",
+                    where=f"module {self.name}",
+                    do="write a path from the root, such as /srv/boot",
+                )
         for name in ("at_once", "per_device"):
             if not 1 <= getattr(self, name) <= AT_ONCE_MAX:
                 raise DeclarationError(

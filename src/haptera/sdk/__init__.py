@@ -4,7 +4,7 @@ from typing import Final
 
 from haptera.model.errors import HapteraError
 from haptera.model.news import News
-from haptera.model.parts import ANY, API, Context, Manifest, Setting, SettingType
+from haptera.model.parts import ANY, API, Context, Manifest, Privilege, Setting, SettingType
 from haptera.model.policy import Policy
 from haptera.model.schema import Applied, Attribute, Extension, Kind, Plain, Variable
 from haptera.model.views import Condition, EntityView
@@ -43,6 +43,7 @@ __all__ = [
     "News",
     "Plain",
     "Policy",
+    "Privilege",
     "Refused",
     "Secret",
     "Served",

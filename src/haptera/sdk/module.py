@@ -157,6 +157,8 @@ class Module(Generic[Made]):
             per_device=self._terms.get("per_device", 1),
             exclusive=self._terms.get("exclusive", False),
             unique=tuple(one.name for one in self._terms.get("unique", ())),
+            needs=self._terms.get("needs", ()),
+            writes=self._terms.get("writes", ()),
         )
 
     def settings(self, given: Mapping[str, Any]) -> Any:

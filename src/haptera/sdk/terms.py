@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
 from haptera.model.entity import EntityId
-from haptera.model.parts import Change, Context
+from haptera.model.parts import Change, Context, Privilege
 from haptera.model.policy import Policy
 from haptera.model.schema import Attribute, Variable
 from haptera.sdk.target import Setup
@@ -65,7 +65,8 @@ class ModuleTerms(TypedDict, total=False):
     one value of the attribute `device`; the rest waits its turn, outside of its time limit.
     `lifespan` is entered when a process of it starts and left when that ends: what it makes is
     `target.session`. Of an `exclusive` module the old process ends before the next one starts.
-    No two nodes that it serves may have the same value of an attribute in `unique`.
+    No two nodes that it serves may have the same value of an attribute in `unique`. Beyond the
+    least, its processes may do what it `needs`, and write below the paths in `writes`.
     """
 
     where: Conditions | None
@@ -79,6 +80,8 @@ class ModuleTerms(TypedDict, total=False):
     lifespan: Lifespan | None
     exclusive: bool
     unique: tuple[Attribute, ...]
+    needs: tuple[Privilege, ...]
+    writes: tuple[str, ...]
 
 
 class LookTerms(TypedDict, Generic[Values], total=False):

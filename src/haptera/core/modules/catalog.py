@@ -86,6 +86,9 @@ class Catalog:
             raise HapteraError(
                 "is a gate in one version and not in the other", do="restart haptera"
             )
+        # What a process may do was granted when its daemon started, and no process widens it.
+        if not (set(manifest.needs) <= {*old.needs} and set(manifest.writes) <= {*old.writes}):
+            raise HapteraError("needs more than it did before", do="start haptera anew")
         self._declare({**self.manifests, manifest.name: manifest})
 
     def judge(self, manifest: Manifest) -> Pieces[None]:

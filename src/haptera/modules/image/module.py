@@ -12,7 +12,17 @@ from haptera.kinds import image
 from haptera.kinds.image import State
 from haptera.modules.image.build import Build
 from haptera.modules.image.store import ImageStore, store_of
-from haptera.sdk import ANY, PARENT, Applied, HapteraError, Module, Policy, Refused, Target
+from haptera.sdk import (
+    ANY,
+    PARENT,
+    Applied,
+    HapteraError,
+    Module,
+    Policy,
+    Privilege,
+    Refused,
+    Target,
+)
 
 # The key and certificate that manifests are signed with; the parent makes them at each start.
 SIGNER: Final = "images.pem"
@@ -42,7 +52,8 @@ def connect(target: Target) -> Image:
     return Image(target, store_of(target.run_dir), target.run_dir / SIGNER)
 
 
-module = Module("image", connect=connect, context=PARENT)
+# buildah mounts file systems to carry out a recipe.
+module = Module("image", connect=connect, context=PARENT, needs=(Privilege.MOUNTS,))
 state = module.serves(image.state)
 applied = module.serves(image.applied)
 

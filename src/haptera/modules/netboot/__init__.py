@@ -4,7 +4,7 @@ from haptera.kinds import node
 from haptera.kinds.node import Netboot, Power
 from haptera.modules.netboot.content import NetbootSettings
 from haptera.modules.netboot.servers import Booting, booting
-from haptera.sdk import PARENT, Module
+from haptera.sdk import PARENT, Module, Privilege
 
 module = Module(
     "netboot",
@@ -13,6 +13,7 @@ module = Module(
     context=PARENT,
     settings=NetbootSettings,
     unique=(node.mac, node.address),
+    needs=(Privilege.PORTS, Privilege.RAW_SOCKETS),
 )
 netboot = module.serves(node.netboot)
 

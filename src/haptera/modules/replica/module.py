@@ -38,11 +38,11 @@ from haptera.modules.service.home import (
     send_all,
     session,
 )
-from haptera.modules.service.module import Service, serve
+from haptera.modules.service.module import KEEPS, Service, serve
 from haptera.sdk import SELF, Module, Refused, Target
 
 # A file in the node's run directory: while it is there, nothing of a group is started.
-HELD_MARK: Final = "replicas.held"
+HELD_MARK: Final = f"{LEASES}/.held"
 # Of those that keep a node from being disturbed, so many are named.
 TOLD_MAX: Final = 3
 # So long has the holder to unlock a lease that is taken back; then it is killed.
@@ -120,13 +120,14 @@ def limits_of(target: Target) -> tuple[str, ...]:
     return tuple(f"{name} {value}" for name, value in said.items() if value is not None)
 
 
-module = Module("replica", connect=connect, context=SELF)
+module = Module("replica", connect=connect, context=SELF, needs=KEEPS, writes=("/",))
 
 
 @module.hold
 async def hold(one: GroupOnNode) -> None:
     """Let no replica be started, unless one runs: that one has to go elsewhere first."""
     mark, homes = one.target.run_dir / HELD_MARK, replica_homes(one.target.run_dir)
+    mark.parent.mkdir(mode=0o700, exist_ok=True)
     mark.touch()
     if running := [home.path.name for home in homes if home.lives]:
         mark.unlink()

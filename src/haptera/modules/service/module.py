@@ -30,6 +30,7 @@ from haptera.sdk import (
     Conditions,
     HapteraError,
     Module,
+    Privilege,
     Refused,
     Target,
     Variable,
@@ -48,6 +49,8 @@ START_READY_WITHIN_S: Final = 8
 READY_WITHIN_S: Final = 50
 # What runs, whether or not it answers.
 UP: Final = (Run.RUNNING, Run.UNREADY)
+# What a site has run on its nodes: programs that serve, as any user, with devices of theirs.
+KEEPS: Final = (Privilege.ROOT, Privilege.PORTS, Privilege.RAW_SOCKETS, Privilege.DEVICES)
 PATH_DEFAULT: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -290,5 +293,5 @@ def environment(one: Service) -> dict[str, str]:
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-module = Module("service", connect=connect, context=SELF)
+module = Module("service", connect=connect, context=SELF, needs=KEEPS, writes=("/",))
 serve(module, service.run, service.applied)

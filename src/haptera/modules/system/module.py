@@ -39,6 +39,7 @@ from haptera.sdk import (
     HapteraError,
     Module,
     Policy,
+    Privilege,
     Refused,
     Target,
 )
@@ -75,7 +76,9 @@ def connect(target: Target) -> System:
     return System(target, home, Runtime(home.path / "runtime"))
 
 
-module = Module("system", connect=connect, context=SELF, settings=SystemSettings)
+module = Module(
+    "system", connect=connect, context=SELF, settings=SystemSettings, needs=(Privilege.MOUNTS,)
+)
 run = module.serves(system.run)
 applied = module.serves(system.applied)
 staged = module.serves(system.staged)

@@ -1,9 +1,9 @@
-"""What a module's process may reach: not what is the parent's; and its user, one of its own.
+"""What a module's process may reach: not what is its daemon's; and its user, one of its own.
 
 Landlock (Linux 5.13) hides files from a process and all that it starts, without any privilege. Its
-rules only allow: so all that lies beside the way to what is hidden is allowed, as it is at that
-moment, and in the folders on the way nothing is made or removed. From Linux 6.12 on no signal
-leaves either. A confined process traces none that is not.
+rules only allow: so all that lies beside the way to what is hidden may be read, as it is at that
+moment, and below what is named it may be written. From Linux 6.7 on no TCP port is served, from
+6.12 on no signal leaves. A confined process traces none that is not.
 """
 
 import ctypes
@@ -18,6 +18,8 @@ from zlib import crc32
 
 import msgspec
 
+from haptera.model.parts import Privilege
+from haptera.runtime.processes import capabilities
 from haptera.runtime.processes.zygote import die_with
 
 # Users that nobody else has: a module's own follows from its name, and stays the same.
@@ -31,11 +33,20 @@ _PATH_BENEATH: Final = 1
 # By version of the interface: all rights to files that it knows, as bits.
 _RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15}
 _RIGHTS_NEWEST: Final = 16
+_PORTS_FROM: Final = 4
+_SERVING: Final = 1 << 0  # binding TCP ports
 _SCOPED_FROM: Final = 6
 _SCOPED: Final = 0b11  # abstract sockets, and signals
 # Those that mean something of a file: execute, write, read, truncate, ioctl.
 _OF_FILES: Final = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
 _READ_DIR: Final = 1 << 3
+_READING: Final = 1 << 0 | 1 << 2 | _READ_DIR
+# What everybody may write, and every program takes for granted.
+_WRITTEN_BY_ALL: Final = (
+    *("/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/mqueue"),
+    *(f"/dev/{one}" for one in ("null", "zero", "full", "random", "urandom", "tty", "ptmx")),
+)
+_DEVICES: Final = Path("/dev")
 _RULESET: Final = Struct("=QQQ")
 _RULE: Final = Struct("=Qi")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -47,6 +58,8 @@ class Confinement(msgspec.Struct, frozen=True):
     What is `listed` it may list, as a folder of code that it lies in: names of what is hidden
     below, too. With a `uid` it is this user, of no group but its own; the folder belongs to it.
     What of that is hidden is `shared` with it all the same; that must be there when it begins.
+    It may do what it `needs`, and write, of what is not hidden, below what it `writes`. As root,
+    programs that it starts may be raised (sudo) to no more than that, where it `raises` any.
     """
 
     hidden: tuple[str, ...]
@@ -54,6 +67,9 @@ class Confinement(msgspec.Struct, frozen=True):
     listed: tuple[str, ...] = ()
     uid: int | None = None
     shared: tuple[str, ...] = ()
+    needs: tuple[Privilege, ...] = ()
+    writes: tuple[str, ...] = ()
+    raises: bool = False
 
 
 # What one process of a module of this name is kept from.
@@ -80,15 +96,14 @@ def confine_to(confinement: Confinement) -> None:
     Raises:
         OSError: it cannot be; then the process must not go on.
     """
-    parent = os.getppid()
+    parent, is_root = os.getppid(), os.geteuid() == 0
     _make_folder(confinement)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    if version := landlock_version():
+    if not (is_root and confinement.raises):
+        _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if Privilege.MOUNTS not in confinement.needs and (version := landlock_version()):
         _hide(confinement, version)
-    if confinement.uid is not None:
-        os.setgroups([])
-        os.setresgid(confinement.uid, confinement.uid, confinement.uid)
-        os.setresuid(confinement.uid, confinement.uid, confinement.uid)
+    if is_root:
+        capabilities.keep(capabilities.of_needs(confinement.needs), confinement.uid)
         # What the change of user has taken away: its own files in /proc, and its end with ours.
         _prctl(_PR_SET_DUMPABLE, 1)
         die_with(parent)
@@ -111,16 +126,26 @@ def _make_folder(confinement: Confinement) -> None:
 
 
 def _hide(confinement: Confinement, version: int) -> None:
+    needs = confinement.needs
     rights = (1 << _RIGHTS.get(version, _RIGHTS_NEWEST)) - 1
-    scoped = _SCOPED if version >= _SCOPED_FROM else 0
-    attributes = _RULESET.pack(rights, 0, scoped)[: 24 if scoped else 8]
+    serving = _SERVING if version >= _PORTS_FROM and Privilege.PORTS not in needs else 0
+    # Who is root ends what earlier processes of it have started.
+    scoped = _SCOPED if version >= _SCOPED_FROM and Privilege.ROOT not in needs else 0
+    attributes = _RULESET.pack(rights, serving, scoped)
+    attributes = attributes[: 24 if version >= _SCOPED_FROM else 16 if serving else 8]
     ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0))
     try:
         hidden = {Path(one).resolve() for one in confinement.hidden}
-        own = Path(confinement.folder).resolve()
-        shared = (Path(one).resolve() for one in confinement.shared)
-        for path in (own, *shared, *_beside(Path("/"), hidden)):
-            _allow(ruleset, path, rights)
+        for path in map(Path, (confinement.folder, *confinement.shared)):
+            _allow(ruleset, path.resolve(), rights)
+        for path in _beside(Path("/"), {*hidden, _DEVICES}):
+            _allow(ruleset, path, rights & _READING)
+        for path in map(Path, (*_WRITTEN_BY_ALL, *confinement.writes)):
+            for one in _beside_or_itself(path.resolve(), {*hidden, _DEVICES}):
+                _allow(ruleset, one, rights)
+        if Privilege.DEVICES in needs:
+            for path in _devices(_DEVICES):
+                _allow(ruleset, path, rights)
         for listed in confinement.listed:
             _allow(ruleset, Path(listed).resolve(), _READ_DIR)
         _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
@@ -142,6 +167,26 @@ def _beside(folder: Path, hidden: Collection[Path]) -> Iterator[Path]:
             yield from _beside(path, hidden)
         else:
             yield path
+
+
+def _beside_or_itself(path: Path, hidden: Collection[Path]) -> Iterator[Path]:
+    """All of a path that is not hidden."""
+    if any(path.is_relative_to(one) for one in hidden if one != _DEVICES):
+        return
+    if any(one.is_relative_to(path) and one != path for one in hidden):
+        yield from _beside(path, hidden)
+    elif path != _DEVICES:
+        yield path
+
+
+def _devices(folder: Path) -> Iterator[Path]:
+    """The device files that are no disks."""
+    for one in sorted(folder.iterdir()):
+        mode = one.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            yield from _devices(one)
+        elif not stat.S_ISBLK(mode) and not stat.S_ISLNK(mode):
+            yield one
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
