@@ -107,7 +107,7 @@ def test_a_drain_that_an_earlier_process_began_is_held_on_and_lasts_no_longer_th
     # It is not let go of at the start, not even for a moment.
     assert set(one.held) == {"hold n01"}
     one.run(120)
-    text = "n01 does not permit it: it was drained for 7 d in vain"
+    text = "n01 does not permit it: it was drained for 7 d without success"
     assert one.why("n01") == f"bmc.switch_off waits: {text}"
     assert one.held[-1] == "release n01"
 

@@ -194,7 +194,7 @@ class EngineBackend:
         """The node that has a job, or had it last."""
         found = self.jobs.queue.job(int(job.name)) if job.name.isdigit() else None
         if found is None or found.token is None:
-            raise HapteraError(f"{job} has not run yet")
+            raise HapteraError(f"{job} has not run yet", code=Code.NOT_FOUND)
         return found.holder or "nobody"
 
     def declared(self, entity: EntityId) -> StoredEntity | None:

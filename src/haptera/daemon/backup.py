@@ -90,7 +90,9 @@ def _copied(home: Path, copy: Path) -> tuple[bytes, int, Mapping[str, bytes]]:
             revision = _checked(into, home / STATE_FILE)
         if digest_of(before) == digest_of(read_beside(home)):
             return copy.read_bytes(), revision, before
-    raise HapteraError("its files keep changing", where=str(home), do="try again later")
+    raise HapteraError(
+        "its files keep changing", where=str(home), do="try again later", code=Code.BUSY
+    )
 
 
 def _checked(copy: sqlite3.Connection, where: Path) -> int:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from haptera.daemon.queue.job_home import output_of
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.modules.image.store import store_of
 from haptera.modules.service.home import home_of
 from haptera.modules.system.home import home_of as system_home
@@ -44,7 +44,7 @@ class Logs:
         if entity.kind == "module":
             name = next((one for one in self.modules if one == entity.name), None)
             if name is None:
-                raise HapteraError(f"no module {entity.name!r} runs here")
+                raise HapteraError(f"no module {entity.name!r} runs here", code=Code.NOT_FOUND)
             return log_of(self.log_dir, name)
         if entity.kind == "job":
             return output_of(self.directory, entity.name)

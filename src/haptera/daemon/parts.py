@@ -6,7 +6,7 @@ from typing import Final
 from haptera.core.modules.catalog import Catalog
 from haptera.kinds import KINDS
 from haptera.model.changes import Stored
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.packing import schema_digest
 from haptera.model.parts import Manifest
 from haptera.modules import BUNDLED, load
@@ -41,6 +41,7 @@ def check_stored(stored: Stored) -> None:
             f"{len(gone)} stored entities are of a kind that is not declared: {', '.join(kinds)}",
             where=f"state.db, {gone[0]} among them",
             do="install the package that brings it; with it, apply a site without them, then start",
+            code=Code.NOT_INSTALLED,
         )
 
 

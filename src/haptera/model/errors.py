@@ -41,6 +41,7 @@ class Code(StrEnum):
     KEY_REUSED = "idempotency-key-reused"
     KEY_UNSETTLED = "idempotency-unsettled"
     EVENTS_GONE = "events-gone"
+    HISTORY_GONE = "history-gone"
     BUSY = "busy"
     STORAGE_UNREADABLE = "storage-unreadable"
     STORAGE_FAILED = "storage-failed"
@@ -53,6 +54,7 @@ class Code(StrEnum):
     FILE_UNWRITABLE = "file-unwritable"
     NOT_INSTALLED = "not-installed"
     CANNOT_LISTEN = "cannot-listen"
+    IN_USE = "in-use"
     NOT_CONFIRMED = "not-confirmed"
     NOT_CONVERGED = "not-converged"
 

@@ -97,6 +97,9 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
         Code.EVENTS_GONE: ErrorCode(
             HTTPStatus.GONE, "What changed since that event is no longer known; start again."
         ),
+        Code.HISTORY_GONE: ErrorCode(
+            HTTPStatus.GONE, "What was desired at that time, or changed then, is no longer kept."
+        ),
         Code.BUSY: ErrorCode(
             HTTPStatus.SERVICE_UNAVAILABLE, "Other writes came first each time; try again later."
         ),
@@ -121,6 +124,7 @@ CODES: Final[Mapping[Code, ErrorCode]] = MappingProxyType(
             None, "A program, package or privilege is lacking on this machine."
         ),
         Code.CANNOT_LISTEN: ErrorCode(None, "An address, port or socket cannot be listened on."),
+        Code.IN_USE: ErrorCode(None, "Another process uses this directory."),
         Code.NOT_CONFIRMED: ErrorCode(None, "Nobody confirmed; nothing was written."),
         Code.NOT_CONVERGED: ErrorCode(
             None, "What was waited for did not come about (exit code 4)."

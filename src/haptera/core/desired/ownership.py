@@ -6,7 +6,7 @@ from enum import StrEnum
 from haptera.model.changes import Change, Declare, Desired, SetDesired, Undeclare, UnsetDesired
 from haptera.model.desired_check import check_attributes, check_desired, find_desirable, nearest
 from haptera.model.entity import EntityId
-from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.errors import Code, ConflictError, HapteraError
 from haptera.model.schema import Kind
 from haptera.model.views import DesiredView
 
@@ -68,7 +68,11 @@ def declare(
     before, owner = owners
     kind = kinds.get(entity.kind)
     if kind is None:
-        raise HapteraError(f"there is no kind {entity.kind!r}", do=nearest(entity.kind, kinds))
+        raise HapteraError(
+            f"there is no kind {entity.kind!r}",
+            do=nearest(entity.kind, kinds),
+            code=Code.UNKNOWN_NAME,
+        )
     checked = check_attributes(kind, attributes)
     if before not in (None, owner):
         raise ConflictError(f"{entity} was declared by {before}", do=f"have {before} release it")

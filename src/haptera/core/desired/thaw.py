@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from haptera.core.state.selecting import Declared
 from haptera.kinds.rule import OF_BYTES_MAX
 from haptera.model.entity import EntityId, node_id
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.selectors.nodeset import NodeSet, fold
 from haptera.selectors.selector import ALL, Selector
 from haptera.selectors.selector_ast import NODE, AllOf, AnyOf, Pattern
@@ -113,7 +113,9 @@ def _joined(
 def _checked(held: Selector, left: str) -> str:
     if len(left.encode()) > OF_BYTES_MAX:
         what = f"what stays frozen of {held} is longer than {OF_BYTES_MAX} bytes"
-        raise HapteraError(what, do=f"thaw {held}, then freeze what should stay frozen")
+        raise HapteraError(
+            what, do=f"thaw {held}, then freeze what should stay frozen", code=Code.LIMIT
+        )
     return left
 
 

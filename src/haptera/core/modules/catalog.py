@@ -10,7 +10,7 @@ from haptera.core.sync import presence
 from haptera.kinds import module
 from haptera.lint.refusal import refuse, refusing
 from haptera.model.chain import Chain, NoChain
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.parts import Context, Look, Manifest, Part, Step
 from haptera.model.remote_schema import ModuleSum, sums_of
 from haptera.model.schema import Kind
@@ -81,10 +81,14 @@ class Catalog:
         """
         old = self.manifests[manifest.name]
         if manifest.context is not old.context:
-            raise HapteraError(f"runs at {manifest.context}, not {old.context}")
+            raise HapteraError(
+                f"runs at {manifest.context}, not {old.context}", code=Code.INVALID_MODULE
+            )
         if manifest.gate is not old.gate:
             raise HapteraError(
-                "is a gate in one version and not in the other", do="restart haptera"
+                "is a gate in one version and not in the other",
+                do="restart haptera",
+                code=Code.INVALID_MODULE,
             )
         # What a process may do was granted when its daemon started, and no process widens it.
         if not (set(manifest.needs) <= {*old.needs} and set(manifest.writes) <= {*old.writes}):
@@ -290,6 +294,7 @@ class Catalog:
                     raise HapteraError(
                         f"serves kind {part.kind!r}, which is not declared",
                         where=f"module {manifest.name}",
+                        code=Code.INVALID_MODULE,
                     )
                 by_kind[part.kind].append(part)
         return by_kind
@@ -309,6 +314,7 @@ def _check(kind: Kind, parts: Collection[Part]) -> None:
             f"has {count} steps and outcomes of looks; the planner takes at most {MOVES_MAX}",
             where=f"kind {kind.name}",
             do="declare fewer parts, or split the kind in two",
+            code=Code.LIMIT,
         )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from haptera.daemon.queue import remains
 from haptera.daemon.queue.bounds import JobBounds
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.modules.jobs.gate import gate_path
 from haptera.modules.service import job_keeper, keeper
 from haptera.modules.service.home import Home, ServiceRecord
@@ -191,7 +191,7 @@ def output_of(run_dir: Path, job: str) -> Path:
     """
     found = next((path for _, key, path in _places(run_dir) if str(key) == job), None)
     if found is None:
-        raise HapteraError(f"nothing is left here of job {job}")
+        raise HapteraError(f"nothing is left here of job {job}", code=Code.NOT_FOUND)
     return Home(found).output
 
 

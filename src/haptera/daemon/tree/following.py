@@ -76,6 +76,7 @@ def check_term(home: Path, files: Mapping[str, bytes]) -> None:
             f"is the parent of term {theirs}, and term {known} has begun",
             where=str(home),
             do="stop it: its standby was promoted",
+            code=Code.CONFLICT,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from haptera.core.state.side import PARENT
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.enrolment.claims import (
     EnrolmentClaim,
     EnrolmentRefusal,
@@ -80,6 +80,7 @@ async def enrol(
                 f"not enrolled within {give_up_s:g} s: {outcome}",
                 where=where,
                 do="see that the parent serves there and is of this cluster, then boot the node",
+                code=Code.UNREACHABLE,
             )
         _log.warning("enrolment at %s: %s; again in %g s", where, outcome, retry_s)
         await asyncio.sleep(retry_s)
@@ -91,12 +92,14 @@ def _raise_if_final(outcome: EnrolmentRefusal | OSError | str, where: str) -> No
             "the parent refused the token",
             where=where,
             do="boot the node through its parent, which gives it a new one",
+            code=Code.UNAUTHENTICATED,
         )
     if outcome is EnrolmentRefusal.CLAIM:
         raise HapteraError(
             "the parent does not understand this claim",
             where=where,
             do="run the same version of haptera on both",
+            code=Code.VERSION_MISMATCH,
         )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from haptera.core.state.side import PARENT
 from haptera.model.changes import CloseIntent, OpenIntent, Stored
 from haptera.model.effects import SaveDesired, Write
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Unwritten, Written
 from haptera.model.intent import Intent
 from haptera.runtime.enrolment.enrol import Enrolment
@@ -100,6 +100,7 @@ class Journal:
                 f"the session cannot be kept: {error.strerror}",
                 where=str(self._directory),
                 do="free some space there; the token is still valid",
+                code=Code.STORAGE_FAILED,
             ) from error
         self._enrolment = enrolment
 
@@ -141,7 +142,10 @@ class Journal:
             return parse_key(place.read_bytes())
         except (OSError, ValueError) as error:
             raise HapteraError(
-                "contains no key", where=str(place), do="remove the run directory, boot the node"
+                "contains no key",
+                where=str(place),
+                do="remove the run directory, boot the node",
+                code=Code.STORAGE_UNREADABLE,
             ) from error
 
     def _read(self, name: str, shape: type[Content]) -> Content | None:
@@ -152,7 +156,10 @@ class Journal:
             return None
         except (OSError, msgspec.DecodeError, ValueError) as error:
             raise HapteraError(
-                "cannot be read", where=str(place), do="remove the run directory, boot the node"
+                "cannot be read",
+                where=str(place),
+                do="remove the run directory, boot the node",
+                code=Code.STORAGE_UNREADABLE,
             ) from error
 
     def _write_unawaited(self, name: str, content: object) -> None:

@@ -5,7 +5,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 
 class Lock:
@@ -39,6 +39,7 @@ def take(path: Path) -> Lock:
             f"is in use by process {holder or '(not named yet)'}",
             where=str(path),
             do="stop that process, or use another directory",
+            code=Code.IN_USE,
         ) from None
     # The name is for people; a full disk must not keep the only process from starting.
     with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.private import private_directory, write_durable, write_private
 
 CA_DAYS: Final = 3650
@@ -60,6 +60,7 @@ def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) 
                 "is missing, but ca.pem is there",
                 where=str(place),
                 do="restore it from a backup; without it all nodes must be booted again",
+                code=Code.STORAGE_UNREADABLE,
             )
         write_durable(place, _new_authority(cluster or uuid4(), wall_s))
     authority = _read_authority(place)
@@ -68,6 +69,7 @@ def open_authority(directory: Path, wall_s: float, cluster: UUID | None = None) 
             f"is of cluster {authority.cluster}, not {cluster}",
             where=str(place),
             do="give each cluster a directory of its own",
+            code=Code.WRONG_CLUSTER,
         )
     if not public.exists() or public.read_bytes() != authority.ca_pem:
         write_durable(public, authority.ca_pem)
@@ -110,12 +112,14 @@ def _read_authority(place: Path) -> Authority:
             "cannot be read as the cluster's authority",
             where=str(place),
             do="restore it from a backup",
+            code=Code.STORAGE_UNREADABLE,
         ) from error
     if not isinstance(key, Key) or key.public_key() != certificate.public_key():
         raise HapteraError(
             "holds a key that is not its certificate's",
             where=str(place),
             do="restore it from a backup",
+            code=Code.STORAGE_UNREADABLE,
         )
     return Authority(place.parent, cluster, certificate, key)
 

@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 
 
 def private_directory(path: Path) -> Path:
@@ -18,7 +18,10 @@ def private_directory(path: Path) -> Path:
         mode = path.stat().st_mode
     except OSError as error:
         raise HapteraError(
-            f"no directory can be made: {error.strerror}", where=str(path), do="give another"
+            f"no directory can be made: {error.strerror}",
+            where=str(path),
+            do="give another",
+            code=Code.FILE_UNWRITABLE,
         ) from error
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise HapteraError("others may write here", where=str(path), do=f"chmod 700 {path}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.pki import node_uri, parent_uri
 
 # X509_V_FLAG_NO_CHECK_TIME: a node that just booted may have no clock; enrolment is where it
@@ -95,7 +95,9 @@ def _trust(context: ssl.SSLContext, ca_pem: bytes) -> None:
         context.load_verify_locations(cadata=ca_pem.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise HapteraError(
-            "the authority's certificate cannot be read", do="use the ca.pem of the parent"
+            "the authority's certificate cannot be read",
+            do="use the ca.pem of the parent",
+            code=Code.FILE_UNREADABLE,
         ) from error
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
 
@@ -50,6 +50,7 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot be listened on: {os.strerror(error.errno or 0)}",
             where=f"{host}:{port}/tcp",
             do="stop what uses it, or give another address or port",
+            code=Code.CANNOT_LISTEN,
         ) from error
     listener.settimeout(0)
     return listener

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Alive, Event, Heard
 from haptera.model.messages import Message
 from haptera.runtime.clock import now_ns
@@ -83,6 +83,7 @@ class Udp:
                 f"cannot be listened on: {error.strerror}",
                 where=f"{host}:{port}/udp",
                 do="stop what uses it, or give another address or port",
+                code=Code.CANNOT_LISTEN,
             ) from None
         return cls(bound)
 

@@ -12,7 +12,7 @@ from haptera.kinds.meaning import check_selector
 from haptera.model.changes import Author, Cause, Change, Desired, StoredEntity
 from haptera.model.effects import Reply
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import ConflictError, HapteraError
+from haptera.model.errors import Code, ConflictError, HapteraError
 from haptera.model.views import EntityView
 from haptera.runtime.store.optimistic_write import WriteError, write
 from haptera.selectors.selector import Selector, parse_selector
@@ -139,7 +139,7 @@ class Control:
                 self._listen(request)
             case control.Next(id=number):
                 if (watch := self._watches.get(number)) is None:
-                    raise HapteraError(f"nothing is watched under {number}")
+                    raise HapteraError(f"nothing is watched under {number}", code=Code.NOT_FOUND)
                 watch.asked = True
             case control.Unwatch(id=number):
                 if (watch := self._watches.pop(number, None)) is not None:
@@ -160,7 +160,9 @@ class Control:
 
     def _listen(self, request: control.Watch) -> None:
         if request.id in self._watches or len(self._watches) >= WATCHES_MAX:
-            raise HapteraError(f"{request.id} is watched already, or {WATCHES_MAX} others are")
+            raise HapteraError(
+                f"{request.id} is watched already, or {WATCHES_MAX} others are", code=Code.LIMIT
+            )
         wanted = parse_wanted(request.types, request.kinds, request.select)
         check_selector(wanted.selector)
         if not wanted.selector.by_name:
@@ -206,7 +208,7 @@ class Control:
         for entity in sorted(desired, key=_nodes_first):
             held = self._source.declared(entity)
             if held is None and entity not in declared:
-                raise HapteraError(f"there is no {entity}", do="declare it")
+                raise HapteraError(f"there is no {entity}", do="declare it", code=Code.NOT_FOUND)
             kind = KINDS[entity.kind]
             yield from desire(kind, entity, _values(held), desired[entity], owner)
         going = {parse_entity(name) for name in request.undeclare}

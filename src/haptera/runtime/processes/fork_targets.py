@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime import clock
 from haptera.runtime.processes.confine import confine
 from haptera.runtime.processes.confinement import Confinement, confine_to
@@ -36,7 +36,9 @@ def module_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
     _forget(arguments["place"])
     module = resolve(arguments["place"])
     if not isinstance(module, Module):
-        raise HapteraError("is no module", where=arguments["place"], do="name a Module")
+        raise HapteraError(
+            "is no module", where=arguments["place"], do="name a Module", code=Code.INVALID_MODULE
+        )
     link = socket.socket(fileno=descriptors[0])
     asyncio.run(serve(module, link, now=clock.now_ns, wall_s=clock.wall_s))
 
@@ -58,7 +60,9 @@ def command_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
         os.execvpe(command[0], command, {**os.environ, "HAPTERA_LINK": str(LINK)})
     except OSError as error:
         what = f"cannot be run: {error.strerror}"
-        raise HapteraError(what, where=command[0], do="name a program that is there") from None
+        raise HapteraError(
+            what, where=command[0], do="name a program that is there", code=Code.NOT_INSTALLED
+        ) from None
 
 
 def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> None:
@@ -70,7 +74,9 @@ def controller_process(arguments: dict[str, Any], descriptors: list[int]) -> Non
     sys.path.append(place.folder)
     controller = resolve(place.place)
     if not isinstance(controller, Controller):
-        raise HapteraError("is no controller", where=place.place, do="name a Controller")
+        raise HapteraError(
+            "is no controller", where=place.place, do="name a Controller", code=Code.INVALID_MODULE
+        )
     link = socket.socket(fileno=descriptors[0])
     asyncio.run(serve_controller(controller, place.name, link, settings, clock.wall_s))
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from haptera.model.effects import Start
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Ready
 from haptera.model.parts import Manifest
 from haptera.runtime.processes.confinement import Confine, unconfined
@@ -67,11 +67,13 @@ async def describe(
                 f"module {place.name} cannot be run: {answer}",
                 where=str(directory / "log" / f"{place.name}.log"),
                 do="fix it, then start again",
+                code=Code.INVALID_MODULE,
             )
     if (size := len(msgspec.json.encode(found))) > DECLARED_BYTES_MAX:
         raise HapteraError(
             f"the modules of your own declare {size} bytes, {DECLARED_BYTES_MAX} at most",
             do="leave parts out, or give them shorter names",
+            code=Code.LIMIT,
         )
     return tuple(found)
 
@@ -134,4 +136,5 @@ def _check(place: ModulePlace, manifest: Manifest) -> None:
             f"module {place.name} runs at context {manifest.context}, and the site says"
             f" {place.context}",
             do=f"write `context: {manifest.context}`",
+            code=Code.INVALID_MODULE,
         )

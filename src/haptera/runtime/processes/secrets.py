@@ -12,7 +12,7 @@ import msgspec
 from haptera.kinds import module
 from haptera.model.effects import Call, Start, Stop
 from haptera.model.entity import EntityId
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.model.events import Event, Exited, Failed
 from haptera.model.secrets import (
     SECRET,
@@ -79,7 +79,9 @@ class SecretStore:
             HapteraError: one of them is no selector of modules by their names.
         """
         if len(users) > USERS_MAX:
-            raise HapteraError(f"at most {USERS_MAX} selectors", do="use node-sets")
+            raise HapteraError(
+                f"at most {USERS_MAX} selectors", do="use node-sets", code=Code.LIMIT
+            )
         texts = [_user(text).text for text in users]
         private_directory(self._users)
         write_durable(self._users / _file_of(name), msgspec.json.encode(texts))
@@ -108,7 +110,9 @@ class SecretStore:
         if users is None or any(_user(text).could_mean(user) for text in users):
             return
         raise HapteraError(
-            f"secret {name}: {user} may not name it", do=f"haptera secret allow {name} MODULE"
+            f"secret {name}: {user} may not name it",
+            do=f"haptera secret allow {name} MODULE",
+            code=Code.FORBIDDEN,
         )
 
     def remove(self, name: str) -> None:
@@ -120,7 +124,9 @@ class SecretStore:
         try:
             (self._folder / _file_of(name)).unlink()
         except FileNotFoundError:
-            raise HapteraError(f"there is no secret {name!r}", do="haptera secret list") from None
+            raise HapteraError(
+                f"there is no secret {name!r}", do="haptera secret list", code=Code.NOT_FOUND
+            ) from None
         (self._users / _file_of(name)).unlink(missing_ok=True)
 
     async def find_at_parent(self, name: str, reference: Reference) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.processes.confine import confine
 from haptera.runtime.processes.forking import Child, LoopZygote
 from haptera.runtime.processes.output import Output
@@ -62,7 +62,9 @@ class Workers:
                 os.pwrite(asked, question, 0)
                 how = await self._run(asked, answered)
                 if how is not None:
-                    raise HapteraError(f"the {self.name} was ended: {how}", do="send less at once")
+                    raise HapteraError(
+                        f"the {self.name} was ended: {how}", do="send less at once", code=Code.LIMIT
+                    )
                 return _content(answered)
             except OSError as error:
                 text = f"the {self.name} cannot work: {error.strerror or error}"
@@ -132,7 +134,9 @@ def work(
     except MemoryError:
         said = None  # What was held is let go before anything is said of it.
     if said is None:
-        raise HapteraError(f"it takes more than {memory_bytes_max >> 20} MiB", do="send less")
+        raise HapteraError(
+            f"it takes more than {memory_bytes_max >> 20} MiB", do="send less", code=Code.LIMIT
+        )
     written = 0
     while written < len(said):
         written += os.pwrite(answered, said[written:], written)

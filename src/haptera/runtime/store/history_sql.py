@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from haptera.model.entity import EntityId, parse_entity
-from haptera.model.errors import HapteraError, StorageError
+from haptera.model.errors import Code, HapteraError, StorageError
 from haptera.model.past import Changed, Deed, Page
 from haptera.model.walltime import utc_text
 
@@ -74,6 +74,7 @@ def read_changes_since(
         raise HapteraError(
             "what was desired then is no longer known",
             do=f"ask for a time after {utc_text(int(found[-1].at_s))}" if found else None,
+            code=Code.HISTORY_GONE,
         )
     return found
 
@@ -89,7 +90,11 @@ def read_write(path: Path, revision: int) -> list[Changed]:
         (oldest,) = connection.execute("SELECT min(id) FROM history").fetchone()
     if rows and rows[-1][0] == oldest > 1:
         what = f"part of what the write of revision {revision} changed may be forgotten"
-        raise HapteraError(what, do="set what it changed anew: haptera history shows the rest")
+        raise HapteraError(
+            what,
+            do="set what it changed anew: haptera history shows the rest",
+            code=Code.HISTORY_GONE,
+        )
     return [Changed(*row) for _, *row in rows]
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from haptera.model.errors import HapteraError
+from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.private import sync
 from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
@@ -145,7 +145,10 @@ def open_database(path: Path, *, pages_max: int | None = None) -> JournaledConne
         return _open(path, pages_max)
     except (OSError, sqlite3.Error) as error:
         raise HapteraError(
-            f"cannot be opened: {error}", where=str(path), do="check the disk, then start again"
+            f"cannot be opened: {error}",
+            where=str(path),
+            do="check the disk, then start again",
+            code=Code.STORAGE_UNREADABLE,
         ) from error
 
 
@@ -156,6 +159,7 @@ def _make(path: Path) -> None:
             f"is missing, but {wal.name} is there",
             where=str(path),
             do="restore both from a backup, or move the rest away to start anew",
+            code=Code.STORAGE_UNREADABLE,
         )
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)
@@ -212,6 +216,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         "is damaged, or no database; nothing was changed",
         where=str(path),
         do="restore it from a backup, or move it away to start anew",
+        code=Code.STORAGE_UNREADABLE,
     )
     if path.stat().st_size == 0:
         raise damaged
@@ -225,13 +230,17 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise damaged from error
     if application != APPLICATION:
         raise HapteraError(
-            "is not a haptera state file", where=str(path), do="give another directory"
+            "is not a haptera state file",
+            where=str(path),
+            do="give another directory",
+            code=Code.STORAGE_UNREADABLE,
         )
     if version > VERSION:
         raise HapteraError(
             f"is of version {version}, this haptera knows up to {VERSION}; nothing was changed",
             where=str(path),
             do="start the newer haptera, or restore a backup from before the upgrade",
+            code=Code.VERSION_MISMATCH,
         )
     if findings != [("ok",)]:
         raise damaged
