@@ -39,7 +39,7 @@ LOOKS = re.compile(r"(?:haptera (?:status|why|chain|get|logs|queue|jobs|module l
 NEEDED = {name for name in ("curl", "dot", "perl", "zsh", "fish") if shutil.which(name) is None}
 
 WATCHED = "until Ctrl-C: tests/cli/test_watching.py"
-RACK = "virtual machines, as root: tests/cli/test_rack_demo.py"
+RACK = "virtual machines, as root: tests/test_demos.py runs the rack's demo, whose check does it"
 # Commands that no page's test types, and why.
 NOT_TYPED: dict[str, str] = {
     "haptera minos build": "takes half a minute, and a kernel: tests/minos/test_build.py does it",
@@ -49,6 +49,7 @@ NOT_TYPED: dict[str, str] = {
     ".venv/bin/haptera --client .haptera/api.sock why -v node:rack1n1": RACK,
     "kill -9 $(cat .haptera/nodes/rack1n1/qemu.pid)": RACK,
     ".venv/bin/haptera lab --dir /tmp/rack --vms 4": RACK,
+    ".venv/bin/haptera lab --dir /tmp/rack --vms 2 --uefi --bmc redfish": RACK,
     "make demo DEMO=rack ARGS=--once": RACK,
     "haptera unclaimed": RACK,
     "haptera claim 52:54:00:00:00:29 n41": RACK,

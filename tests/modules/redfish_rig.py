@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from haptera.lab.machine_bmc import certify
 from haptera.model.entity import node_id
 from haptera.modules.redfish import module
 from haptera.modules.redfish.bmc import RedfishBmc
@@ -23,8 +25,6 @@ HOST: Final = f"{NETWORK}.78.1"
 PORT: Final = 8443
 # Its uuid is the last part of its path.
 SYSTEM: Final = "27946b59-9e44-4fa7-8e91-f3527a1ef0{:02}"
-CERTIFICATE: Final = "certificate.pem"
-EMULATOR: Final = Path(sys.executable).with_name("sushy-emulator")
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,12 @@ class Service:
 @contextmanager
 def service(directory: Path, systems: int = 1) -> Iterator[Service]:
     """A service whose systems are off."""
-    if not EMULATOR.exists():
-        pytest.skip("sushy-emulator is missing: make setup-dev")
-    certify(directory)
+    if find_spec("sushy_tools") is None:
+        pytest.skip("sushy-tools is missing: make setup-dev")
+    certify(directory, HOST)
     _write_config(directory, systems)
-    command = [EMULATOR, "--fake", "--config", directory / "emulator.conf", "-i", HOST]
-    command += ["-p", str(PORT), "--ssl-certificate", directory / CERTIFICATE]
-    command += ["--ssl-key", directory / "key.pem"]
+    emulate = f"from haptera.lab.redfish_bmc import emulate; emulate(Path('.'), {HOST!r}, {PORT})"
+    command = [sys.executable, "-c", f"from pathlib import Path; {emulate}"]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -62,15 +61,6 @@ def service(directory: Path, systems: int = 1) -> Iterator[Service]:
     finally:
         process.kill()
         process.wait()
-
-
-def certify(directory: Path) -> None:
-    """Give the service a certificate that only itself vouches for, as BMCs come."""
-    made = ["-keyout", directory / "key.pem", "-out", directory / CERTIFICATE]
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2"]
-    named = ["-subj", "/CN=bmc", "-addext", f"subjectAltName=IP:{HOST}"]
-    command = ["openssl", "req", "-x509", *kind, *named, *made]
-    subprocess.run(command, check=True, capture_output=True)
 
 
 def _write_config(directory: Path, systems: int) -> None:

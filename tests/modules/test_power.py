@@ -24,6 +24,7 @@ from haptera.modules.power import (
     switch_off,
     switch_on,
 )
+from haptera.modules.redfish import connection
 from haptera.modules.redfish.connection import RedfishError
 from haptera.sdk import Module
 from haptera.testing.bench import Bench
@@ -142,13 +143,15 @@ def real(language: str, directory: Path) -> Iterator[Real]:
             yield Real(lambda **more: ipmi_rig.bmc_of(one, **more), one.bmc)
     else:
         with redfish_rig.service(directory) as service:
-            address = service.address
+            address, auth = service.address, "session" if "session" in language else "basic"
             yield Real(
-                lambda **more: redfish_rig.bmc_of(directory, address, **more), service.process
+                lambda **more: redfish_rig.bmc_of(directory, address, auth=auth, **more),
+                service.process,
             )
+        connection.end_sessions()
 
 
-languages = pytest.mark.parametrize("language", ["ipmi", "redfish"])
+languages = pytest.mark.parametrize("language", ["ipmi", "redfish", "redfish in sessions"])
 
 
 # A fake system behind the emulator takes seconds to change, as many a real one does.

@@ -1,17 +1,21 @@
 """What only the redfish module has; what each module of BMCs has to do is in test_power.py."""
 
 import asyncio
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from haptera.lab.machine_bmc import certify
+from haptera.lab.redfish_bmc import CERTIFICATE, SESSIONS_MAX, SESSIONS_PATH
 from haptera.model.entity import node_id
 from haptera.modules.redfish import module
 from haptera.modules.redfish.bmc import RedfishBmc
-from haptera.modules.redfish.connection import RedfishError, ServiceAddress
+from haptera.modules.redfish.connection import RedfishError, ServiceAddress, end_sessions
 from haptera.sdk import HapteraError, Target
 from tests.modules.ipmi_rig import PASSWORD, USER
-from tests.modules.redfish_rig import CERTIFICATE, HOST, PORT, bmc_of, certify, service
+from tests.modules.redfish_rig import HOST, PORT, bmc_of, service
 
 
 @pytest.mark.parametrize("text", ["http://10.0.0.1", "10.0.0.1:port", ":443", "10.0.0.1:0", "/x"])
@@ -70,6 +74,41 @@ def test_a_certificate_may_have_to_be_vouched_for(tmp_path: Path) -> None:
         assert asyncio.run(bmc_of(tmp_path, one.address, **known).status()) == "off"
         with pytest.raises(RedfishError, match=f"BMC at {HOST}:{PORT} is not trusted"):
             asyncio.run(bmc_of(tmp_path, one.address, trust="verified").status())
-        certify(tmp_path)
+        certify(tmp_path, HOST)
         with pytest.raises(RedfishError, match="is not trusted"):
             asyncio.run(bmc_of(tmp_path, one.address, **known).status())
+
+
+IN_SESSION = {"auth": "session"}
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_one_session_serves_all_calls_and_is_ended(tmp_path: Path) -> None:
+    with service(tmp_path) as one:
+        for _ in range(SESSIONS_MAX + 1):  # Each leaves none behind, or the last is not let in.
+            for _ in range(2):
+                assert asyncio.run(bmc_of(tmp_path, one.address, **IN_SESSION).status()) == "off"
+            end_sessions()
+        assert asked(tmp_path) == {
+            f"POST {SESSIONS_PATH} ": SESSIONS_MAX + 1,
+            f"DELETE {SESSIONS_PATH}/": SESSIONS_MAX + 1,
+        }
+
+
+@pytest.mark.net
+@pytest.mark.campaign
+def test_a_session_that_the_bmc_forgot_is_opened_anew(tmp_path: Path) -> None:
+    known = {"trust": "verified", "ca_file": str(tmp_path / CERTIFICATE), **IN_SESSION}
+    with service(tmp_path) as one:
+        assert asyncio.run(bmc_of(tmp_path, one.address, **known).status()) == "off"
+    with service(tmp_path) as one:  # A BMC that was restarted knows none.
+        asyncio.run(bmc_of(tmp_path, one.address, **known).boot_from_network_once())
+        assert asked(tmp_path)[f"POST {SESSIONS_PATH} "] == 1
+        end_sessions()
+
+
+def asked(folder: Path) -> Counter[str]:
+    """How often sessions were opened and ended, by the emulator's log."""
+    found = re.findall(rf"(?:POST|DELETE) {SESSIONS_PATH}[ /]", (folder / "log").read_text())
+    return Counter(found)

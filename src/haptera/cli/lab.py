@@ -20,6 +20,7 @@ from haptera.client import Access, Client, RefusedError, calls, find
 from haptera.daemon.cluster import check_cluster
 from haptera.lab.bridge import PORT, Bridge, check_here, open_network
 from haptera.lab.layout import BMC_SECRET, LabConfig, Places, octet, open_cluster
+from haptera.lab.machine_bmc import Language
 from haptera.lab.settings import lab_bridge, lab_cloud, lab_machines, lab_nodes
 from haptera.lab.supervisor import open_lab
 from haptera.minos.build import LIST, build
@@ -51,13 +52,13 @@ _MACHINES: Final = """\
 cluster: machines
 modules:
   jobs: {{}}
-  ipmi:
-    settings: {{user: haptera, password: {{secret: bmc}}, cipher_suite: 3, graceful_s: 2}}
+  {language}:
+    settings: {{user: haptera, password: {{secret: bmc}}, graceful_s: 2, {more}}}
   netboot:
     settings: {{interface: br0, address: 10.99.0.1/24}}
 nodes:
   n[1-{count}]:
-    platform: ipmi
+    platform: {language}
     boot_from: network
     mac: "52:54:00:00:01:{{n:02x}}"
     address: "10.99.0.{{n+10}}"
@@ -69,6 +70,8 @@ lab:
   memory_mb: 384
   uefi: {uefi}
 """
+# ipmi_sim knows no better suite.
+_MORE: Final = {Language.IPMI: "cipher_suite: 3", Language.REDFISH: "auth: session"}
 BMC_PASSWORD_BYTES: Final = 8
 
 
@@ -106,13 +109,13 @@ def run(*, directory: Path, site: Path, once: bool, radius_percent: int) -> int:
     return asyncio.run(_run(config, site, once=once))
 
 
-def site_of_machines(directory: Path, count: int, *, uefi: bool) -> Path:
+def site_of_machines(directory: Path, count: int, language: Language, *, uefi: bool) -> Path:
     """A site file of so many virtual machines, and what they boot, where there is none yet.
 
     Raises:
         HapteraError: this machine cannot run virtual machines.
     """
-    check_here(uefi=uefi)
+    check_here([language], uefi=uefi)
     places = Places(directory.resolve())
     private_directory(places.root)
     minos = private_directory(places.parent) / "minos"
@@ -120,9 +123,9 @@ def site_of_machines(directory: Path, count: int, *, uefi: bool) -> Path:
         click.echo("builds the minOS that they boot, once")
         build(minos, ("virtio_pci", "virtio_net"), None)
     site = private_directory(places.lab) / "machines.yaml"
-    site.write_text(
-        _MACHINES.format(count=count, uefi=f"n[1-{count}]" if uefi else '""'), encoding="ascii"
-    )
+    named = f"n[1-{count}]" if uefi else '""'
+    text = _MACHINES.format(count=count, language=language, more=_MORE[language], uefi=named)
+    site.write_text(text, encoding="ascii")
     return site
 
 
@@ -132,7 +135,9 @@ def _on_bridge(config: LabConfig, bridge: Bridge) -> LabConfig:
     Raises:
         HapteraError: this machine cannot run virtual machines.
     """
-    check_here(uefi=any(one.uefi for one in config.machines))
+    check_here(
+        {one.language for one in config.machines}, uefi=any(one.uefi for one in config.machines)
+    )
     secrets_of_parent = SecretStore(private_directory(config.places.parent))
     if BMC_SECRET not in secrets_of_parent.names():
         secrets_of_parent.put(BMC_SECRET, secrets.token_hex(BMC_PASSWORD_BYTES).encode())

@@ -4,12 +4,14 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from ipaddress import AddressValueError, IPv4Interface
 from pathlib import Path
 from typing import Final
 
+from haptera.lab.machine_bmc import Language
 from haptera.model.errors import Code, HapteraError
 
 # A port of a machine; the kernel's names of interfaces are 15 bytes at most.
@@ -19,11 +21,11 @@ _NEW_NETWORK: Final = 0x40000000
 UEFI_CODE: Final = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
 UEFI_VARIABLES: Final = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 _UEFI_PACKAGE: Final = "ovmf"
-_TOOLS: Final = {
-    "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu",
-    "ipmi_sim": "openipmi",
-    "ipmitool": "ipmitool",
-    "ip": "iproute2",
+_EMULATOR: Final = "sushy_tools"
+_TOOLS: Final = {"qemu-system-x86_64": "qemu-system-x86 ipxe-qemu", "ip": "iproute2"}
+_BMC_TOOLS: Final = {
+    Language.IPMI: {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
+    Language.REDFISH: {"openssl": "openssl"},
 }
 
 
@@ -49,8 +51,13 @@ class Bridge:
             raise HapteraError(what, where="site file, lab.bridge", do=do) from None
 
 
-def check_here(tools: Mapping[str, str] = _TOOLS, *, uefi: bool = False) -> None:
-    """See that virtual machines can be run, `uefi` those with such firmware.
+def check_here(
+    languages: Collection[Language] = (Language.IPMI,),
+    tools: Mapping[str, str] = _TOOLS,
+    *,
+    uefi: bool = False,
+) -> None:
+    """See that virtual machines can be run behind such BMCs, `uefi` those with such firmware.
 
     Raises:
         HapteraError: something is missing; it says all of it.
@@ -59,15 +66,18 @@ def check_here(tools: Mapping[str, str] = _TOOLS, *, uefi: bool = False) -> None
         raise HapteraError(
             "virtual machines on a bridge need root", do="run it as root", code=Code.NOT_INSTALLED
         )
-    missing = [package for tool, package in tools.items() if shutil.which(tool) is None]
+    needed = dict(tools)
+    for language in sorted(languages):
+        needed |= _BMC_TOOLS[language]
+    missing = [package for tool, package in needed.items() if shutil.which(tool) is None]
     if uefi and not (UEFI_CODE.exists() and UEFI_VARIABLES.exists()):
         missing.append(_UEFI_PACKAGE)
-    if missing:
-        raise HapteraError(
-            "virtual machines cannot be run",
-            do=f"apt install {' '.join(missing)}",
-            code=Code.NOT_INSTALLED,
-        )
+    lines = [f"apt install {' '.join(missing)}"] if missing else []
+    if Language.REDFISH in languages and find_spec(_EMULATOR) is None:
+        lines.append(f"pip install {_EMULATOR.replace('_', '-')}")
+    if lines:
+        do = " && ".join(lines)
+        raise HapteraError("virtual machines cannot be run", do=do, code=Code.NOT_INSTALLED)
 
 
 def open_network(bridge: Bridge, ports: Sequence[str]) -> None:

@@ -1,13 +1,12 @@
-"""A virtual machine's chassis: QEMU while it has power, and a real IPMI BMC in front of it.
+"""A virtual machine's chassis: QEMU while it has power, and a BMC in front of it.
 
-The BMC (ipmi_sim) calls a script for each command, which writes a line to a pipe; the chassis
-reads it. The machine lives on when its BMC dies, and the BMC when its machine does.
+What the BMC does is a line in a pipe, which the chassis reads. The machine lives on when its BMC
+dies, and the BMC when its machine does.
 """
 
 import os
 import select
 import shutil
-import stat
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,38 +16,13 @@ import msgspec
 
 from haptera.lab import init, record, tree
 from haptera.lab.bridge import UEFI_CODE, UEFI_VARIABLES
+from haptera.lab.machine_bmc import MachineBmcConfig, bmc_command, write_bmc
 from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
 
 ORDERS_BYTES_MAX: Final = 4_096
 # How long a BMC that died stays away.
 BMC_AGAIN_S: Final = 0.5
-
-_LAN: Final = """name "{name}"
-set_working_mc 0x20
-  startlan 1
-    addr {host} {port}
-    priv_limit admin
-    allowed_auths_admin none md2 md5 straight
-    guid {guid}
-  endlan
-  chassis_control "{script}"
-  user 1 false "" "none" user 10 none
-  user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
-"""
-_COMMANDS: Final = """mc_setbmc 0x20
-mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
-mc_enable 0x20
-"""
-_SCRIPT: Final = """#!/bin/sh
-# What the BMC calls: `get power`, `set power 1`, `set boot pxe`, `set reset 1`, `set shutdown 1`.
-cd {directory} || exit 1
-case "$1 $2" in
-"get power") echo "power:$(cat power)" ;;
-"get boot") echo "boot:$(cat boot)" ;;
-set*) echo "$2 $3" >orders ;;
-esac
-"""
 
 
 class MachineConfig(msgspec.Struct, frozen=True):
@@ -59,10 +33,7 @@ class MachineConfig(msgspec.Struct, frozen=True):
     port: str
     memory_mb: int
     uefi: bool
-    bmc_host: str
-    bmc_port: int
-    user: str
-    password_file: str
+    bmc: MachineBmcConfig
     directory: str
     log: str
 
@@ -186,31 +157,14 @@ class _Machine:
         ]
 
     def _start_bmc(self) -> "subprocess.Popen[bytes]":
-        command = ["ipmi_sim", "-c", "lan.conf", "-f", "cmd.emu", "-s", "state", "-n"]
+        command = bmc_command(self._config.bmc, self._bmc_home)
         bmc = subprocess.Popen(command, cwd=self._bmc_home, stdin=subprocess.DEVNULL)
         init.write_pid(self._bmc_home / "bmc.pid", bmc.pid)
         return bmc
 
     def _write_files(self) -> None:
-        config, home = self._config, self._bmc_home
-        private_directory(home / "state")
-        names = {
-            "name": config.name,
-            "host": config.bmc_host,
-            "port": config.bmc_port,
-            "guid": config.mac.replace(":", "").rjust(32, "a"),
-            "script": home / "chassis",
-            "user": config.user,
-            "password": Path(config.password_file).read_text(encoding="ascii").strip(),
-            "directory": home,
-        }
-        for name, text in {"lan.conf": _LAN, "cmd.emu": _COMMANDS, "chassis": _SCRIPT}.items():
-            init_mode = stat.S_IRUSR | stat.S_IWUSR | (stat.S_IXUSR if name == "chassis" else 0)
-            path = home / name
-            path.touch(mode=init_mode)
-            path.chmod(init_mode)
-            path.write_text(text.format(**names), encoding="ascii")
-        (home / "address").write_text(f"{config.bmc_host}:{config.bmc_port}\n", encoding="ascii")
+        home = self._bmc_home
+        write_bmc(self._config.bmc, home)
         (home / "orders").unlink(missing_ok=True)
         os.mkfifo(home / "orders", 0o600)
         record.begin_anew(self._home / "console.log")

@@ -1,19 +1,20 @@
 """The `lab` part of a site file: how virtual nodes behave, beside what the site says of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 
 from haptera.lab.bridge import Bridge
 from haptera.lab.layout import BOOT_MS_MAX, DELAY_MS_MAX, LabMachine, LabNode
+from haptera.lab.machine_bmc import Language
 from haptera.lab.orders import CloudFaults, GivenFaults
 from haptera.model.errors import Code, HapteraError, ParseError
 from haptera.selectors.nodeset import members
 
 PLATFORM: Final = "labnode"
-# Of this platform a lab makes virtual machines, where it has a bridge for them.
-MACHINES: Final = "ipmi"
+# Of these platforms a lab makes virtual machines, where it has a bridge for them.
+MACHINES: Final = tuple(Language)
 Given = TypeVar("Given")
 
 
@@ -28,9 +29,9 @@ class LabSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that can be set: `refuse` gives each node-set the words in which its BMCs refuse.
 
     `bmc` gives each node-set all the ways in which its BMCs misbehave.
-    With a `bridge`, nodes of platform ipmi are virtual machines of `memory_mb`; those of the
-    node-set `uefi` have UEFI for firmware, the others a BIOS. `macs` has the network cards of
-    those of which the site does not say it: they are unclaimed.
+    With a `bridge`, nodes of platform ipmi or redfish are virtual machines of `memory_mb`; those
+    of the node-set `uefi` have UEFI for firmware, the others a BIOS. `macs` has the network cards
+    of those of which the site does not say it: they are unclaimed.
     With a `cloud`, even an empty one, the lab makes nodes on demand; it says how that misbehaves.
     Nodes of the second rack boot `delay_rack_ms` later than those of the first, and so on.
     """
@@ -103,7 +104,7 @@ def lab_machines(
     read = _read(settings)
     if read.bridge is None:
         return ()
-    own = {name: one for name, one in attributes.items() if one.get("platform") == MACHINES}
+    own = {name: one for name, one in attributes.items() if one.get("platform") in MACHINES}
     uefi = _each({read.uefi: True} if read.uefi else {}, own, "uefi", MACHINES)
     cards = _each(read.macs, own, "macs", MACHINES)
     return tuple(
@@ -113,6 +114,7 @@ def lab_machines(
             _attribute(name, one, "bmc"),
             read.memory_mb,
             uefi=name in uefi,
+            language=Language(one["platform"]),
         )
         for name, one in own.items()
     )
@@ -127,7 +129,10 @@ def _read(settings: Mapping[str, object]) -> LabSettings:
 
 
 def _each(
-    given: Mapping[str, Given], nodes: Iterable[str], name: str, platform: str = PLATFORM
+    given: Mapping[str, Given],
+    nodes: Iterable[str],
+    name: str,
+    platforms: Sequence[str] = (PLATFORM,),
 ) -> dict[str, Given]:
     """What is given for node-sets, by node; of two for one node the later."""
     found: dict[str, Given] = {}
@@ -135,7 +140,7 @@ def _each(
         for member in members(pattern):
             if member.name not in nodes:
                 raise ParseError(
-                    f"there is no node {member.name} of platform {platform}",
+                    f"there is no node {member.name} of platform {' or '.join(platforms)}",
                     where=f"site file, lab.{name}",
                     do="declare it under `nodes`",
                 )

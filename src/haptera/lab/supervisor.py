@@ -19,6 +19,7 @@ from haptera.lab.init import InitConfig
 from haptera.lab.layout import LabConfig, LabMachine, LabNode, parse_bmc
 from haptera.lab.leftovers import MARK, end_leftovers, note_started
 from haptera.lab.machine import MachineConfig
+from haptera.lab.machine_bmc import MachineBmcConfig
 from haptera.lab.orders import BmcFaults
 from haptera.lab.record import begin_anew
 from haptera.lab.tree import LabProcess
@@ -229,10 +230,12 @@ def _machine(config: LabConfig, one: LabMachine, port: str) -> MachineConfig:
         port=port,
         memory_mb=one.memory_mb,
         uefi=one.uefi,
-        bmc_host=host,
-        bmc_port=bmc_port,
-        user=config.bmc_user,
-        password_file=str(places.bmc_password),
+        bmc=MachineBmcConfig(
+            one.language,
+            one.name,
+            one.mac.replace(":", "").rjust(32, "a"),
+            *(host, bmc_port, config.bmc_user, str(places.bmc_password)),
+        ),
         directory=str(places.node(one.name)),
         log=str(places.lab / "lab.log"),
     )

@@ -2,7 +2,7 @@
 
 from haptera.kinds import node
 from haptera.modules.power import serve_power
-from haptera.modules.redfish.bmc import AT_ONCE, RedfishBmc, RedfishSettings
+from haptera.modules.redfish.bmc import AT_ONCE, RedfishBmc, RedfishSettings, sessions
 from haptera.sdk import PARENT, Module
 
 module = Module(
@@ -11,6 +11,7 @@ module = Module(
     where={node.platform: "redfish"},
     context=PARENT,
     settings=RedfishSettings,
+    lifespan=sessions,
     device=node.bmc,
     at_once=AT_ONCE,
     unique=(node.bmc,),

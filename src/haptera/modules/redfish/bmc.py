@@ -1,8 +1,9 @@
 """One BMC, asked over Redfish (DMTF DSP0266), and the one system behind it that is the node."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -10,13 +11,21 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from haptera.modules.power import PowerName, check_graceful
-from haptera.modules.redfish.connection import RedfishConnection, RedfishError, ServiceAddress
-from haptera.sdk import HapteraError, Refused, Secret, Target
+from haptera.modules.redfish.connection import (
+    RedfishConnection,
+    RedfishError,
+    ServiceAddress,
+    Trust,
+    end_sessions,
+)
+from haptera.sdk import HapteraError, Refused, Secret, Setup, Target
 
 # How many BMCs are asked at once: each has a thread while it is.
 AT_ONCE: Final = 32
 SYSTEMS_PATH: Final = "/redfish/v1/Systems"
 WORDS_MAX: Final = 300
+# How long this process waits at its end for sessions to be ended.
+END_S_MAX: Final = 3.0
 
 # Kinds of reset (DSP2046, ResetType): what a BMC has of these is asked for, the first one first.
 ON: Final = ("On", "ForceOn")
@@ -36,6 +45,8 @@ Done = TypeVar("Done")
 class RedfishSettings:
     """Who asks all BMCs, and by what these are known.
 
+    `auth` is `basic`: the password goes with each request; or `session`: it goes once, and opens
+    a session.
     `trust` is `pinned`: the certificate that a BMC had when it was first asked is the one that it
     has to have ever after. It is `verified` where `ca_file`, or the system's list, vouches for it.
     A machine has `graceful_s` to shut down before its power is cut.
@@ -43,6 +54,7 @@ class RedfishSettings:
 
     user: str
     password: Secret
+    auth: Literal["basic", "session"] = "basic"
     trust: Literal["pinned", "verified"] = "pinned"
     ca_file: str = ""
     graceful_s: float = 30.0
@@ -84,6 +96,17 @@ class _System(msgspec.Struct, frozen=True):
     boot: _Boot = msgspec.field(name="Boot", default=_Boot())
 
 
+@asynccontextmanager
+async def sessions(_setup: Setup) -> AsyncIterator[None]:
+    """None is left behind at any BMC, which has room for few."""
+    try:
+        yield
+    finally:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S_MAX):
+                await asyncio.get_running_loop().run_in_executor(_threads, end_sessions)
+
+
 class RedfishBmc:
     """The BMC of one node; the daemon sees to it that only one call at a time is under way."""
 
@@ -93,7 +116,10 @@ class RedfishBmc:
         self.graceful_s = settings.graceful_s
         self._settings = settings
         self._service = _service(target, self.address)
-        self._pin = target.run_dir / f"{target.name}.pin" if settings.trust == "pinned" else None
+        self._trust = Trust(
+            Path(settings.ca_file) if settings.ca_file else None,
+            target.run_dir / f"{target.name}.pin" if settings.trust == "pinned" else None,
+        )
 
     async def status(self) -> PowerName:
         return await self._ask(self._status)
@@ -113,9 +139,11 @@ class RedfishBmc:
     async def _ask(self, work: Callable[[RedfishConnection], Done]) -> Done:
         def run() -> Done:
             settings = self._settings
-            ca_file = Path(settings.ca_file) if settings.ca_file else None
             credentials = (settings.user, str(settings.password))
-            with RedfishConnection(self._service, credentials, ca_file, self._pin) as connection:
+            connection = RedfishConnection(
+                self._service, self._trust, credentials, in_session=settings.auth == "session"
+            )
+            with connection:
                 return work(connection)
 
         return await asyncio.get_running_loop().run_in_executor(_threads, run)

@@ -1,5 +1,9 @@
 """A connection to one Redfish service: HTTPS, its certificate checked before any credential goes.
 
+Who asks is said with each request (basic authentication), or once: a session (DSP0266) is opened
+when it is first needed, kept over connections, opened anew where the service knows it no more, and
+ended with this process.
+
 `http.client` is the standard library's; it blocks, so that all of this runs in a thread.
 """
 
@@ -8,11 +12,14 @@ import http.client
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,10 +30,15 @@ HTTPS_PORT: Final = 443
 ANSWER_S_MAX: Final = 8.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 WORDS_MAX: Final = 300
+SESSIONS_PATH: Final = "/redfish/v1/SessionService/Sessions"
 
 
 class RedfishError(Exception):
     """The BMC does not answer, or its answer cannot be understood."""
+
+
+class NotLetInError(RedfishError):
+    """It does not know who asks, or knows it no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +71,56 @@ class ServiceAddress:
         return cls(host.removeprefix("[").removesuffix("]"), int(port), slash + path)
 
 
-class RedfishConnection:
-    """A context manager: connected and trusted when entered.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Which certificate a service may have.
 
     Without a `pin`, what `ca_file`, or the system's own list, vouches for is trusted. `pin` is the
     file of the fingerprint of the one certificate that is; the first one seen is written there.
     """
 
+    ca_file: Path | None = None
+    pin: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedfishSession:
+    """A session at a service: by what it is known there, and where it is ended."""
+
+    service: ServiceAddress
+    trust: Trust
+    token: str = field(repr=False)
+    path: str
+
+
+# One for each service and system, for there is one call at a time to each.
+_sessions: Final[dict[ServiceAddress, RedfishSession]] = {}
+
+
+class RedfishConnection:
+    """A context manager: connected and trusted when entered; `credentials` are a name and password.
+
+    With `in_session`, they are sent to open a session only.
+    """
+
     def __init__(
         self,
         service: ServiceAddress,
+        trust: Trust,
         credentials: tuple[str, str],
-        ca_file: Path | None,
-        pin: Path | None,
+        *,
+        in_session: bool = False,
     ) -> None:
         self._service = service
-        self._pin = pin
-        self._headers = {
-            "Authorization": f"Basic {b64encode(':'.join(credentials).encode()).decode()}",
-            "Accept": "application/json",
-            "OData-Version": "4.0",
-        }
+        self._trust = trust
+        self._credentials = credentials
+        self._in_session = in_session
+        self._headers = {"Accept": "application/json", "OData-Version": "4.0"}
         self._http = http.client.HTTPSConnection(
             service.host,
             service.port,
             timeout=ANSWER_S_MAX,
-            context=_context(ca_file, verified=pin is None),
+            context=_context(trust),
         )
 
     def __enter__(self) -> Self:
@@ -116,20 +152,62 @@ class RedfishConnection:
             Refused: it says that it does not do it.
             RedfishError: it does not answer, or nobody knows what it has done.
         """
-        headers = dict(self._headers)
+        known = self._service in _sessions
+        try:
+            return self._ask(method, path, body)
+        except NotLetInError:
+            # Of a session that it knows no more, nothing was done.
+            if not (self._in_session and known):
+                raise
+            _sessions.pop(self._service, None)
+            return self._ask(method, path, body)
+
+    def end_session(self) -> None:
+        """Let the service forget the session, if there is one.
+
+        Raises:
+            RedfishError: it does not answer; it will forget it some time.
+        """
+        session = _sessions.pop(self._service, None)
+        if session is not None:
+            self._exchange("DELETE", session.path, None, {"X-Auth-Token": session.token})
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> bytes:
+        headers = self._headers | self._authentication()
         if body is not None:
             headers["Content-Type"] = "application/json"
         # A change is of what was read: some services demand to be told which state that was.
-        if method == "PATCH" and (tag := self._tag_of(path)):
+        if method == "PATCH" and (tag := self._exchange("GET", path, None, headers)[0]["ETag"]):
             headers["If-Match"] = tag
         return self._exchange(method, path, body, headers)[1]
 
-    def _tag_of(self, path: str) -> str | None:
-        return self._exchange("GET", path, None, self._headers)[0]
+    def _authentication(self) -> dict[str, str]:
+        if not self._in_session:
+            known = b64encode(":".join(self._credentials).encode()).decode()
+            return {"Authorization": f"Basic {known}"}
+        if self._service not in _sessions:
+            _sessions[self._service] = self._open_session()
+        return {"X-Auth-Token": _sessions[self._service].token}
+
+    def _open_session(self) -> RedfishSession:
+        user, password = self._credentials
+        body = {"UserName": user, "Password": password}
+        headers = {**self._headers, "Content-Type": "application/json"}
+        try:
+            told, _ = self._exchange("POST", SESSIONS_PATH, body, headers)
+        except Refused as refusal:
+            raise HapteraError(
+                f"{self._name} opens no session: {refusal}", do="set `auth: basic` for it"
+            ) from None
+        token, place = told["X-Auth-Token"], urlsplit(told["Location"] or "").path
+        if token is None or not place.startswith("/"):
+            raise RedfishError(f"{self._name} opens a session, and does not say which")
+        return RedfishSession(self._service, self._trust, token, place)
 
     def _exchange(
         self, method: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]
-    ) -> tuple[str | None, bytes]:
+    ) -> tuple[Message, bytes]:
+        """The answer's headers, and its content."""
         sent = None if body is None else msgspec.json.encode(body)
         try:
             self._http.request(method, path, sent, dict(headers))
@@ -141,36 +219,36 @@ class RedfishConnection:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RedfishError(f"{self._name} does not answer: {error!r}"[:WORDS_MAX]) from None
         self._check(method, answer.status, content)
-        return answer.getheader("ETag"), content
+        return answer.headers, content
 
     def _check(self, method: str, status: int, content: bytes) -> None:
         if status < HTTPStatus.MULTIPLE_CHOICES:
             return
         said = f"{status} {_message(content)}".rstrip()
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise RedfishError(f"{self._name} lets nobody in: {said}")
+            raise NotLetInError(f"{self._name} lets nobody in: {said}")
         changes = method != "GET"
         if changes and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Refused(said)
         raise RedfishError(f"{self._name} answers {said}")
 
     def _check_pin(self) -> None:
-        connected = self._http.sock
-        if self._pin is None:
+        connected, pin = self._http.sock, self._trust.pin
+        if pin is None:
             return
         assert isinstance(connected, ssl.SSLSocket)
         certificate = connected.getpeercert(binary_form=True)
         assert certificate is not None
         seen = hashlib.sha256(certificate).hexdigest()
-        if not self._pin.exists():
-            draft = self._pin.with_suffix(".new")
+        if not pin.exists():
+            draft = pin.with_suffix(".new")
             draft.write_text(seen, encoding="ascii")
-            draft.replace(self._pin)
-        known = self._pin.read_text(encoding="ascii")
+            draft.replace(pin)
+        known = pin.read_text(encoding="ascii")
         if known != seen:
             raise HapteraError(
                 f"{self._name} has another certificate than before: sha256 {seen}",
-                do=f"find out why; if it is right, remove {self._pin}",
+                do=f"find out why; if it is right, remove {pin}",
             )
 
     @property
@@ -178,14 +256,23 @@ class RedfishConnection:
         return f"BMC at {self._service.host}:{self._service.port}"
 
 
-def _context(ca_file: Path | None, *, verified: bool) -> ssl.SSLContext:
+def end_sessions() -> None:
+    """End all sessions of this process; where a service does not answer, it is left to it."""
+    for session in list(_sessions.values()):
+        with suppress(RedfishError, HapteraError, Refused):
+            nobody = ("", "")
+            with RedfishConnection(session.service, session.trust, nobody) as connection:
+                connection.end_session()
+
+
+def _context(trust: Trust) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=ca_file)
+        context = ssl.create_default_context(cafile=trust.ca_file)
     except OSError as error:
         raise HapteraError(
-            f"ca_file {ca_file}: {error.strerror}", do="name a file of PEM"
+            f"ca_file {trust.ca_file}: {error.strerror}", do="name a file of PEM"
         ) from None
-    if not verified:
+    if trust.pin is not None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
