@@ -108,7 +108,8 @@ def test_a_job_is_ended_by_a_pipe_that_nobody_reads_as_anywhere_else(
     assert (code, output) == (-signal.SIGPIPE, "")
 
 
-def test_a_gate_that_nobody_keeps_is_not_one_that_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "nope"
+@pytest.mark.parametrize("above", [".", "/"])
+def test_a_gate_that_nobody_keeps_is_not_one_that_is_closed(tmp_path: Path, above: str) -> None:
+    path = tmp_path / above / "nope"
     code, out, errors = typed("job", "--gate", path, "true", folder=tmp_path)
     assert (code, out, errors.splitlines()[0]) == (1, "", "error: there is no job gate here")

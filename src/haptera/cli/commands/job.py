@@ -63,7 +63,7 @@ def _enter(gate: Path) -> int | None:
             where=str(gate),
             do="run jobs as the user that runs the agent, or as root",
         ) from error
-    if descriptor is None and not any((gate.parents[1] / one).is_dir() for one in (OPEN, SHUT)):
+    if descriptor is None and not any((gate.parent.parent / one).is_dir() for one in (OPEN, SHUT)):
         do = "start the node's agent, or name the gate it keeps (--gate, HAPTERA_JOBS)"
         raise HapteraError("there is no job gate here", where=str(gate), do=do)
     return descriptor
