@@ -1,8 +1,9 @@
 """Blades in a chassis whose manager answers for all of them at once, and powers up in stages.
 
 One request tells of every blade, so the look is of many: blades that are due close together cost
-one request. So is switching off. Switching on takes long: the step tells how far it is, and goes
-no further where something else is desired meanwhile.
+one request. It says how old what the manager knows is. Switching off is of many, too. Switching
+on takes long: the step tells how far it is, and goes no further where something else is desired
+meanwhile.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Final
 from haptera.kinds import node
 from haptera.kinds.node import Power
 from haptera.model.entity import EntityId
-from haptera.sdk import PARENT, Module, Refused, Target
+from haptera.sdk import PARENT, HapteraError, Module, Refused, Target
 
 STAGES: Final = ("standby power", "fans", "memory training", "processors")
 STAGE_S: Final = 0.3
@@ -30,6 +31,11 @@ class Manager:
         """One request: which slots are on; a slot without a blade is not among them."""
         self._say("powers")
         return {one.name: Power(one.read_text()) for one in self._folder.glob("slot-*")}
+
+    def age_s(self) -> float:
+        """How long ago it asked its blades what it tells of them."""
+        age = self._folder / "age"
+        return float(age.read_text()) if age.exists() else 0
 
     def switch(self, slots: list[str], to: Power) -> None:
         """One request for all these slots."""
@@ -64,8 +70,11 @@ power = module.serves(node.power)
 
 @power.look(many=True, outcomes=(Power.OFF, Power.ON), every_s=5)
 def look(blades: Mapping[EntityId, Blade]) -> Mapping[EntityId, Power | Exception]:
-    powers = next(iter(blades.values())).manager.powers()
-    none = RuntimeError("the slot is empty")
+    manager = next(iter(blades.values())).manager
+    powers, age_s = manager.powers(), manager.age_s()
+    for blade in blades.values():
+        blade.target.age(age_s)
+    none = HapteraError("the slot is empty")
     return {entity: powers.get(blade.slot, none) for entity, blade in blades.items()}
 
 

@@ -39,12 +39,12 @@ UP_WITHIN_S, ENDS_WITHIN_S, HONEST_WITHIN_S = 30, 100, 20
 CONVERGED = ("converged", None)
 GIVEN_UP = f"; given up after {ATTEMPTS} attempts, for {span(COOL_DOWN_MS)}"
 STEP = {
-    "raises": "on fire",
+    "raises": "RuntimeError: on fire",
     "hangs": "no answer within 1 s",
-    "meddles": "meddled without success",
+    "meddles": "RuntimeError: meddled without success",
 }
 LOOK = {
-    "raises_looking": "on fire",
+    "raises_looking": "RuntimeError: on fire",
     "hangs_looking": "no answer within 1 s",
     "melts": "look_power found 'melting', which is not among its outcomes",
     "melts_rudely": "answered 'melting', which is not one of its outcomes",

@@ -24,6 +24,7 @@ ADDRESS = f"{NETWORK}.58.1"
 # So many stages of so many seconds: whoever stops a step has time to.
 SLOW = ("STAGES: Final = (", 'STAGES: Final = ("slow",) * 1_000 + (')
 
+test_aged_on_its_bench = test_chassis.test_what_the_manager_knew_before_a_step_is_no_outcome_of_it
 test_on_its_bench = test_chassis.test_a_blade_is_powered_up_stage_by_stage_and_down_as_one_of_many
 
 
@@ -84,6 +85,27 @@ def test_a_hundred_looks_cost_one_request_and_each_is_answered_by_itself(
     requests = (tmp_path / "requests").read_text().splitlines()
     assert len(requests) <= 5
     assert {*requests} == {"powers"}
+
+
+def test_a_look_says_how_old_what_it_tells_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    (tmp_path / "slot-1").write_text("on")
+    (tmp_path / "age").write_text("30")
+
+    async def scenario(house: House) -> None:
+        await house.start("chassis")
+        before, node = clock.now_ns(), node_id("n1")
+        attributes, deadline_at = {"bmc": "slot-1"}, before + HOUR_NS
+        house.processes.call(
+            Call(1, Work.LOOK, "chassis", "look", node, attributes, {}, "", deadline_at)
+        )
+        found = await house.answer(1)
+        assert isinstance(found, Answered)
+        assert (found.value, before <= found.at + 30 * 10**9 <= clock.now_ns()) == ("on", True)
+
+    live(tmp_path, scenario, places={"chassis": "examples.chassis.chassis:module"})
 
 
 def test_many_are_switched_and_each_is_answered_by_itself(

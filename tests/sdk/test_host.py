@@ -44,6 +44,8 @@ class Device:
                 await self.go.wait()
 
     def note(self) -> None:
+        if (age_s := self.target.attributes.get("age")) is not None:
+            self.target.age(float(age_s))
         if self.target.attributes.get("fuse"):
             self.target.note("the fuse blew " + "x" * NOTE_BYTES_MAX)
 
@@ -187,6 +189,20 @@ def test_what_a_look_notes_besides_the_value_is_told_cut_to_its_room() -> None:
         note = "the fuse blew " + "x" * (NOTE_BYTES_MAX - 14)
         found = {"op": "answered", "id": 1, "value": "on", "at_ns": NOW, "note": note}
         assert await daemon.next() == found
+
+    converse(scenario)
+
+
+def test_a_look_says_how_old_what_it_tells_is_and_each_by_itself() -> None:
+    async def scenario(daemon: Daemon) -> None:
+        await daemon.send(a_call(1, "look", "look", attributes={"age": "0.25"}))
+        told = {"op": "answered", "value": "on"}
+        assert await daemon.next() == {**told, "id": 1, "at_ns": NOW - 250_000_000}
+        await daemon.send(a_call(2, "look", "look"))
+        assert await daemon.next() == {**told, "id": 2, "at_ns": NOW}
+        await daemon.send(a_call(3, "look", "look", attributes={"age": "-1"}))
+        text = "ValueError: what a look tells is not -1.0 s old"
+        assert await daemon.next() == failed(3, text, refused=False)
 
     converse(scenario)
 

@@ -44,7 +44,7 @@ class Unwritten(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A look found this. `at` is when the module began to look, in ns: what is read is as old.
+    """A look found this. `at` is when the module began to look, or when that was so, in ns.
 
     `note` is what it saw besides, in words for people.
     """

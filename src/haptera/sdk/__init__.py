@@ -14,6 +14,7 @@ from haptera.sdk.settings import Secret
 from haptera.sdk.target import Boot, Draining, Refused, Setup, Target
 from haptera.sdk.terms import Conditions
 from haptera.sdk.uplink import Uplink, uplink
+from haptera.selectors.nodeset import expand, fold
 
 PARENT: Final = Context.PARENT
 SELF: Final = Context.SELF
@@ -53,5 +54,7 @@ __all__ = [
     "Target",
     "Uplink",
     "Variable",
+    "expand",
+    "fold",
     "uplink",
 ]

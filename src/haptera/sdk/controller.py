@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
@@ -115,10 +115,12 @@ class Cluster(Generic[Settings]):
         types: Iterable[str] | None = None,
         kinds: Iterable[str] | None = None,
         select: str | None = None,
+        tick_s: float | None = None,
     ) -> AsyncIterator[Changes]:
         """All that is wanted as it is now, then whatever changes, as often as it is asked for.
 
-        What changes while nobody asks is told once, as it is then.
+        What changes while nobody asks is told once, as it is then. Where nothing changes for
+        `tick_s`, that is told too: nothing but time has passed, and deadlines with it.
 
         Raises:
             HapteraError: there is no such type, or the selector is none.
@@ -126,16 +128,28 @@ class Cluster(Generic[Settings]):
         watch = next(self._ids)
         now: dict[str, EntityView] = {}
         request: Request = control.Watch(watch, _listed(types), _listed(kinds), select)
+        last: Changes | None = None
+        coming = asyncio.ensure_future(self._told(request))
         try:
             while True:
-                told = [await self._ask_for(request, control.ControlTold)]
-                request = control.Next(watch)
-                # A snapshot counts once it is whole.
-                while told[-1].cursor is None:
-                    told.append(await self._ask_for(request, control.ControlTold))
-                yield _changes(now, told)
+                if last is not None:
+                    await asyncio.wait({coming}, timeout=tick_s)
+                if last is not None and not coming.done():
+                    yield replace(last, changed=(), types={}, gone=(), fresh=False)
+                    continue
+                last = _changes(now, await coming)
+                yield last
+                coming = asyncio.ensure_future(self._told(control.Next(watch)))
         finally:
+            coming.cancel()
             self._send(frame_of(control.Unwatch(watch)))
+
+    async def _told(self, request: Request) -> list[control.ControlTold]:
+        """What a watch tells next; a snapshot counts once it is whole."""
+        told = [await self._ask_for(request, control.ControlTold)]
+        while told[-1].cursor is None:
+            told.append(await self._ask_for(control.Next(request.id), control.ControlTold))
+        return told
 
     async def read(self, select: str | EntityId = ALL) -> dict[str, EntityView]:
         """How these entities are now.

@@ -269,6 +269,7 @@ class _Host:
     def _tell(self, op: str, call: _Call, target: Target, reading: str, at: int) -> None:
         """What was read, and what was noted beside it, if anything."""
         value, note = self._reading(call, reading), target.take_note()
+        at = max(0, at - target.take_age_ns())
         noted = {} if note is None else {"note": cut(note, NOTE_BYTES_MAX)}
         self._answer({"op": op, "id": call.id, "value": value, "at_ns": at, **noted})
 

@@ -42,8 +42,8 @@ class Target:
     `intent` is set for steps, `boot` for steps that enrol. What must outlive the module's
     process is kept in `run_dir`; `session` is what its lifespan made, None where it has none.
     `deadline_ns` is when its time is over, in ns of CLOCK_BOOTTIME, None for a watch. A look may
-    `note` what it sees besides the value, and a step tell its `progress`. A step that is declared
-    `stoppable` sees by `unwanted` that something else is desired by now.
+    `note` what it sees besides the value, and say how old that is; a step may tell its `progress`.
+    One that is declared `stoppable` sees by `unwanted` that something else is desired by now.
     """
 
     entity: EntityId
@@ -63,6 +63,7 @@ class Target:
         default_factory=asyncio.Event, init=False, compare=False, repr=False
     )
     _notes: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
+    _ages_s: list[float] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -98,6 +99,22 @@ class Target:
     def note(self, text: str) -> None:
         """Say in words for people what a look saw besides its value: how a service ended, say."""
         self._notes[:] = [text]
+
+    def age(self, seconds: float) -> None:
+        """Say how long before the call what a look tells was so: of a list that others keep, say.
+
+        It then counts as read at that time: as the outcome of no step that was begun later.
+
+        Raises:
+            ValueError: it was so before it was asked for, at the latest.
+        """
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(f"what a look tells is not {seconds} s old")
+        self._ages_s[:] = [seconds]
+
+    def take_age_ns(self) -> int:
+        """How old it is by what was said last, once; 0 where nothing was."""
+        return round(self._ages_s.pop() * 1e9) if self._ages_s else 0
 
     def take_note(self) -> str | None:
         """What was noted last, once."""

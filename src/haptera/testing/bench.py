@@ -19,7 +19,7 @@ from haptera.model.messages import Mark, Message, Permit
 from haptera.model.parts import Context
 from haptera.model.schema import Kind
 from haptera.model.views import Condition, EntityView
-from haptera.sdk import Module, Refused
+from haptera.sdk import Module, Refused, Target
 from haptera.testing.searching import searched
 
 Made = TypeVar("Made")
@@ -143,11 +143,16 @@ class Bench(Generic[Made]):
             raise error
         return None if told is None else told[call.entity]
 
+    def _age_ns(self) -> int:
+        """How old a look said that its reading is, by the target that it has at hand."""
+        target = getattr(self._on, "target", self._on)
+        return target.take_age_ns() if isinstance(target, Target) else 0
+
     async def _run(self, call: Call, at: int) -> Event:
         match call.work:
             case Work.LOOK:
                 reading = await self._function(call, self._module.lookers)
-                return Answered(call.id, str(reading), at)
+                return Answered(call.id, str(reading), at - self._age_ns())
             case Work.STEP:
                 await self._function(call, self._module.steppers)
                 return Ended(call.id)

@@ -54,14 +54,8 @@ controller = Controller("roll", settings=RollSettings)
 async def keep_rolling(cluster: Cluster[RollSettings]) -> None:
     """Bring each roll further whenever anything changes."""
     silences = Silences(cluster.settings.vanished_after_s)
-    watch = cluster.watch(kinds=KINDS)
-    coming = asyncio.ensure_future(anext(watch))
-    views: Mapping[str, EntityView] = {}
-    while True:
-        await asyncio.wait({coming}, timeout=TICK_S)
-        if coming.done():
-            views = (await coming).now
-            coming = asyncio.ensure_future(anext(watch))
+    async for changes in cluster.watch(kinds=KINDS, tick_s=TICK_S):
+        views = changes.now
         now = asyncio.get_running_loop().time()
         silences.listen(views, now)
         for name in sorted(views):
