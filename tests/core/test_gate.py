@@ -20,7 +20,7 @@ from haptera.model.events import (
     Ticked,
     Written,
 )
-from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.messages import Ask, Mark, Message, Permit, RoomAsk
 from haptera.model.parts import Change, Context, Look, Manifest, Step
 
 H = 1 * S
@@ -47,6 +47,7 @@ class Agent:
         self.calls: list[Call] = []
         self.tickets: list[int] = []
         self.said: tuple[Permit, ...] = ()
+        self.room_asks: tuple[RoomAsk, ...] = ()
         self.tell(Ticked(), Enrolled(PARENT, 1))
 
     def tell(self, *events: Event, after_s: float = 0.01) -> None:
@@ -61,13 +62,15 @@ class Agent:
                     self.tickets.append(ticket)
                 case Tell(_, message):
                     self.said = message.permits or ()
+                    self.room_asks = message.room_asks or ()
                 case _:
                     pass
 
-    def hear(self, *asks: Ask, after_s: float = 0.01) -> None:
-        """The parent says hello, and asks this."""
-        self.tell(Heard(PARENT, BOOT, Message(1, 0, 0, Mark(), Mark(), asks=asks), self.now),
-                  after_s=after_s)  # fmt: skip
+    def hear(self, *asks: Ask, after_s: float = 0.01, refusal: str | None = None) -> None:
+        """The parent says hello, asks this, and lends room for all it is asked, or says why not."""
+        lent = tuple(Permit(one.id, refusal is None, refusal or "") for one in self.room_asks)
+        message = Message(1, 0, 0, Mark(), Mark(), asks=asks, permits=lent)
+        self.tell(Heard(PARENT, BOOT, message, self.now), after_s=after_s)
 
     def gate_calls(self) -> list[tuple[str, Work]]:
         """What gates were asked since this was last asked, answered in order by `end`."""
@@ -233,6 +236,11 @@ def test_what_the_agent_itself_does_that_may_harm_waits_for_the_same_gates() -> 
     (release,) = [one for one in agent.calls if one.work is Work.RELEASE]
     agent.calls.clear()
     agent.tell(Ended(release.id), Answered(look.id, "running", agent.now))
+    (ask,) = agent.room_asks
+    assert ask == RoomAsk(ask.id, web, late_ms=2_000)
+    agent.hear(refusal="the budget is used up")
+    assert agent.gate_calls() == []  # and jobs may begin meanwhile
+    agent.hear()
     assert agent.gate_calls() == [("jobs", Work.HOLD)]
     agent.hear()  # the parent asks for nothing: that opens no gate that is held for ourselves
     assert agent.calls == []
@@ -240,3 +248,4 @@ def test_what_the_agent_itself_does_that_may_harm_waits_for_the_same_gates() -> 
     assert [(one.module, one.part) for one in agent.calls] == []
     agent.tell(*(Written(one, 2) for one in agent.tickets))
     assert [(one.module, one.part) for one in agent.calls] == [("image", "stop")]
+    assert agent.room_asks == (RoomAsk(ask.id, web, late_ms=2_000, begun=True),)

@@ -58,8 +58,8 @@ def test_what_a_rule_cannot_say_is_refused_and_told(
     assert raised.value.do is not None
 
 
-def test_freezes_and_policies_are_told_everywhere_and_budgets_are_the_parents() -> None:
-    assert [KINDS[name].everywhere for name in RULES] == [False, True, True]
+def test_freezes_policies_and_budgets_are_told_everywhere() -> None:
+    assert [KINDS[name].everywhere for name in RULES] == [True, True, True]
     assert not KINDS["node"].everywhere
 
 

@@ -13,11 +13,14 @@ from haptera.model.entity import EntityId, node_id
 from haptera.model.errors import HapteraError
 from haptera.model.facts import Method
 from haptera.model.messages import (
+    Ask,
     DesiredUpdate,
     Mark,
     Measure,
     Message,
     ObservedUpdate,
+    Permit,
+    RoomAsk,
     SeenValue,
     Standing,
     Update,
@@ -100,6 +103,13 @@ UPDATES = st.one_of(
     ),
 )
 MEASURES = st.builds(Measure, NAMES.map("{0}.{0}".format), st.integers(0, USUAL_MS_MAX))
+ROOM_ASKS = st.builds(
+    RoomAsk,
+    st.text(max_size=12),
+    st.builds(EntityId, st.just("system"), NAMES, st.just("n01")),
+    U64,
+    st.booleans(),
+)
 MESSAGES = st.builds(
     Message,
     U64,
@@ -111,6 +121,7 @@ MESSAGES = st.builds(
     st.lists(UPDATES, max_size=8).map(tuple),
     st.booleans(),
     measures=st.lists(MEASURES, max_size=20).map(tuple),
+    room_asks=st.lists(ROOM_ASKS, max_size=2).map(tuple),
 )
 
 
@@ -185,6 +196,33 @@ def test_a_body_with_sections_has_these_very_bytes() -> None:
         b"\x94\xa5stuck\xcd\x01\x2c\xa8status 3\xc0"
     )
     assert decode(body, CODEC, "n01") == message
+
+
+def test_an_ask_for_room_has_these_very_bytes_and_is_of_the_node_that_says_it() -> None:
+    asked = RoomAsk("b2-1", EntityId("system", "compute", "n01"), 70_000, begun=True)
+    message = msgspec.structs.replace(HELLO, room_asks=(asked,))
+
+    (body,) = encode(message, CODEC, SCHEMA)
+
+    section = b"\x06\x00\x1b\x95\xa4b2-1\xa6system\xa7compute\xce\x00\x01\x11\x70\xc3"
+    assert body == encode(HELLO, CODEC, SCHEMA)[0] + section
+    assert decode(body, CODEC, "n01") == message
+    assert decode(body.replace(b"compute", b"../pute"), CODEC, "n01") == Reject(FrameFault.SECTION)
+
+
+def test_all_that_is_asked_and_permitted_at_once_fits_the_first_datagram() -> None:
+    entity = EntityId("k" * 64, "n" * 64, "n01")
+    said = msgspec.structs.replace(
+        HELLO,
+        words=(1, 2, 3, 4),
+        asks=(Ask("i" * 48, "s" * 130, 2**63),) * 3,
+        permits=(Permit("i" * 48, granted=False, text="t" * 400),) * 3,
+        room_asks=(RoomAsk("i" * 48, entity, 2**63),) * 3,
+    )
+    (body,) = encode(said, CODEC, SCHEMA)
+    told = decode(body, CODEC, "n01")
+    assert isinstance(told, Message)
+    assert (told.asks, told.room_asks) == ((said.asks or ())[:2], (said.room_asks or ())[:2])
 
 
 def test_a_measure_has_these_very_bytes_and_an_earlier_reader_skips_its_section() -> None:
@@ -285,8 +323,8 @@ def test_many_updates_travel_in_as_few_datagrams_as_hold_them() -> None:
     parts = [decode(body, CODEC, "n01") for body in bodies]
     assert parts == [
         msgspec.structs.replace(HELLO, updates=updates[:2]),
-        msgspec.structs.replace(HELLO, updates=updates[2:4], asks=None, permits=None),
-        msgspec.structs.replace(HELLO, updates=updates[4:], asks=None, permits=None),
+        msgspec.structs.replace(HELLO, updates=updates[2:4]).overtaken(),
+        msgspec.structs.replace(HELLO, updates=updates[4:]).overtaken(),
     ]
 
 

@@ -198,6 +198,7 @@ class Engine:
         for row in self.table:
             self.acts.take_up(row, now)
         self.neighbours.load(stored.incarnations, now)
+        self.safety.loans.begin(stored.incarnations, self.catalog.late_ms(Context.SELF), now)
         if self.side.node is not None:
             self._begin.touch(self.table.make(node_id(self.side.node)).id)
         self._begin.dirty.update(row.id for row in self.table if row.desired.resident)
@@ -278,7 +279,7 @@ class Engine:
             if row.kind.name == "node":
                 turn.dirty.update(one.id for one in self.table.on(row.id.name))
 
-    def _wake(self, turn: Turn, key: Key) -> None:
+    def _wake(self, turn: Turn, key: Key) -> None:  # noqa: C901
         match key:
             case ("hello" | "tell" | "list" | "schema" as what, str(name)):
                 self.neighbours.links.wake(turn, what, name)
@@ -292,6 +293,8 @@ class Engine:
             case ("left", EntityId() as entity):
                 self.acts.give_up(turn, entity)
                 self.safety.leave(turn, entity)
+            case ("room", str(name)):
+                self.safety.loans.tend(turn, name)
             case ("gate",):
                 self.gates.tend(turn)
             case ("search",):
@@ -376,8 +379,8 @@ class Engine:
     def _spoken(self, node: str) -> Spoken:
         """What is said of asks and permits on the link about a node."""
         if self.side.node is None:
-            return self.permits.asks(node), ()
-        return (), self.gate.permits()
+            return Spoken(self.permits.asks(node), permits=self.safety.loans.permits(node))
+        return Spoken(room_asks=self.safety.asks.standing(), permits=self.gate.permits())
 
     def _heed(self, turn: Turn) -> None:
         """On an agent: do what the parent asks, or what its silence demands."""
@@ -392,5 +395,6 @@ class Engine:
     def _tell(self, turn: Turn) -> None:
         """Neighbours hear of what changed before the turn ends."""
         permits, self._permits_told = self._permits_told, self.gate.permits()
-        said = permits != self._permits_told
-        self.neighbours.tell(turn, self.permits.take_changed(), said=said)
+        said = self.safety.asks.take_changed() or permits != self._permits_told
+        to = {*self.permits.take_changed(), *self.safety.loans.take_changed()}
+        self.neighbours.tell(turn, to, said=said)

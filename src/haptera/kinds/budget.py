@@ -70,4 +70,4 @@ at_once = Plain("budget", "at_once", int, 8, between(0, COUNT_MAX))
 share = Plain("budget", "share", int, 8, between(0, 100))
 per_hour = Plain("budget", "per_hour", int, 8, between(0, COUNT_MAX))
 
-kind = Kind("budget", (), plain=(of, per, at_once, share, per_hour))
+kind = Kind("budget", (), plain=(of, per, at_once, share, per_hour), everywhere=True)

@@ -75,8 +75,23 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     late_ms: int
 
 
+class RoomAsk(msgspec.Struct, frozen=True, gc=False):
+    """An agent's own disruptive step that needs room in its parent's budgets, until it is over.
+
+    `late_ms` is as of an `Ask`. Once it has `begun` it takes place, whatever its parent says.
+    """
+
+    id: str
+    entity: EntityId
+    late_ms: int
+    begun: bool = False
+
+
 class Permit(msgspec.Struct, frozen=True, gc=False):
-    """What the node says to an ask: that it takes up no work until it is over, or why it does."""
+    """What is said to an ask: that what asks may go on until it is over, or why it may not.
+
+    A node says so that it takes up no work meanwhile, a parent that it counts what is disturbed.
+    """
 
     id: str
     granted: bool
@@ -95,8 +110,9 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     `desired` and `observed` say how far the sender holds each layer; `words` is the sending
     node's own packed state (a parent sends none). `probe` asks for a hello at once. `asks` are
-    all that a parent asks of the node now, `permits` all that the node says to what it was asked;
-    None where the datagram says nothing of them. It `reads` packed words of the receiver's, though
+    all that a parent asks of the node now, `room_asks` what an agent asks of its parent, `permits`
+    all that the sender says to what it was asked; None where the datagram says nothing of them. It
+    `reads` packed words of the receiver's, though
     that has another schema. `measures` are those of which the receiver is not known to hear.
     """
 
@@ -112,7 +128,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     permits: tuple[Permit, ...] | None = ()
     reads: bool = False
     measures: tuple[Measure, ...] = ()
+    room_asks: tuple[RoomAsk, ...] | None = ()
 
     def overtaken(self) -> "Message":
         """What still counts of it once a later message was heard."""
-        return msgspec.structs.replace(self, asks=None, permits=None)
+        return msgspec.structs.replace(self, asks=None, permits=None, room_asks=None)

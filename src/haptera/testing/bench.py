@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, assert_never
 from haptera.core.engine import Engine
 from haptera.core.modules.catalog import Catalog
 from haptera.core.state.limits import MS, S
-from haptera.core.state.side import Side
+from haptera.core.state.side import PARENT, Side
 from haptera.core.views.query import view
 from haptera.kinds import KINDS
 from haptera.kinds.node import JOBS_NONE, Power, jobs, power
@@ -57,6 +57,7 @@ class Bench(Generic[Made]):
         self.entity = node_id(NODE) if kind == "node" else EntityId(kind, "bench", NODE)
         node = NODE if manifest.context is Context.SELF else None
         self._side = Side(manifest.context, node, 1, "bench", 5 * S)
+        self._other = NODE if node is None else PARENT
         self._catalog = Catalog(kinds, [manifest])
         self._attributes = dict(attributes)
 
@@ -69,7 +70,7 @@ class Bench(Generic[Made]):
         """
         engine = self._engine(desired)
         end = self._now + within_s * S
-        events: list[Event] = [] if self._side.node else [Enrolled(NODE, 1)]
+        events: list[Event] = [Enrolled(self._other, 1)]
         while self._now < end:
             effects = engine.handle(events, self._now)
             engine.check()
@@ -115,11 +116,12 @@ class Bench(Generic[Made]):
                 return []  # what is desired does not change while a step runs
 
     def _hello(self, told: Message) -> Heard:
-        """What the agent says when it is told something: that it holds it, and its permit."""
+        """What the other side says when it is told something: that it holds it, and its permit."""
         permit = self._busy is None
-        said = tuple(Permit(one.id, permit, self._busy or "") for one in told.asks or ())
+        ids = [*(one.id for one in told.asks or ()), *(one.id for one in told.room_asks or ())]
+        said = tuple(Permit(one, permit, self._busy or "") for one in ids)
         message = Message(1, 0, 0, told.desired, Mark(), permits=said)
-        return Heard(NODE, 1, message, self._now)
+        return Heard(self._other, 1, message, self._now)
 
     async def _call(self, call: Call) -> list[Event]:
         if call.work is Work.WATCH:

@@ -14,6 +14,10 @@ MS = 1_000_000
 LATE_MS = 2_000
 # How often the module of jobs looks whether there are any.
 JOBS_SEEN_MS = 500
+# How long the replacement of a system takes at most.
+FLIP_MS_MAX = 4_000
+# What a look at plain data says where it is not in force.
+NOTHING = "nothing"
 # What is done to a machine from without; all else is done on it, and ends with it.
 FROM_WITHOUT = frozenset(("look_power", "switch_on", "switch_off", "force_off"))
 
@@ -49,6 +53,14 @@ class Killed(NamedTuple):
 
     at: int
     intent: str | None
+
+
+class Outage(NamedTuple):
+    """From when to when a system was away for another image's sake."""
+
+    system: str
+    began_at: int
+    ended_at: int
 
 
 class Reading(NamedTuple):
@@ -97,12 +109,14 @@ class Machine:
     reads: list[PowerReading] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     services: dict[str, str] = field(default_factory=dict)
+    staged: dict[str, str] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
     reports_off: list[int] = field(default_factory=list)
     gate: str = "closed"
     jobs: int = 0
     killed: list[Killed] = field(default_factory=list)
+    outages: list[Outage] = field(default_factory=list)
     _watches: dict[str, tuple[int, Answer]] = field(default_factory=dict)
 
     def handle(self, call: Call, answer: Answer, died: Callable[[], None]) -> None:
@@ -132,6 +146,10 @@ class Machine:
             "start": self._start,
             "replace": self._start,
             "stop": self._stop,
+            "look_staged": self._look_staged,
+            "stage": self._stage,
+            "look_refused": self._look_refused,
+            "flip": self._flip,
             "look_busy": self._look_busy,
             "hold": self._hold,
             "release": self._release,
@@ -147,8 +165,11 @@ class Machine:
         self.killed += [Killed(self.clock.now, intent)] * self.jobs
         self.jobs = 0
         self.gate = "closed"
+        now = self.clock.now
+        self.outages = [one._replace(ended_at=min(one.ended_at, now)) for one in self.outages]
         self._watches.pop("look_busy", None)
         self.services.clear()
+        self.staged.clear()
         self.stopped(self.name)
         self._report()
 
@@ -239,6 +260,8 @@ class Machine:
 
     def _look_applied(self, call: Call, answer: Answer) -> None:
         digest = self.services.get(call.entity.name)
+        if call.module == "system" and digest is not None:
+            digest = call.digest if digest == call.values["image"] else NOTHING
         if digest is None:
             answer(Failed(call.id, "does not run"))
         else:
@@ -248,11 +271,34 @@ class Machine:
     def _start(self, call: Call, answer: Answer) -> None:
         assert call.intent is not None
         self.starts.append((call.intent, self.clock.now))
-        self.services[call.entity.name] = call.digest
+        image = call.values.get("image")
+        self.services[call.entity.name] = call.digest if image is None else str(image)
         answer(Ended(call.id))
 
     def _stop(self, call: Call, answer: Answer) -> None:
         self.services.pop(call.entity.name, None)
+        answer(Ended(call.id))
+
+    def _look_staged(self, call: Call, answer: Answer) -> None:
+        image = self.staged.get(call.entity.name)
+        staged = call.digest if image == call.values["image"] else NOTHING
+        answer(Answered(call.id, staged, self.clock.now))
+
+    def _stage(self, call: Call, answer: Answer) -> None:
+        self.staged[call.entity.name] = str(call.values["image"])
+        answer(Ended(call.id))
+
+    def _look_refused(self, call: Call, answer: Answer) -> None:
+        answer(Answered(call.id, NOTHING, self.clock.now))
+
+    def _flip(self, call: Call, answer: Answer) -> None:
+        """It takes its time, whoever waits for it, and ends before that if power does."""
+        now, takes_ns = self.clock.now, self._delay_ns(50, FLIP_MS_MAX)
+        self.outages.append(Outage(str(call.entity), now, now + takes_ns))
+        self.clock.after(takes_ns, self._act, self.cuts, self._flipped, call, answer)
+
+    def _flipped(self, call: Call, answer: Answer) -> None:
+        self.services[call.entity.name] = str(call.values["image"])
         answer(Ended(call.id))
 
     def _look_busy(self, call: Call, answer: Answer) -> None:

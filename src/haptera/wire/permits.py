@@ -1,16 +1,18 @@
-"""What a parent asks of a node before it disturbs it, and what the node says, one a section."""
+"""What neighbours ask of each other before one disturbs anything, and say to it, one a section."""
 
 from typing import Annotated, Final
 
 import msgspec
 
-from haptera.model.messages import Ask, Permit
+from haptera.model.entity import EntityId, is_name
+from haptera.model.messages import Ask, Permit, RoomAsk
 from haptera.wire.frame import FrameFault, Reject
 
 ASK: Final = 3
 PERMIT: Final = 4
+ROOM_ASK: Final = 6
 # Of each kind, so that all of a node's are in the first datagram of a message.
-ASKS_MAX: Final = 3
+ASKS_MAX: Final = 2
 ID_BYTES_MAX: Final = 48
 STEP_BYTES_MAX: Final = 130
 TEXT_BYTES_MAX: Final = 160
@@ -28,8 +30,19 @@ class _Permit(msgspec.Struct, frozen=True, gc=False, array_like=True):
     text: str
 
 
+class _RoomAsk(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Its node is the one that says so."""
+
+    id: str
+    kind: str
+    name: str
+    late_ms: Annotated[int, msgspec.Meta(ge=0)]
+    begun: bool
+
+
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _ASK: Final = msgspec.msgpack.Decoder(_Ask)
+_ROOM_ASK: Final = msgspec.msgpack.Decoder(_RoomAsk)
 _PERMIT: Final = msgspec.msgpack.Decoder(_Permit)
 
 
@@ -38,14 +51,22 @@ def encode_ask(ask: Ask) -> bytes:
     return _ENCODER.encode(_Ask(ask.id, _cut(ask.step, STEP_BYTES_MAX), ask.late_ms))
 
 
+def encode_room_ask(ask: RoomAsk) -> bytes:
+    assert len(ask.id.encode()) <= ID_BYTES_MAX
+    of = ask.entity
+    return _ENCODER.encode(_RoomAsk(ask.id, of.kind, of.name, ask.late_ms, ask.begun))
+
+
 def encode_permit(permit: Permit) -> bytes:
     """A text that is too long is cut, an id as it came."""
     text = _cut(permit.text, TEXT_BYTES_MAX)
     return _ENCODER.encode(_Permit(permit.id, permit.granted, text))
 
 
-def decode_spoken(section: int, content: bytes) -> Ask | Permit | Reject | None:
-    """An ask or a permit; None for a section of another type."""
+def decode_spoken(
+    section: int, content: bytes, peer: str
+) -> Ask | Permit | RoomAsk | Reject | None:
+    """An ask or a permit of this neighbour; None for a section of another type."""
     try:
         if section == ASK:
             ask = _ASK.decode(content)
@@ -53,6 +74,10 @@ def decode_spoken(section: int, content: bytes) -> Ask | Permit | Reject | None:
         if section == PERMIT:
             permit = _PERMIT.decode(content)
             return Permit(_id(permit.id), permit.granted, permit.text)
+        if section == ROOM_ASK:
+            room = _ROOM_ASK.decode(content)
+            entity = EntityId(_name(room.kind), _name(room.name), peer)
+            return RoomAsk(_id(room.id), entity, room.late_ms, room.begun)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return Reject(FrameFault.SECTION)
     return None
@@ -66,6 +91,17 @@ def _id(text: str) -> str:
     """
     if len(text.encode(errors="replace")) > ID_BYTES_MAX:
         raise ValueError("an id that is too long")
+    return text
+
+
+def _name(text: str) -> str:
+    """A name that an entity can have.
+
+    Raises:
+        ValueError: none can.
+    """
+    if not is_name(text):
+        raise ValueError("no name")
     return text
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
+from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
 from haptera.model.schema import WORDS_MAX
 from haptera.wire.frame import (
     BODY_BYTES_MAX,
@@ -15,7 +15,16 @@ from haptera.wire.frame import (
     Reject,
 )
 from haptera.wire.measures import MEASURE, decode_measure, encode_measure
-from haptera.wire.permits import ASK, ASKS_MAX, PERMIT, decode_spoken, encode_ask, encode_permit
+from haptera.wire.permits import (
+    ASK,
+    ASKS_MAX,
+    PERMIT,
+    ROOM_ASK,
+    decode_spoken,
+    encode_ask,
+    encode_permit,
+    encode_room_ask,
+)
 from haptera.wire.updates import Codec
 
 # Flags, how many words; incarnation, term, schema; epoch, version and digest of both layers.
@@ -59,11 +68,11 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
     flags, words, incarnation, term, schema, *marks = _PREFIX.unpack_from(body)
     if words > WORDS_MAX or len(body) < _PREFIX.size + 8 * words:
         return Reject(FrameFault.PREFIX)
-    told: list[Update | Ask | Permit | Measure] = []
+    told: list[Update | Ask | Permit | RoomAsk | Measure] = []
     for section in _sections(body, _PREFIX.size + 8 * words):
         if isinstance(section, Reject):
             return section
-        apart = decode_spoken(*section) or decode_measure(*section)
+        apart = decode_spoken(*section, peer) or decode_measure(*section)
         one = apart or codec.decode(*section, schema, peer)
         if isinstance(one, Reject):
             return one
@@ -77,12 +86,13 @@ def decode(body: bytes, codec: Codec, peer: str) -> Message | Reject:
         Mark(*marks[:3]),
         Mark(*marks[3:]),
         _WORDS[words].unpack_from(body, _PREFIX.size),
-        tuple(one for one in told if not isinstance(one, Ask | Permit | Measure)),
+        tuple(one for one in told if not isinstance(one, Ask | Permit | RoomAsk | Measure)),
         bool(flags & _PROBE),
         None if further else tuple(one for one in told if isinstance(one, Ask)),
         None if further else tuple(one for one in told if isinstance(one, Permit)),
         bool(flags & _READS),
         tuple(one for one in told if isinstance(one, Measure)),
+        None if further else tuple(one for one in told if isinstance(one, RoomAsk)),
     )
 
 
@@ -96,9 +106,10 @@ def _told(message: Message, codec: Codec, peer_schema: int | None) -> Iterator[t
 
 def _spoken(message: Message) -> bytes:
     """The sections that only the first datagram of a message has."""
-    asks = [_packed(ASK, encode_ask(one)) for one in (message.asks or ())[:ASKS_MAX]]
-    permits = [_packed(PERMIT, encode_permit(one)) for one in (message.permits or ())[:ASKS_MAX]]
-    return b"".join((*asks, *permits))
+    asks = [(ASK, encode_ask(one)) for one in (message.asks or ())[:ASKS_MAX]]
+    permits = [(PERMIT, encode_permit(one)) for one in (message.permits or ())[:ASKS_MAX]]
+    rooms = [(ROOM_ASK, encode_room_ask(one)) for one in (message.room_asks or ())[:ASKS_MAX]]
+    return b"".join(_packed(*one) for one in (*asks, *permits, *rooms))
 
 
 def _packed(section: int, content: bytes) -> bytes:

@@ -29,8 +29,8 @@ NODE = "n01"
 SERVICES = [EntityId("service", name, NODE) for name in ("web", "db", "log")]
 # Told to every node, and the whole cluster's but the parent's own business.
 EVERYWHERE = [EntityId("freeze", "f1", None), EntityId("policy", "p1", None)]
-APART = EntityId("budget", "b1", None)
-DATUM = {"service": "port", "freeze": "until_s", "policy": "rank", "budget": "at_once"}
+APART = EntityId("roll", "r1", None)
+DATUM = {"service": "port", "freeze": "until_s", "policy": "rank", "roll": "canary"}
 PARENTS = {("node", "power"), ("node", "agent")}
 AGENTS = {("service", "run"), ("service", "applied")}
 

@@ -121,6 +121,11 @@ class Catalog:
         steps = () if manifest is None else manifest.steps
         return next((step for step in steps if step.name == name), None)
 
+    def late_ms(self, context: Context) -> int:
+        """The longest that a disruptive step may take where it runs, late effects included."""
+        steps = (one for one in self.parts() if isinstance(one, Step) and one.context is context)
+        return max((one.within_ms + one.late_ms for one in steps if one.disruptive), default=0)
+
     def looks(self) -> list[Look]:
         """All looks, of any class."""
         return [part for part in self.parts() if isinstance(part, Look)]

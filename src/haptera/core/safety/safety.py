@@ -1,30 +1,28 @@
 """Whether a disruptive step may run now, and if not, what stands in its way."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from haptera.core.act.contradiction import contested
 from haptera.core.modules.gates import has_no_agent
 from haptera.core.safety.brake import Brake
-from haptera.core.safety.budgets import Budgets, Where
+from haptera.core.safety.budget_rules import BudgetRules, group_of
+from haptera.core.safety.budgets import Budgets
 from haptera.core.safety.evidence import Evidence
 from haptera.core.safety.pace import Pace
 from haptera.core.safety.permits import Permits
+from haptera.core.safety.room import ROOM, RoomAsks, RoomLoans
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import ANSWER_WITHIN_NS, MS, OVERRIDE_NS, PERMIT_AGAIN_NS
 from haptera.core.state.row import EntityState
-from haptera.core.state.selecting import Declared, attributes_of
 from haptera.core.state.side import Side
 from haptera.core.state.table import EntityTable
 from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import DOWN_AFTER, SUSPECT_AFTER, Peer
-from haptera.kinds import budget
-from haptera.kinds.budget import Budget, Per
-from haptera.kinds.node import Busy, Power, busy, fault_group, if_lost, power, rack
+from haptera.kinds.node import Busy, Power, busy, if_lost, power
 from haptera.model.changes import Disruption
-from haptera.model.entity import EntityId, node_id
+from haptera.model.entity import EntityId
 from haptera.model.facts import Method
 from haptera.model.intent import Intent
 from haptera.model.messages import Ask, Permit
@@ -32,7 +30,6 @@ from haptera.model.parts import Context, Step
 from haptera.model.views import BrakeView
 from haptera.planner.domain.domain import Domain
 from haptera.planner.domain.pieces import Pieces
-from haptera.selectors.selector import ALL, parse_selector
 
 # The value of the node's attribute `if_lost` that lets a node be recovered without its word.
 RECOVER: Final = "recover"
@@ -59,14 +56,15 @@ class Safety:
         self._timers = timers
         self._permits = permits
         self._evidence = evidence
-        self._budgets = Budgets(self._size, self._declared)
-        self._limits: tuple[int, tuple[Budget, ...]] = -1, ()
-        self._brake = Brake(self._size)
+        self._rules = rules = BudgetRules(table)
+        self._budgets = Budgets(rules.size, rules.declared)
+        self.asks = RoomAsks(side, peer, next_id)
+        self.loans = RoomLoans(side, timers, self._budgets, rules.where, peer)
+        self._brake = Brake(rules.size)
         self._pace = Pace()
         self._held_until = 0
         self._wants: EntityId | None = None
         self._braked_ones: set[EntityId] = set()
-        self._sizes: tuple[int, Counter[str | None]] = -1, Counter()
         self._peer = peer
         self._next_id = next_id
         self._refused: dict[EntityId, tuple[int, str]] = {}
@@ -103,7 +101,7 @@ class Safety:
         self._wants = row.id
         # What is asked already goes on being asked while it is looked at once more.
         row.asking = self._standing(row, step)
-        lacking = self._full(row, turn.now) or self._evidence.unseen(turn, row, domain, step)
+        lacking = self._full(row, step, turn.now) or self._evidence.unseen(turn, row, domain, step)
         if lacking is not None:
             return lacking
         if row.asking is None:
@@ -127,26 +125,33 @@ class Safety:
     def begins(self, row: EntityState, intent: Intent) -> None:
         """Its module is called."""
         self._spent.add(row.id)
-        self._budgets.begin(row.id, self._where(row.id), intent.began_at)
+        if self._side.node is not None:
+            self.asks.begins(row.id)
+        self._budgets.begin(row.id, self._rules.where(row.id), intent.began_at)
 
     def takes_up(self, turn: Turn, intent: Intent, step: Step) -> None:
         """This step may have begun in an earlier process: it has its place, and asks on."""
-        self._budgets.take(intent.entity, self._where(intent.entity))
+        self._budgets.take(intent.entity, self._rules.where(intent.entity))
         self._spent.add(intent.entity)
         if intent.entity.node is not None:
             ask = self._permits.ask_for(intent.entity, intent.id, step)
             self._permits.put(turn, intent.entity, ask)
+            if self._side.node is not None:
+                self.asks.takes_up(intent.id, intent.entity, ask.late_ms)
 
     def remember(self, disruption: Disruption, now: int) -> None:
         """This step of an earlier process counts in the budgets of this hour."""
         same = disruption.kernel_boot == self._side.kernel_boot
         at = disruption.began_at if same else now
-        self._budgets.begin(disruption.entity, self._where(disruption.entity), at)
+        self._budgets.begin(disruption.entity, self._rules.where(disruption.entity), at)
 
     def heard(self, turn: Turn, node: str) -> None:
-        """This node's agent is there: who waits to ask it goes on."""
+        """This neighbour is there: who waits to ask it goes on, and so does what it asks."""
         turn.dirty.update(self._silent_ones.pop(node, ()))
         turn.dirty.update(self._permits.entities(node))
+        turn.dirty.update(self.asks.entities())
+        if self._side.node is None:
+            self.loans.tend(turn, node)
 
     def lost(self, now: int, node: EntityState) -> None:
         """This node has fallen silent, and nobody here has switched it off."""
@@ -167,7 +172,7 @@ class Safety:
 
     def rounds(self, entities: Iterable[EntityId]) -> Pieces[int | None]:
         """In how many rounds the budgets let these be disturbed, at the least; None: in none."""
-        return self._budgets.rounds((one, self._where(one)) for one in entities)
+        return self._budgets.rounds((one, self._rules.where(one)) for one in entities)
 
     def brake(self, now: int) -> BrakeView:
         """Whether the brake is on."""
@@ -195,10 +200,14 @@ class Safety:
             self.leave(turn, row.id)
         elif row.asking is None:
             self._permits.put(turn, row.id, None)
+        if self.loans.asked(row.id):
+            self.loans.tend(turn, str(row.id.node))
 
     def leave(self, turn: Turn, entity: EntityId) -> None:
         """Nothing disruptive is under way on this entity, or meant."""
-        self._budgets.leave(turn, entity)
+        if not self.loans.asked(entity):
+            self._budgets.leave(turn, entity)
+        self.asks.leave(entity)
         self._asked.pop(entity, None)
         self._spent.discard(entity)
         if entity.node is not None:
@@ -232,14 +241,17 @@ class Safety:
         self._timers.soonest(("decide", row.id), again_at)
         return Lacking(text, _permit_of(row))
 
-    def _full(self, row: EntityState, now: int) -> Lacking | None:
-        where = self._where(row.id)
+    def _full(self, row: EntityState, step: Step, now: int) -> Lacking | None:
+        where = self._rules.where(row.id)
         text = self._budgets.hold(row.id, where, now)
+        if text is None and self._side.node is not None:
+            self._timers.soonest(("decide", row.id), now + self._side.hello_ns)
+            return self.asks.lacking(row.id, self._permits.ask_for(row.id, "", step).late_ms, now)
         if text is None:
             return None
         if (at := self._budgets.room_at(row.id, where, now)) is not None:
             self._timers.soonest(("decide", row.id), at)
-        return Lacking(text, "room in the budget")
+        return Lacking(text, ROOM)
 
     def _silent(self, row: EntityState, node: EntityState, now: int) -> Lacking | None:
         """A node that is not there cannot be asked, and takes nobody's place meanwhile."""
@@ -337,30 +349,6 @@ class Safety:
         """A budget was declared, changed or taken away."""
         self._budgets.wake_all(turn)
 
-    def _declared(self, entity: EntityId) -> list[Budget]:
-        """What people declared for this entity, as of the table's revision."""
-        revision, limits = self._limits
-        if revision != self._table.revision:
-            rows = [row for row in self._table.on(None) if row.kind is budget.kind]
-            limits = tuple(_budget(row) for row in rows if budget.per.name in row.desired.values)
-            self._limits = self._table.revision, limits
-        subject = Declared(entity, attributes_of(self._table))
-        return [one for one in limits if one.of.means(subject)]
-
-    def _size(self, group: str | None) -> int:
-        """How many nodes a group has, None for all."""
-        revision, sizes = self._sizes
-        if revision != self._table.revision:
-            nodes = [row for row in self._table if row.kind.name == "node"]
-            sizes = Counter(group_of(node) for node in nodes if group_of(node) is not None)
-            sizes[None] = len(nodes)
-            self._sizes = self._table.revision, sizes
-        return sizes[group]
-
-    def _where(self, entity: EntityId) -> Where:
-        node = None if entity.node is None else self._table.get(node_id(entity.node))
-        return {Per.NODE: entity.node, Per.GROUP: group_of(node), Per.PARENT: None}
-
 
 def _contested(row: EntityState) -> Lacking | None:
     text = contested(row)
@@ -371,29 +359,7 @@ def _permit_of(row: EntityState) -> str:
     return f"the permit of {row.id.node}"
 
 
-def _budget(row: EntityState) -> Budget:
-    data = row.plain()
-    return Budget(
-        Per(str(data[budget.per.name])),
-        parse_selector(str(data.get(budget.of.name, ALL))),
-        _number(data.get(budget.at_once.name)),
-        _number(data.get(budget.share.name)),
-        _number(data.get(budget.per_hour.name)),
-    )
-
-
-def _number(value: str | int | None) -> int | None:
-    return None if value is None else int(value)
-
-
 def _not_heard_since(peer: Peer | None, booted_at: int | None) -> bool:
     if booted_at is None:
         return False
     return peer is None or peer.heard_at is None or peer.heard_at < booted_at
-
-
-def group_of(node: EntityState | None) -> str | None:
-    """What a node may fail together with: its fault group, or else its rack."""
-    if node is None:
-        return None
-    return node.desired.attributes.get(fault_group.name) or node.desired.attributes.get(rack.name)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from haptera.core.state.limits import SCHEMA_AGAIN_NS, TELL_AGAIN_NS
 from haptera.core.state.side import Side, named
@@ -17,11 +17,16 @@ from haptera.core.sync.peers import PROBE_EVERY, SUSPECT_AFTER, Peer, Tier, phas
 from haptera.model.effects import FetchSchema, Tell
 from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Alive, Heard, Learnt, Listed, Recalled
-from haptera.model.messages import Ask, Mark, Measure, Message, Permit, Update
+from haptera.model.messages import Ask, Mark, Measure, Message, Permit, RoomAsk, Update
 from haptera.model.remote_schema import ModuleSum, ToldSchema, differences
 
-# What a side has to say of asks and permits to a neighbour.
-Spoken = tuple[tuple[Ask, ...], tuple[Permit, ...]]
+
+class Spoken(NamedTuple):
+    """What a side has to say of asks and permits to a neighbour."""
+
+    asks: tuple[Ask, ...] = ()
+    room_asks: tuple[RoomAsk, ...] = ()
+    permits: tuple[Permit, ...] = ()
 
 
 class Direction(StrEnum):
@@ -67,7 +72,7 @@ class Links:
         timers: Timers,
         layers: Layers,
         schema: int,
-        spoken: Callable[[str], Spoken] = lambda _: ((), ()),
+        spoken: Callable[[str], Spoken] = lambda _: Spoken(),
     ) -> None:
         self._side = side
         self._timers = timers
@@ -113,7 +118,7 @@ class Links:
         message, name = event.message, event.peer
         theirs = self._layers.theirs(message)
         if peer.boot != event.boot:
-            peer.boot, peer.asks, peer.permits = event.boot, (), ()
+            peer.boot, peer.asks, peer.room_asks, peer.permits = event.boot, (), (), ()
             self._incoming.unconfirm(name, theirs.epoch)
         elif theirs.epoch != self._incoming.mark(name).epoch:
             self._incoming.unconfirm(name, theirs.epoch)
@@ -288,8 +293,9 @@ class Links:
         return self._holds(peer) and self._answered(peer)
 
     def _answered(self, peer: Peer) -> bool:
-        asks, _ = self._spoken(peer.name)
-        return {one.id for one in asks} == {one.id for one in peer.permits}
+        spoken = self._spoken(peer.name)
+        asked = {one.id for one in spoken.asks} | {one.id for one in spoken.room_asks}
+        return asked == {one.id for one in peer.permits}
 
     def _holds(self, peer: Peer) -> bool:
         """Whether it said that it holds our layer as it is; remembered as the last good version."""
@@ -336,7 +342,7 @@ class Links:
             updates = self._outgoing.updates(peer.name, after, turn.now, peer.recalled)
             measures = self._outgoing.measures(after)
         desired, observed = self._layers.marks(peer.name)
-        asks, permits = self._spoken(peer.name)
+        spoken = self._spoken(peer.name)
         return Message(
             peer.incarnation,
             0,
@@ -345,8 +351,9 @@ class Links:
             observed,
             updates=updates,
             probe=probe,
-            asks=asks,
-            permits=permits,
+            asks=spoken.asks,
+            permits=spoken.permits,
+            room_asks=spoken.room_asks,
             reads=peer.told_schema is not None,
             measures=measures,
         )

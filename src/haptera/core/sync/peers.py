@@ -5,7 +5,7 @@ from enum import StrEnum
 from zlib import crc32
 
 from haptera.model.entity import EntityId
-from haptera.model.messages import Ask, Mark, Message, Permit
+from haptera.model.messages import Ask, Mark, Message, Permit, RoomAsk
 from haptera.model.remote_schema import ToldSchema
 
 
@@ -39,9 +39,10 @@ class Peer:
     once that was `sought`. `said` is
     how far it told us to hold the layer that we send it; `acked` the version of that layer at which
     we last knew it to be right; `tells` how often it was told the present one. It is `disbelieved`
-    while something that is known denies that it can be there. `asks` and `permits` are what it last
-    said of them, in its present process. It `differs` while our copy of its layer does at the same
-    version, of which so many `lists` were asked for; `recalled` is what it asked to be told again.
+    while something that is known denies that it can be there. `asks`, `room_asks` and `permits` are
+    what it last said of them, in its present process. It `differs` while our copy of its layer does
+    at the same version, of which so many `lists` were asked for; `recalled` is what it asked to be
+    told again.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Peer:
     tells: int = 0
     disbelieved: bool = False
     asks: tuple[Ask, ...] = ()
+    room_asks: tuple[RoomAsk, ...] = ()
     permits: tuple[Permit, ...] = ()
     differs: bool = False
     lists: int = 0
@@ -75,6 +77,8 @@ class Peer:
         """Take over what a message says of asks and permits, where it speaks of them."""
         if message.asks is not None:
             self.asks = message.asks
+        if message.room_asks is not None:
+            self.room_asks = message.room_asks
         if message.permits is not None:
             self.permits = message.permits
 
