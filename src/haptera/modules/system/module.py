@@ -162,6 +162,7 @@ def without_effect() -> Iterator[None]:
     Applied.STALE,
     Applied.CURRENT,
     within_s=STAGED_WITHIN_S,
+    late_s=LATE_S,
     policy=STAGING,
 )
 async def stage(one: System) -> None:
