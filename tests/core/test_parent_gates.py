@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from haptera.core.modules.gates import MEND, NEVER
 from haptera.core.state.limits import (
@@ -16,9 +17,10 @@ from haptera.core.state.limits import (
 )
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.effects import PlanReply
-from haptera.model.entity import node_id
+from haptera.model.entity import EntityId, node_id
 from haptera.model.events import Considered, Failed, Proposed
 from haptera.model.intent import Intent
+from haptera.model.messages import Permit, RoomAsk
 from haptera.model.parts import Context, Look, Manifest, Requirement
 from tests.core.test_safety import BMC, H, Rig
 
@@ -131,6 +133,37 @@ def test_agent_and_gate_at_the_parent_must_both_permit() -> None:
     other.refusal = None
     other.run(20)
     assert len(other.called) == 1
+
+
+def test_an_agent_is_lent_room_once_the_gates_at_the_parent_permit_what_it_means_to_do() -> None:
+    compute = EntityId("system", "compute", "n01")
+    asked = RoomAsk("b2-1", compute, late_ms=70_000)
+    draining = Failed(0, "1 job runs", drained_ms=0)
+    one = rig(BATCH, attributes={}, enrolled=True, desired=("none",), gate=draining)
+    one.room_asks = (asked,)
+    one.run(60)
+    text = "n01 is being drained: batch: 1 job runs"
+    assert one.lent["n01"] == (Permit("b2-1", granted=False, text=text),)
+    assert "release n01" not in one.held
+    one.gate = None
+    one.run(2 * DRAIN_AGAIN_NS / S)
+    assert one.lent["n01"] == (Permit("b2-1", granted=True),)
+
+    one.room_asks = (structs.replace(asked, begun=True),)
+    one.run(60)
+    assert one.held[-1] == "hold n01"
+    one.room_asks = ()
+    one.run(5)
+    assert one.held[-1] == "release n01"
+
+
+def test_an_agent_is_not_lent_room_where_a_gate_at_the_parent_refuses_or_does_not_answer() -> None:
+    asked = RoomAsk("b2-1", EntityId("system", "compute", "n01"), late_ms=70_000)
+    one = rig(BATCH, attributes={}, enrolled=True, desired=("none",), gate=Failed(0, "is away"))
+    one.room_asks = (asked,)
+    one.run(60)
+    text = "it is not permitted: batch: is away"
+    assert one.lent["n01"] == (Permit("b2-1", granted=False, text=text),)
 
 
 def test_an_agent_that_is_there_after_all_is_asked() -> None:

@@ -38,7 +38,7 @@ from haptera.model.events import (
     Written,
 )
 from haptera.model.intent import Intent
-from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, SeenValue
+from haptera.model.messages import Ask, Mark, Message, ObservedUpdate, Permit, RoomAsk, SeenValue
 from haptera.model.parts import Change, Context, Look, Manifest, Requirement, Step
 from haptera.model.plan import PlanFreeze
 from haptera.model.views import BrakeView
@@ -84,6 +84,9 @@ class Rig:
     # What a gate at the parent says when it is asked to hold; None: it holds.
     gate: Failed | None = None
     enrolled: bool = True
+    # What all agents mean to do themselves, and by node what they are told of it.
+    room_asks: tuple[RoomAsk, ...] = ()
+    lent: dict[str, tuple[Permit, ...]] = field(default_factory=dict)
     now: int = S
 
     def __post_init__(self) -> None:
@@ -159,6 +162,7 @@ class Rig:
                 return [Written(ticket, 4)]
             case Tell(peer, message):
                 before, self.asked[peer] = self.asked.get(peer), message.asks or ()
+                self.lent[peer] = message.permits or ()
                 changed = before != self.asked[peer] and peer not in self.silent
                 return [self._heard(peer)] if changed and self.answers and self.enrolled else []
             case Call(id, Work.LOOK, _, part) if part in self.finds:
@@ -189,7 +193,9 @@ class Rig:
         held, _ = self.engine.neighbours.listed(name)
         seen = ObservedUpdate(node_id(name), 1, dict(self.observed))
         updates = (seen,) if self.observed else ()
-        message = Message(1, 0, 0, held, Mark(), updates=updates, permits=said)
+        message = Message(
+            1, 0, 0, held, Mark(), updates=updates, permits=said, room_asks=self.room_asks
+        )
         return Heard(name, self.boots, message, self.now)
 
 

@@ -1,16 +1,21 @@
 """What this side asks of nodes before it disturbs them, and which of them said yes."""
 
 from collections.abc import Callable
+from typing import Final
 
 from haptera.core.desired.policies import Policies
 from haptera.core.safety.gate import Gate
 from haptera.core.safety.parent_gates import ParentGates
+from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.side import Side
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import Peer
 from haptera.model.entity import EntityId
 from haptera.model.messages import Ask, Permit
 from haptera.model.parts import Step
+
+# What may yet come of a gate that has not said no.
+DRAINS: Final = "the gates at the parent"
 
 
 class Permits:
@@ -32,6 +37,8 @@ class Permits:
         self._gates = gates
         self._policies = policies
         self._asks: dict[str, dict[EntityId, Ask]] = {}
+        # What agents themselves do, for which only the gates of this side are asked.
+        self._theirs: dict[str, dict[EntityId, Ask]] = {}
         self._changed: dict[str, None] = {}
 
     def asks(self, node: str) -> tuple[Ask, ...]:
@@ -59,13 +66,40 @@ class Permits:
             if ask is not None:
                 asks[entity] = ask
             self._changed[node] = None
-            standing = tuple(asks.values())
-            if isinstance(self._gates, Gate):
-                self._gates.own(turn, standing)
-            else:
-                self._gates.own(turn, node, standing)
+            self._ask_gates(turn, node)
         if not asks:
             del self._asks[node]
+
+    def put_theirs(self, turn: Turn, entity: EntityId, ask: Ask | None) -> None:
+        """Ask the gates of this side for what the entity's agent means to do; None: nothing."""
+        node = _node(entity)
+        asks = self._theirs.setdefault(node, {})
+        if asks.get(entity) != ask:
+            asks.pop(entity, None)
+            if ask is not None:
+                asks[entity] = ask
+            self._ask_gates(turn, node)
+        if not asks:
+            del self._theirs[node]
+
+    def refuses(self, entity: EntityId) -> Lacking | None:
+        """What the gates of this side have against what the entity's agent means to do."""
+        ask = self._theirs.get(_node(entity), {}).get(entity)
+        assert ask is not None
+        assert isinstance(self._gates, ParentGates)
+        said = self._gates.said(_node(entity), ask)
+        if said is not None:
+            return None if said.granted else Lacking(f"it is not permitted: {said.text}")
+        draining = self._gates.draining(_node(entity))
+        doing = "is being drained" if draining else "is asked for its permit at the parent"
+        return Lacking(f"{_node(entity)} {doing}{f': {draining}' if draining else ''}", DRAINS)
+
+    def _ask_gates(self, turn: Turn, node: str) -> None:
+        asks = (*self._asks.get(node, {}).values(), *self._theirs.get(node, {}).values())
+        if isinstance(self._gates, Gate):
+            self._gates.own(turn, asks)
+        else:
+            self._gates.own(turn, node, asks)
 
     def said(self, entity: EntityId, now: int) -> Permit | None:
         """What the node's agent says now to what a parent asks on the entity's behalf."""

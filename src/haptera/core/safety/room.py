@@ -9,6 +9,7 @@ from typing import Final
 
 from haptera.core.safety.budgets import Budgets, Where
 from haptera.core.safety.gate import HEEDS_H
+from haptera.core.safety.permits import Permits
 from haptera.core.state.entity.verdict import Lacking
 from haptera.core.state.limits import MS
 from haptera.core.state.side import PARENT, Side
@@ -16,7 +17,7 @@ from haptera.core.state.timers import Timers
 from haptera.core.state.turn import Turn
 from haptera.core.sync.peers import LOST_AFTER, Peer, Tier
 from haptera.model.entity import EntityId
-from haptera.model.messages import Permit, RoomAsk
+from haptera.model.messages import Ask, Permit, RoomAsk
 
 ROOM: Final = "room in the budget"
 
@@ -81,6 +82,7 @@ class RoomAsks:
 class RoomLoans:
     """On a parent: a place in its budgets for each step that an agent says it means, or has begun.
 
+    It is lent once the gates at the parent permit it too: a batch system drains the node first.
     Places are not durable. So a parent that was just started lends nothing before what an earlier
     process lent is either told of, or over.
     """
@@ -92,9 +94,11 @@ class RoomLoans:
         budgets: Budgets,
         where: Callable[[EntityId], Where],
         peer: Callable[[str], Peer | None],
+        permits: Permits,
     ) -> None:
         self._side = side
         self._timers = timers
+        self._permits = permits
         self._budgets = budgets
         self._where = where
         self._peer = peer
@@ -116,6 +120,7 @@ class RoomLoans:
         held = {one.entity for one, text in before.items() if text is None}
         asks = [one for one in self._asked(node) if self._stands(node, one, turn.now, held)]
         for entity in {one.entity for one in before} - {one.entity for one in asks}:
+            self._permits.put_theirs(turn, entity, None)
             self._budgets.leave(turn, entity)
         if asks:
             self._said[node] = {one: self._lend(turn, one, before) for one in asks}
@@ -161,11 +166,29 @@ class RoomLoans:
         """None where it has its place by now, else why not."""
         where = self._where(ask.entity)
         if not ask.begun:
-            return self._unsure(turn.now) or self._budgets.hold(ask.entity, where, turn.now)
+            full = self._unsure(turn.now) or self._budgets.hold(ask.entity, where, turn.now)
+            if full is None:
+                return self._barred(turn, ask)
+            self._permits.put_theirs(turn, ask.entity, None)
+            return full
         if ask not in before:
             self._budgets.take(ask.entity, where)
             self._budgets.begin(ask.entity, where, turn.now)
+            self._ask_gates(turn, ask)
         return None
+
+    def _ask_gates(self, turn: Turn, ask: RoomAsk) -> None:
+        self._permits.put_theirs(turn, ask.entity, Ask(ask.id, "", ask.late_ms))
+
+    def _barred(self, turn: Turn, ask: RoomAsk) -> str | None:
+        """What the gates have against it; while one refuses, the place is others'."""
+        self._ask_gates(turn, ask)
+        lacking = self._permits.refuses(ask.entity)
+        if lacking is None:
+            return None
+        if lacking.needs is None:
+            self._budgets.leave(turn, ask.entity)
+        return lacking.why
 
     def _unsure(self, now: int) -> str | None:
         """Whether somebody may use what an earlier process lent, of which we have not heard."""

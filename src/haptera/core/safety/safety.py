@@ -59,7 +59,7 @@ class Safety:
         self._rules = rules = BudgetRules(table)
         self._budgets = Budgets(rules.size, rules.declared)
         self.asks = RoomAsks(side, peer, next_id)
-        self.loans = RoomLoans(side, timers, self._budgets, rules.where, peer)
+        self.loans = RoomLoans(side, timers, self._budgets, rules.where, peer, permits)
         self._brake = Brake(rules.size)
         self._pace = Pace()
         self._held_until = 0
