@@ -1,34 +1,46 @@
-"""What groups take: placing, one turn of the controller, and another leader after a kill.
+"""What groups take: placing, a turn of the controller, other leaders, replacements, and a restart.
 
-    python -m benchmarks.groups [KILLS]
+    python -m benchmarks.groups [KILLS [NODES]]
 
 Placing: 200 groups of 3 over 1,000 nodes in racks and power strips that overlap, beside greed,
 which looks at nothing but the least loaded. A turn: the same groups where all is settled.
-A leader: the lab of examples/groups, whose leader's process is killed again and again; from its
-last effect to the first of the next epoch, beside what starting a bare process and a Python takes
-in the same minute. Wall-clock times in milliseconds; the load average is told with them.
+A leader: the lab of examples/groups, whose leader's process is killed again and again, then all of
+its node stopped; from its last effect to the first of the next epoch. A replacement: from then on
+until three run, none of them on that node. Beside them what starting a bare process and a Python
+takes in the same minute. A restart: a lab of NODES nodes (0: none) with 10 replicas each, whose
+parent is killed: from the first answer of its API until it knows of each replica that it runs,
+beside the time that a process has to send and get as many datagrams of a node's size on loopback.
+Wall-clock times in milliseconds; the load average is told with them.
 """
 
+import json
 import os
 import random
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from haptera.controllers.groups import decide
 from haptera.controllers.replication import ReplicaHost, settle
 from haptera.daemon.follow_ups import OWNER
 from haptera.kinds.service import Run
+from haptera.lab.tree import descendants
 from haptera.model.entity import EntityId, node_id
 from haptera.model.views import Condition, DesiredView, EntityView, ObservedView
+from haptera.modules.service import keeper
 
-NODES, GROUPS, REPLICAS, KILLS = 1_000, 200, 3, 10
+NODES, GROUPS, REPLICAS, KILLS, LAB_NODES = 1_000, 200, 3, 10, 50
+OF_A_NODE, SILENCES = 10, 5
+DATAGRAMS_OF_A_NODE, DATAGRAM_BYTES = 4, 1_200
 RACKS, STRIPS = 50, 80
 DIMENSIONS = ("rack", "pdu")
 WITHIN_S = 60
@@ -152,12 +164,11 @@ def timed(function, *arguments, rounds=3):
 
 
 @contextmanager
-def lab(folder: Path) -> Iterator[Path]:
-    site = ROOT / "examples" / "groups" / "site.yaml"
+def lab(folder: Path, site: Path = ROOT / "examples" / "groups" / "site.yaml") -> Iterator[Path]:
     command = [sys.executable, "-m", "haptera", "lab", "--site", str(site), "--dir", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        yield folder / ".haptera" / "effects"
+        yield folder / ".haptera"
     finally:
         process.terminate()
         process.wait(WITHIN_S)
@@ -185,18 +196,115 @@ def switches(effects: Path, kills: int) -> list[float]:
     return times
 
 
-def await_that(so) -> None:
-    until = time.monotonic() + WITHIN_S
+def silences(root: Path) -> tuple[list[float], list[float]]:
+    """How long nobody acts after all of the leader's node stops, and until three run elsewhere."""
+    effects, switched, replaced = root / "effects", [], []
+    for _ in range(SILENCES):
+        await_that(lambda: len(running(root)) == REPLICAS)
+        epoch, node = int(last(effects)[1]), last(effects)[3]
+        init = int((root / "nodes" / node / "init.pid").read_text())
+        pids = [init, *(one.pid for one in descendants([init]))]
+        send(pids, signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            await_that(lambda epoch=epoch: int(last(effects)[1]) > epoch)
+            await_that(lambda node=node: len(running(root) - {node}) == REPLICAS)
+            replaced.append((time.monotonic() - began) * 1e3)
+        finally:
+            send(pids, signal.SIGCONT)
+        rows = [line.split() for line in effects.read_text().splitlines()]
+        ended = max(int(row[0]) for row in rows if int(row[1]) == epoch)
+        switched.append((min(int(row[0]) for row in rows if int(row[1]) > epoch) - ended) / 1e6)
+    return switched, replaced
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def running(root: Path) -> set[str]:
+    """The nodes on which a replica runs, by its pid file and the kernel."""
+    found = set()
+    for state in root.glob("nodes/*/run/replicas/*/state"):
+        pid, started = keeper.read_state(str(state))["service"]
+        if keeper.start_time(int(pid)) == int(started):
+            found.add(state.parts[-5])
+    return found
+
+
+MANY = """
+cluster: many
+modules: [jobs, labnode, replica]
+nodes:
+  n[1-{nodes}]: {{platform: labnode, address: "127.{{x}}.1.{{n}}", bmc: "127.{{x}}.2.{{n}}:4280"}}
+desired:
+  n[1-{nodes}]: {{power: on, agent: up}}
+"""
+
+
+def restarts(folder: Path, nodes: int, times: int = 5) -> list[float]:
+    """From the first answer of a parent that was killed until it knows that each replica runs."""
+    site = folder / "site.yaml"
+    group = "  group:g{}: {{command: sleep infinity, replicas: {}, leader: none}}\n"
+    text = MANY.format(nodes=nodes)
+    site.write_text(text + "".join(group.format(one, nodes) for one in range(OF_A_NODE)))
+    found = []
+    with lab(folder, site) as root:
+        client = root / "client.json"
+        await_that(client.exists, 10 * WITHIN_S)
+        await_that(lambda: known(client) == nodes * OF_A_NODE, 10 * WITHIN_S)
+        for _ in range(times):
+            pid = (root / "parent" / "parent.pid").read_text()
+            os.kill(int(pid), signal.SIGKILL)
+            await_that(lambda: known(client) is not None, pause_s=0)
+            began = time.monotonic()
+            await_that(lambda: known(client) == nodes * OF_A_NODE, pause_s=0)
+            found.append((time.monotonic() - began) * 1e3)
+    return found
+
+
+def known(client: Path) -> int | None:
+    """Of how many replicas the parent knows that they run; None where it does not answer."""
+    said = json.loads(client.read_text())
+    connection = HTTPConnection(urlsplit(said["url"]).netloc, timeout=WITHIN_S)
+    try:
+        connection.request(
+            "GET", "/v1/summary", headers={"Authorization": f"Bearer {said['token']}"}
+        )
+        return json.load(connection.getresponse())["counts"].get("replica", {}).get("converged", 0)
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def by_datagrams(nodes: int) -> float:
+    """So many datagrams of a node's size, each answered, between two sockets of one process."""
+    with socket.socket(type=socket.SOCK_DGRAM) as one, socket.socket(type=socket.SOCK_DGRAM) as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        began = time.perf_counter()
+        for _ in range(nodes * DATAGRAMS_OF_A_NODE):
+            one.sendto(bytes(DATAGRAM_BYTES), two.getsockname())
+            two.sendto(two.recv(2 * DATAGRAM_BYTES), one.getsockname())
+            one.recv(2 * DATAGRAM_BYTES)
+        return (time.perf_counter() - began) * 1e3
+
+
+def await_that(so, within_s=WITHIN_S, pause_s=0.02) -> None:
+    until = time.monotonic() + within_s
     while not so():
         assert time.monotonic() < until, "waited without success"
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
 def started(*command: str) -> list[float]:
     return timed(lambda: subprocess.run(command, check=True), rounds=10)[0]
 
 
-def main(kills: int) -> None:
+def main(kills: int, nodes: int) -> None:
     print(f"load average {os.getloadavg()[0]:.1f}, times in ms")
     known = hosts()
     times, where = timed(placed, known)
@@ -204,12 +312,21 @@ def main(kills: int) -> None:
     took_ms("  the same by greed", timed(by_greed, known)[0])
     settled = views(known, where)
     took_ms("a turn of the controller, all settled", timed(decide, settled, OWNER)[0])
-    with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as effects:
-        took_ms("another leader after a kill", switches(effects, kills))
+    with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as root:
+        took_ms("another leader after a kill", switches(root / "effects", kills))
+        switched, replaced = silences(root)
+        took_ms("another leader after silence", switched)
+        took_ms("a replacement runs after silence", replaced)
         took_ms("  starting true", started("true"))
         took_ms("  starting a Python that does nothing", started(sys.executable, "-c", ""))
+    if nodes:
+        with tempfile.TemporaryDirectory() as folder:
+            what = f"a parent knows {nodes} x {OF_A_NODE} replicas again"
+            took_ms(what, restarts(Path(folder), nodes))
+        took_ms("  datagrams of these nodes, both ways", [by_datagrams(nodes) for _ in range(5)])
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else KILLS)
+    given = [int(one) for one in sys.argv[1:3]]
+    main(*given, *(KILLS, LAB_NODES)[len(given) :])

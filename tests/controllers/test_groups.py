@@ -1,5 +1,6 @@
 """What the controller of groups writes, by how its cluster stands."""
 
+import msgspec
 import pytest
 
 from haptera.controllers.groups import decide
@@ -35,6 +36,10 @@ def a_view(name, observed=(), attributes=(), **desired):
 
 def a_node(name, power="on"):
     return a_view(f"node:{name}", {"agent": "up"}, power=power)
+
+
+def a_lost_node(name, lost_ms):
+    return msgspec.structs.replace(a_view(f"node:{name}", power="on"), lost_ms=lost_ms)
 
 
 def a_group(**desired):
@@ -103,7 +108,9 @@ def test_what_has_nowhere_to_go_says_that_it_waits():
 
     found = decide(views, OWNER)
 
-    assert found.undeclare == ["replica:ledger.0@n1"]
+    # Not undeclared: its count of places goes on from here.
+    assert found.undeclare == []
+    assert found.desired["replica:ledger.0@n1"] == {"run": "stopped"}
     assert found.desired["group:ledger"]["says"] == (
         "0 of 2 placed; rank 1 waits, for only 1 may be down at once; nobody leads now"
     )
@@ -135,3 +142,35 @@ def test_a_plug_in_says_who_leads_and_without_its_answer_nobody_does():
     assert decided(*nodes, *both, chosen, held).desired == {
         "lease:ledger.1@n1": {"state": LeaseState.SPENT}
     }
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "held"),
+    [([100, 200, 300], True), ([100, 200], False), ([100, 200, 30_000], False)],
+)
+def test_where_half_of_all_nodes_fall_silent_at_once_nothing_is_placed_for_now(silent_ms, held):
+    lost = [a_lost_node(f"n{one}", ms) for one, ms in enumerate(silent_ms)]
+    there = [*lost, *(a_node(f"n{one}") for one in range(len(lost), 6))]
+    views = [*there, a_group(leader="none"), a_replica(0, "n0", observed={})]
+
+    found = decide({one.entity: one for one in views}, OWNER)
+
+    assert (list(found.declare), "held for 30 s" in found.desired["group:ledger"]["says"]) == (
+        [] if held else [f"replica:ledger.0@n{len(lost)}"],
+        held,
+    )
+
+
+def test_a_rank_that_had_no_place_for_a_while_counts_on():
+    parked = a_view(
+        "replica:ledger.0@n1", {"run": "stopped"}, run="stopped", command="serve", placement=4
+    )
+    off, group = a_node("n1", power="off"), a_group(leader="none")
+
+    nowhere = decided(off, group, parked)
+    assert (nowhere.desired, nowhere.undeclare) == ({}, [])
+    elsewhere = decided(off, a_node("n2"), group, parked)
+    assert elsewhere.desired["replica:ledger.0@n2"]["placement"] == 5
+    assert elsewhere.undeclare == ["replica:ledger.0@n1"]
+    back = decided(a_node("n1"), group, parked)
+    assert back.desired == {"replica:ledger.0@n1": {"run": "running"}}

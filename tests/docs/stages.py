@@ -301,6 +301,7 @@ STAGES: dict[str, Stage] = {
     "docs/tutorial/first-controller.md": desk(**CHECKOUT),
     "docs/tutorial/first-module.md strip": desk(),
     "docs/tutorial/first-module.md": desk(**CHECKOUT),
+    "docs/tutorial/groups.md": desk(),
     "docs/tutorial/lamp-in-perl.md": desk(),
     "docs/tutorial/queue.md": desk(),
 }

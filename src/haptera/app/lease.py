@@ -31,6 +31,8 @@ SPENT: Final = "spent"
 LINE_BYTES_MAX: Final = 128
 # Of a process' line in /proc, counted after its name: when it started.
 _STARTED: Final = 19
+# Who leads begins nothing in the last of its lease: what it began has so long to end.
+STOP_BEFORE_NS: Final = 200_000_000
 
 
 class NotLeaderError(Exception):
@@ -106,6 +108,17 @@ def shared(descriptor: int) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def epoch_of(descriptor: int, session: int, times: Path) -> int | None:
+    """The epoch under which the processes of a session may begin something now, if they lead."""
+    lease = read_lease(descriptor)
+    if lease is None or lease.state != HELD:
+        return None
+    if (lease.pid, lease.started) != (session, start_time(session)):
+        return None
+    over = read_time(times).over(lease, now_ns() + STOP_BEFORE_NS)
+    return None if over else lease.epoch
 
 
 def read_time(path: Path) -> LeaseTime:

@@ -8,19 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from haptera.app.lease import (
-    HELD,
-    NotLeaderError,
-    now_ns,
-    opened,
-    read_lease,
-    read_time,
-    shared,
-    start_time,
-)
+from haptera.app.lease import NotLeaderError, epoch_of, opened, shared
 
-# Who leads begins nothing in the last of its lease: what it began has so long to end.
-STOP_BEFORE_NS: Final = 200_000_000
 # How often who waits for the lease looks at it.
 LOOK_EVERY_S: Final = 0.02
 
@@ -91,11 +80,4 @@ class GroupReplica:
         return NotLeaderError(f"rank {self.rank} does not lead {self.group}")
 
     def _epoch(self, descriptor: int) -> int | None:
-        lease = read_lease(descriptor)
-        if lease is None or lease.state != HELD:
-            return None
-        session = os.getsid(0)
-        if (lease.pid, lease.started) != (session, start_time(session)):
-            return None
-        over = read_time(self.time_file).over(lease, now_ns() + STOP_BEFORE_NS)
-        return None if over else lease.epoch
+        return epoch_of(descriptor, os.getsid(0), self.time_file)

@@ -1,11 +1,20 @@
 """What the controller of groups reads off one view: of a node, a group, a replica or a system."""
 
+from collections.abc import Iterable
+from typing import Final
+
 from haptera.kinds.group import members_of, numbered
 from haptera.kinds.node import Power
 from haptera.kinds.service import Run
 from haptera.model.facts import Method
 from haptera.model.schema import Applied
 from haptera.sdk import Condition, EntityView
+
+# Where half of all nodes fall silent, but this many at least, nothing is placed for so long: it
+# may be the link of this parent, and they may be back soon. Another leads all the same.
+SILENT_MIN: Final = 3
+HOLD_S: Final = 30
+HOLD_MS: Final = HOLD_S * 1_000
 
 
 def desired(view: EntityView, name: str) -> str | int | None:
@@ -54,6 +63,15 @@ def has_failed(view: EntityView) -> bool:
     # It was heard, and is not any more; else it boots, as far as anybody knows.
     silent = view.lost_ms is not None or (agent is not None and agent.method == Method.READ)
     return silent or view.condition is Condition.STUCK
+
+
+def silence_of(nodes: Iterable[EntityView]) -> str | None:
+    """Why nothing is placed for now: so many nodes fell silent that the link here is suspected."""
+    expected = [one for one in nodes if desired(one, "power") != Power.OFF]
+    lately = [one for one in expected if one.lost_ms is not None and one.lost_ms < HOLD_MS]
+    if len(lately) < max(SILENT_MIN, len(expected) / 2):
+        return None
+    return f"{len(lately)} of {len(expected)} nodes fell silent: held for {HOLD_S} s"
 
 
 def is_to_flip(view: EntityView) -> bool:

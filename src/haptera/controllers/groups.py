@@ -21,6 +21,7 @@ from haptera.controllers.group_views import (
     rank_in,
     rank_of,
     runs_ms,
+    silence_of,
 )
 from haptera.controllers.handover import DOWN_DEFAULT, Handover, Incumbent, hand_over
 from haptera.controllers.leadership import Contender, Grant, Succession, succeed
@@ -38,7 +39,7 @@ from haptera.kinds.node import Power
 from haptera.kinds.service import Run
 from haptera.model.entity import EntityId, parse_entity
 from haptera.model.schema import Applied
-from haptera.sdk import Cluster, Condition, Conflict, Controller, EntityView
+from haptera.sdk import Changes, Cluster, Condition, Conflict, Controller, EntityView
 from haptera.selectors.names import ALL_NODES, GroupName
 from haptera.selectors.nodeset import parse_nodeset
 
@@ -47,7 +48,10 @@ KINDS: Final = tuple(one.kind.name for one in (node, group, replica, lease, syst
 _SAME: Final = ("command", "port", "ready", "limits")
 # After a write that came too late, the next try.
 AGAIN_S: Final = 0.05
+# While nothing is placed for now, the next look at whether that is over.
+LOOK_AGAIN_S: Final = 5.0
 
+Views = Mapping[str, EntityView]
 Patch = dict[str, str | int | None]
 
 
@@ -73,30 +77,45 @@ controller = Controller("groups", settings=NoSettings)
 
 @controller.run
 async def keep_groups(cluster: Cluster[NoSettings]) -> None:
-    async for changes in cluster.watch(kinds=KINDS):
-        views, revision = changes.now, changes.revision
-        while writes := decide(views, cluster.owner):
-            try:
-                await cluster.write(
-                    writes.desired,
-                    declare=writes.declare,
-                    undeclare=writes.undeclare,
-                    if_revision=revision,
-                )
-            except Conflict:
-                # Something else was desired meanwhile: decide on what is so now.
-                await asyncio.sleep(AGAIN_S)
-                revision = await cluster.write({})
-                views = {
-                    name: view
-                    for kind in KINDS
-                    for name, view in (await cluster.read(f"{kind}:*")).items()
-                }
-            else:
-                break  # The watch tells what came of it.
+    watch = cluster.watch(kinds=KINDS)
+    told: asyncio.Future[Changes] | None = None
+    held = False
+    while True:
+        told = told or asyncio.ensure_future(anext(watch))
+        done, _ = await asyncio.wait([told], timeout=LOOK_AGAIN_S if held else None)
+        if done:
+            views, revision, told = told.result().now, told.result().revision, None
+        else:
+            views, revision = await _read(cluster)
+        held = await _keep(cluster, views, revision)
 
 
-def decide(views: Mapping[str, EntityView], owner: str) -> Writes:
+async def _keep(cluster: Cluster[NoSettings], views: Views, revision: int) -> bool:
+    """Write what is to be written; whether time alone may change what that is."""
+    while writes := decide(views, cluster.owner):
+        try:
+            await cluster.write(
+                writes.desired,
+                declare=writes.declare,
+                undeclare=writes.undeclare,
+                if_revision=revision,
+            )
+        except Conflict:
+            # Something else was desired meanwhile: decide on what is so now.
+            await asyncio.sleep(AGAIN_S)
+            views, revision = await _read(cluster)
+        else:
+            break  # The watch tells what came of it.
+    return silence_of(view for view in views.values() if view.kind == node.kind.name) is not None
+
+
+async def _read(cluster: Cluster[NoSettings]) -> tuple[Views, int]:
+    revision = await cluster.write({})
+    read = [await cluster.read(f"{kind}:*") for kind in KINDS]
+    return {name: view for some in read for name, view in some.items()}, revision
+
+
+def decide(views: Views, owner: str) -> Writes:
     """All that is to be written now, for all groups."""
     cluster = _Views(views, owner)
     writes = Writes()
@@ -110,11 +129,12 @@ def decide(views: Mapping[str, EntityView], owner: str) -> Writes:
 class _Views:
     """The views of all entities as this controller takes them, by kind."""
 
-    def __init__(self, views: Mapping[str, EntityView], owner: str) -> None:
+    def __init__(self, views: Views, owner: str) -> None:
         of_kind: dict[str, dict[str, EntityView]] = {kind: {} for kind in KINDS}
         for name in sorted(views):
             of_kind[views[name].kind][name] = views[name]
         self.nodes = {one.name: one for one in of_kind["node"].values()}
+        self.silence = silence_of(self.nodes.values())
         self._vacated = {
             *(name for name, one in self.nodes.items() if desired(one, "power") == Power.OFF),
             *(str(one.node) for one in of_kind["system"].values() if is_to_flip(one)),
@@ -179,7 +199,10 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     newest = {rank_of(one): one for one in replicas}
     now = {rank: str(one.node) for rank, one in newest.items()}
     runs = {rank for rank, one in newest.items() if runs_ms(one) is not None}
-    settled = settle(ranks, hosts, now, runs, dimensions, cluster.loads)
+    if cluster.silence is None:
+        settled = settle(ranks, hosts, now, runs, dimensions, cluster.loads)
+    else:
+        settled = Settled({rank: where for rank, where in now.items() if rank in ranks})
     cluster.loads.update(set(settled.nodes.values()) - set(now.values()))
     grants = [_grant(cluster, one) for one in cluster.leases.get(view.name, [])]
     grants.sort(key=lambda one: one.epoch)
@@ -197,8 +220,9 @@ def _decide_group(cluster: _Views, view: EntityView, writes: Writes) -> None:
     next_ = succeed(_contenders(stays, leading), grants, policy, choice, lead, last)
     _write_leases(view, next_, writes)
     near = shared(settled.nodes, hosts, dimensions)
-    placed = _placed(len(ranks), settled, near, dimensions)
-    says = "; ".join(filter(None, [placed, _waits(handover, budget), _led(grants, next_)]))
+    held = cluster.silence or _waits(handover, budget)
+    placed = _placed(len(ranks), settled, near, () if held else dimensions)
+    says = "; ".join(filter(None, [placed, held, _led(grants, next_)]))
     if desired(view, "says") != (says := says[: group.SAYS_BYTES_MAX]):
         writes.desired.setdefault(view.entity, {})["says"] = says
 
@@ -261,7 +285,8 @@ def _waits(handover: Handover, budget: int) -> str:
     if not handover.waiting:
         return ""
     some = ", ".join(map(str, handover.waiting))
-    return f"rank {some} waits, for only {budget} may be down at once"
+    who = f"rank {some} waits" if len(handover.waiting) == 1 else f"ranks {some} wait"
+    return f"{who}, for only {budget} may be down at once"
 
 
 def _placed(count: int, settled: Settled, near: Sequence[str], dimensions: Sequence[str]) -> str:
@@ -298,7 +323,15 @@ def _write_replicas(
             patch = {key: value for key, value in wish.items() if key not in _SAME}
         if patch:
             writes.desired[name] = patch
-    writes.undeclare.extend(handover.ending)
+    left = {one.entity: one for one in replicas}
+    for name in handover.ending:
+        one = left.pop(name)
+        if rank_of(one) in handover.homeless and rank_of(one) not in map(rank_of, left.values()):
+            # The last place of a rank that has none now is kept, for its count goes on from there.
+            if desired(one, "run") != Run.STOPPED:
+                writes.desired[name] = {"run": Run.STOPPED}
+        else:
+            writes.undeclare.append(name)
 
 
 def _differs(held: EntityView | None, name: str, value: str | int | None) -> bool:

@@ -35,11 +35,15 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The replicas that end now, those that may be changed, and the ranks that wait for room."""
+    """The replicas that end now, those that may be changed, and the ranks that wait for room.
+
+    `homeless` are the ranks that have no node to go to.
+    """
 
     ending: tuple[str, ...] = ()
     changing: tuple[str, ...] = ()
     waiting: tuple[int, ...] = ()
+    homeless: tuple[int, ...] = ()
 
 
 def hand_over(
@@ -72,7 +76,8 @@ def hand_over(
             (changing if wanted else ending).append(one.entity)
         else:
             waiting.add(one.rank)
-    return Handover(tuple(ending), tuple(changing), tuple(sorted(waiting)))
+    homeless = tuple(sorted(set(ranks) - set(target)))
+    return Handover(tuple(ending), tuple(changing), tuple(sorted(waiting)), homeless)
 
 
 def _is_needed(one: Incumbent, successor: Incumbent | None, ranks: Collection[int]) -> bool:

@@ -13,6 +13,7 @@ from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
 from haptera.cli.output.words import COLOURS, details, of_group, sentence, told
 from haptera.client import Client, calls
+from haptera.kinds.group import numbered
 from haptera.model.views import SETTLED, EntityDetail, EntityView
 
 
@@ -63,10 +64,23 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
     else:
         for group in grouped(views):
             print_sentence(together(group), output, colour=COLOURS[group.condition])
-    if len(views) == 1 and views[0].entity == selection and (said := of_group(views[0])):
-        print_sentence(said, output, indent="  ")
+    if len(views) == 1 and views[0].entity == selection:
+        for line in of_group(views[0], _leases(client, views[0])):
+            print_sentence(line, output, indent="  ")
     if not views:
         click.echo("all is as desired")
+
+
+def _leases(client: Client, view: EntityView) -> list[EntityView]:
+    """Those of a group, or of a replica's."""
+    match view.kind:
+        case "group":
+            group = view.name
+        case "replica":
+            group = numbered(view.name)[0]
+        case _:
+            return []
+    return selected(client, f"lease:{group}.*").entities
 
 
 def _why_job(client: Client, named: str, output: str) -> None:

@@ -67,6 +67,8 @@ def sentence(view: EntityView) -> str:
     match view.condition:
         case Condition.CONVERGED:
             return f"{view.entity} is as desired{held(view)}"
+        case Condition.IDLE if view.kind == "group" and (says := view.desired.get("says")):
+            return f"{view.entity}: {printable(str(says.value))}{held(view)}"
         case Condition.IDLE:
             return f"{view.entity}: nothing is desired of it{held(view)}"
         case condition:
@@ -76,13 +78,27 @@ def sentence(view: EntityView) -> str:
             return f"{view.entity} is {condition} for {duration(view.since_ms)}: {more}"
 
 
-def of_group(view: EntityView) -> str | None:
-    """What the controller of groups says of it: where a group stands, why a replica is there."""
-    says = view.desired.get("says")
-    placed = view.attributes.get("placed") if view.kind == "replica" else None
-    if view.kind == "group" and says is not None:
-        return printable(str(says.value))
-    return f"placed: it {printable(placed)}" if placed else None
+def of_group(view: EntityView, leases: list[EntityView]) -> Iterator[str]:
+    """Why a replica is where it is, and who leads its group, since when."""
+    if view.kind == "replica" and (placed := view.attributes.get("placed")):
+        yield f"placed: it {printable(placed)}"
+    for lease in leases:
+        if (line := _led_by(view, lease)) is not None:
+            yield line
+
+
+def _led_by(view: EntityView, lease: EntityView) -> str | None:
+    """Of a lease that is held, whose it is and since when, as far as it concerns the view."""
+    state, rank = lease.observed.get("state"), lease.desired.get("rank")
+    if rank is None or state is None or not state.known or state.value != "held":
+        return None
+    epoch, whose = lease.name.rpartition(".")[2], f"rank {rank.value} on {lease.node}"
+    if view.kind == "replica":
+        leads = (view.name.rpartition(".")[2], view.node) == (str(rank.value), lease.node)
+        whose = "it leads" if leads else f"it stands by: {whose} leads"
+    else:
+        whose = f"{whose} leads"
+    return f"{whose} under epoch {epoch}, for {duration(lease.since_ms)}"
 
 
 def details(view: EntityView) -> Iterator[str]:

@@ -31,6 +31,7 @@ from haptera.kinds.group import numbered, parse_limits
 from haptera.kinds.lease import LeaseState
 from haptera.kinds.node import Agent
 from haptera.kinds.replica import ReplicaRole
+from haptera.modules.replica.leader_socket import leader_socket
 from haptera.modules.service.home import (
     ServiceProcess,
     replica_home,
@@ -157,11 +158,12 @@ async def look_role(one: GroupOnNode) -> ReplicaRole:
 @role.watch
 async def watch_role(one: GroupOnNode) -> AsyncIterator[ReplicaRole]:
     told: ReplicaRole | None = None
-    while True:
-        if (seen := await look_role(one)) is not told:
-            told = seen
-            yield seen
-        await asyncio.sleep(WATCH_EVERY_S)
+    async with leader_socket(one.home, one.target.run_dir, one.lease_file):
+        while True:
+            if (seen := await look_role(one)) is not told:
+                told = seen
+                yield seen
+            await asyncio.sleep(WATCH_EVERY_S)
 
 
 @state.look(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from haptera.kinds import KINDS, module, node, service
+from haptera.kinds import KINDS, group, module, node, service
 from haptera.kinds.extensions import node_kind
 from haptera.model.desired_check import check_plain, nearest
 from haptera.model.entity import EntityId, check_name
@@ -107,7 +107,11 @@ class DesiredReader:
             self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
         elif kind.of_cluster:
             entity = EntityId(kind.name, check_name(rest), None)
-            self._give(entity, read_desired(kind, tree, self._errors), Rank.NODE)
+            entries = read_desired(kind, tree, self._errors)
+            for name, value in entries:
+                if kind is group.kind and name.text == group.on.name and isinstance(value, str):
+                    self._nodes.named(name, value)  # each of them must be there
+            self._give(entity, entries, Rank.NODE)
         elif kind.name == node.kind.name:
             entries = read_desired(kind, tree, self._errors)
             for one in self._nodes.named(key, rest if kind.name == prefix else key.text):

@@ -1,0 +1,171 @@
+"""Tells the programs of a replica whether they lead, in any language: lines of JSON over a socket.
+
+It lies in the replica's own folder, and answers the processes of its session only. Who asks to
+`act` has the lease locked until it says `done`, or hangs up: meanwhile it is not taken back.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from haptera.app.lease import LEASE_TIME, epoch_of, opened
+from haptera.modules.service.home import Home
+
+SOCKET: Final = "leader.sock"
+LINE_BYTES_MAX: Final = 1_024
+CALLERS_MAX: Final = 16
+LOOK_EVERY_S: Final = 0.02
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class LeaderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`op` is `act` or `done`; the answer has the same `id`."""
+
+    op: str
+    id: int
+
+
+@contextlib.asynccontextmanager
+async def leader_socket(home: Home, run_dir: Path, lease_file: Path) -> AsyncIterator[None]:
+    """Answer for one replica, as long as this lasts."""
+    home.make()
+    callers = LeaderCallers(home, run_dir / LEASE_TIME, lease_file)
+    with contextlib.closing(_bound(home.path)) as bound:
+        server = await asyncio.start_unix_server(callers.attend, sock=bound, limit=LINE_BYTES_MAX)
+        try:
+            yield
+        finally:
+            server.close()
+            callers.close()
+
+
+def _bound(folder: Path) -> socket.socket:
+    """By the folder's descriptor: the path of a socket has 107 bytes at most."""
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        (folder / SOCKET).unlink(missing_ok=True)
+        door.bind(f"/proc/self/fd/{place}/{SOCKET}")
+        (folder / SOCKET).chmod(0o600)
+    finally:
+        os.close(place)
+    return door
+
+
+@dataclass(slots=True)
+class LeaderCallers:
+    """All who called, each with a task of its own."""
+
+    home: Home
+    times: Path
+    lease_file: Path
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One caller, to its end; whatever is wrong with what it says ends it."""
+        self.writers.add(writer)
+        try:
+            leader = self._leader_of(writer)
+            if leader is None or len(self.writers) > CALLERS_MAX:
+                why = "this is no process of the replica" if leader is None else "too many call"
+                _say(writer, op="refused", why=why)
+                return
+            self.lease_file.parent.mkdir(parents=True, exist_ok=True)
+            with opened(self.lease_file) as descriptor:
+                await _Caller(descriptor, leader, self.times, reader, writer).attend()
+        except (OSError, ValueError, msgspec.DecodeError):
+            pass  # it hung up, or speaks another language
+        finally:
+            self.writers.discard(writer)
+            writer.close()
+
+    def close(self) -> None:
+        for writer in self.writers:
+            writer.close()
+
+    def _leader_of(self, writer: asyncio.StreamWriter) -> int | None:
+        """The leader of the caller's session, where that is this replica's."""
+        record = self.home.record()
+        raw = writer.get_extra_info("socket").getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
+        )
+        try:
+            session = os.getsid(_CREDENTIALS.unpack(raw)[0])
+        except ProcessLookupError:
+            return None
+        ours = record is not None and record.service.lives and record.service.pid == session
+        return session if ours else None
+
+
+@dataclass(slots=True)
+class _Caller:
+    descriptor: int
+    leader: int
+    times: Path
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    acting: bool = False
+
+    async def attend(self) -> None:
+        """Tell each change, and answer each line, until it hangs up."""
+        line = asyncio.ensure_future(self.reader.readline())
+        told: dict[str, Any] | None = None
+        try:
+            while True:
+                if (standing := _standing(self._epoch())) != told:
+                    told = standing
+                    _say(self.writer, **standing)
+                await self.writer.drain()
+                done, _ = await asyncio.wait([line], timeout=LOOK_EVERY_S)
+                if done:
+                    if not (said := line.result()):
+                        return
+                    self._answer(msgspec.json.decode(said, type=LeaderRequest))
+                    line = asyncio.ensure_future(self.reader.readline())
+        finally:
+            line.cancel()
+
+    def _epoch(self) -> int | None:
+        return epoch_of(self.descriptor, self.leader, self.times)
+
+    def _answer(self, asked: LeaderRequest) -> None:
+        match asked.op:
+            case "act":
+                _say(self.writer, id=asked.id, **self._act())
+            case "done":
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+                self.acting = False
+                _say(self.writer, op="ended", id=asked.id)
+            case _:
+                raise ValueError(asked.op)
+
+    def _act(self) -> dict[str, Any]:
+        """Lock the lease, then look once more: what is locked is not taken back."""
+        if self.acting:
+            return {"op": "refused", "why": "it acts already"}
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return {"op": "refused", "why": "the lease is being taken back"}
+        if (epoch := self._epoch()) is None:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            return {"op": "refused", "why": "this replica does not lead"}
+        self.acting = True
+        return {"op": "acting", "epoch": epoch}
+
+
+def _standing(epoch: int | None) -> dict[str, Any]:
+    return {"op": "stands_by"} if epoch is None else {"op": "leads", "epoch": epoch}
+
+
+def _say(writer: asyncio.StreamWriter, **said: object) -> None:
+    writer.write(msgspec.json.encode(said) + b"\n")

@@ -1,0 +1,69 @@
+"""Groups in a site file: what they name must be there (B3)."""
+
+import pytest
+
+from haptera.model.errors import InputError
+from haptera.rest.schemas import SiteFile
+from haptera.site import parse_site
+
+NO_RAK = "nodes have no attribute 'rak' to keep replicas apart by"
+SITE = """\
+cluster: c
+nodes: {'n[1-2]': {}}
+desired:
+  group:ledger: {command: serve, replicas: 2, %s}
+"""
+
+
+def read(text):
+    return parse_site([SiteFile("site.yaml", SITE % text)], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "do"),
+    [
+        ("on: 'n[1-4]'", "no such node: n[3-4]", "declare it under `nodes`"),
+        ("on: '@gpu'", "there is no group 'gpu'", "there are none"),
+        (
+            "apart: rak",
+            "group.apart: nodes have no attribute 'rak' to keep replicas apart by",
+            None,
+        ),
+        (
+            "limits: memory 1",
+            "group.limits: 'memory 1' is no limit",
+            "write memory 512MB, cpu 150% or sentinel FILE 30s",
+        ),
+        (
+            "limits: 'cpu 5%, cpu 6%'",
+            "group.limits: 'cpu 6%' is there twice",
+            "write it once",
+        ),
+        (
+            "limits: sentinel beat 200ms",
+            "group.limits: 200ms is out of range",
+            "write 1000 to 86400000, as silent_ms",
+        ),
+        (
+            "leader: loudest",
+            "group.leader: 'loudest' is no way to choose who leads",
+            "write lowest, first, plug-in, none or rank N",
+        ),
+    ],
+)
+def test_what_a_group_names_that_is_not_there_is_refused_with_its_place(text, what, do):
+    with pytest.raises(InputError) as raised:
+        read(text)
+
+    (error,) = raised.value.errors
+    assert error.what == what
+    assert error.where.startswith("site.yaml:4:")
+    assert do is None or error.do == do
+
+
+def test_nodes_that_are_there_are_taken():
+    site = read("on: 'n[1-2]', limits: 'memory 2GB, sentinel a beat 30s', leader: plug-in")
+
+    assert [str(one.entity) for one in site.entities if one.entity.kind == "group"] == [
+        "group:ledger"
+    ]
