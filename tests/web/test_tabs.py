@@ -9,7 +9,7 @@ import pytest
 
 from haptera.model.changes import Declare, SetDesired
 from haptera.model.entity import EntityId, node_id
-from haptera.model.views import BrakeView
+from haptera.model.views import BrakeView, Condition
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Submission
 from haptera.queue.job import JobSpec, JobState, Size
@@ -173,6 +173,34 @@ def test_the_brake_is_told_and_released(page, parent):
     confirm(page, "a switch was down")
     page.await_("document.getElementById('brake').hidden")
     assert parent.backend.braked.why is None
+
+
+def test_a_roll_shows_how_far_it_is_and_is_paused(page, parent):
+    roll, backend = EntityId("roll", "b", None), parent.backend
+    systems = [EntityId("system", "login", name) for name in NODES[:4]]
+    wishes = {"image": "debian-b", "select": "system:*", "wish": "run"}
+    parent.do(backend.write, Declare(roll, {}, "site"))
+    for name, value in wishes.items():
+        parent.do(backend.write, SetDesired(roll, name, value, "user:eve"))
+    for number, system in enumerate(systems):
+        image = "debian-b" if number < 3 else "debian-a"
+        parent.do(backend.write, Declare(system, {}, "site"))
+        parent.do(backend.write, SetDesired(system, "image", image, "user:eve"))
+        parent.do(backend.write, SetDesired(system, "roll", "b", "user:eve"))
+    parent.do(backend.say, systems[2], condition=Condition.ACTING, why="starts")
+    page.await_(f"{TABS}.includes('roll 1')")
+    show(page, "roll")
+    page.await_(
+        "document.querySelector('#table progress')?.ariaLabel === '2 of 4 run the new image'"
+    )
+    choose(page, "roll:b")
+    press(page, "pause")
+    assert "as user:eve says: that will be yours" in page.evaluate(DIALOG)
+    confirm(page, "lunch")
+    page.await_(f"{PANEL}.includes('pause')")
+    wish = backend.entity(roll).desired["wish"]
+    assert (wish.value, wish.owner) == ("pause", "user:bob")
+    page.await_("document.querySelector('#panel [data-deed=goOn]')")
 
 
 def test_haptera_itself_is_told_by_its_figures(page):

@@ -21,6 +21,9 @@ const DRAIN_SPANS = [
 const path = (entity) => `entities/${encodeURIComponent(entity)}`;
 const because = (why) => (why ? { why } : {});
 
+const wish = (roll, value, why) =>
+  ask("PATCH", `${path(roll)}/desired`, { query: { take: 1, ...because(why) }, body: { wish: value } });
+
 // `reason`: whether there has to be one; `spans`: how long it may be for; `send` does it.
 const DEEDS = {
   freeze: {
@@ -61,6 +64,21 @@ const DEEDS = {
     says: "Cancel",
     then: "Its processes are ended, and it does not run again:",
     send: (job, why) => ask("DELETE", `jobs/${job.replace("job:", "")}`, { query: because(why) }),
+  },
+  pause: {
+    says: "Pause",
+    then: "It takes no more systems until it goes on; what is under way is finished:",
+    send: (roll, why) => wish(roll, "pause", why),
+  },
+  goOn: {
+    says: "Go on with",
+    then: "It takes further systems, within its budget:",
+    send: (roll, why) => wish(roll, "run", why),
+  },
+  undo: {
+    says: "Undo",
+    then: "All its systems go back to the image that each had before, within its budget:",
+    send: (roll, why) => wish(roll, "undo", why),
   },
   release: {
     says: "Release the brake",
@@ -105,9 +123,18 @@ export class Actions {
       return buttonLine([this.#button("cancel", view.entity, [view.attributes.name])]);
     }
     if (view.kind === "job") return [];
-    const buttons = [this.#setting(view)];
+    const buttons = [this.#setting(view), ...this.#ofRoll(view)];
     if (view.condition === "stuck") buttons.push(this.#button("retry", view.entity, [view.entity], "Retry now"));
     return buttonLine(buttons);
+  }
+
+  // One that halted is gone on with by `haptera roll resume`, which tries its systems once more.
+  #ofRoll({ kind, entity, desired }) {
+    if (kind !== "roll" || desired.finished || desired.wish?.value === "undo") return [];
+    const paused = desired.wish?.value === "pause" || desired.halted;
+    const deeds = desired.halted ? ["undo"] : [paused ? "goOn" : "pause", "undo"];
+    const told = [`to ${desired.image?.value}`, `as ${desired.wish?.owner} says: that will be yours`];
+    return deeds.map((deed) => this.#button(deed, entity, told));
   }
 
   // Who takes jobs: drained, or let take them again.

@@ -84,7 +84,7 @@ function paintOthers() {
   at("table").hidden = kind === "" || OTHERS.includes(kind);
   at("jobs").hidden = kind !== JOBS;
   at("health").hidden = kind !== HEALTH;
-  if (!at("table").hidden) table.update(kind, fleet.of(kind), place.node);
+  if (!at("table").hidden) table.update(kind, fleet, place.node);
   jobs.update(kind === JOBS, place.node, rights);
   health.update(kind === HEALTH);
 }

@@ -1,6 +1,7 @@
 // What is on no node as a table, one kind at a time: groups, rolls, pools, images, modules, rules.
 
 import { badge, make, refill, short } from "./dom.js";
+import { bar, progressOf } from "./rolls.js";
 
 const ROWS_MAX = 500;
 
@@ -15,16 +16,18 @@ export class EntityTable {
     });
   }
 
-  update(kind, views, chosen) {
+  update(kind, fleet, chosen) {
+    const views = fleet.of(kind);
     const shown = views.slice(0, ROWS_MAX);
-    const told = [kind, chosen, views.length, ...shown.map((view) => `${view.entity} ${view.arrived}`)].join();
+    const far = new Map(kind === "roll" ? shown.map((view) => [view, progressOf(view, fleet.views.values())]) : []);
+    const told = [kind, chosen, views.length, ...shown.map((view) => `${view.entity} ${view.arrived} ${far.get(view)?.text}`)].join();
     if (told === this.#shown) return;
     this.#shown = told;
     const names = [...new Set(views.flatMap((view) => [...Object.keys(view.observed), ...Object.keys(view.desired)]))];
-    const rows = shown.map((view) => row(view, names, view.entity === chosen));
+    const rows = shown.map((view) => row(view, names, view.entity === chosen, far.get(view)));
     const more = views.length - rows.length;
     const heading = more > 0 ? `${kind}: ${views.length}, of which the first ${ROWS_MAX}` : `${kind}: ${views.length}`;
-    refill(this.element, table(heading, ["name", "", ...names, "why"], rows));
+    refill(this.element, table(heading, ["name", "", ...(far.size ? ["progress"] : []), ...names, "why"], rows));
   }
 }
 
@@ -39,7 +42,7 @@ export function table(caption, headings, rows) {
   );
 }
 
-function row(view, names, chosen) {
+function row(view, names, chosen, far) {
   const aria = { pressed: String(chosen) };
   const name = make("button", { type: "button", data: { key: view.entity }, aria, textContent: view.name });
   return make(
@@ -47,6 +50,7 @@ function row(view, names, chosen) {
     {},
     make("th", { scope: "row" }, name),
     make("td", {}, badge(view.condition)),
+    far ? make("td", {}, bar(far)) : null,
     ...names.map((one) => value(view.observed[one], view.desired[one])),
     make("td", { classes: "why", textContent: [view.why, view.frozen].filter(Boolean).join("; ") }),
   );
