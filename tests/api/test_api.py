@@ -322,6 +322,7 @@ def test_the_summary_counts_and_names_the_cluster():
         "epoch": 7,
         "revision": 4,
         "counts": {"node": {"converged": 1, "idle": 1}, "service": {"idle": 1}},
+        "subtrees": {},
     }
 
 

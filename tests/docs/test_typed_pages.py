@@ -55,6 +55,7 @@ NOT_TYPED: dict[str, str] = {
     "haptera claim 52:54:00:00:00:29 n41": RACK,
     "haptera override": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
     "haptera override NODE -m WHY": "tests/core/test_safety.py and tests/cli/test_forms.py do it",
+    "haptera audit verify": "tests/cli/test_audit.py does it",
     "haptera module reload": "tests/cli/test_reloading.py does it",
     "haptera module reload NAME": "tests/cli/test_reloading.py does it",
     "haptera module reload outlet": "tests/cli/test_reloading.py does it",

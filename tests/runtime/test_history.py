@@ -132,6 +132,7 @@ def test_a_file_of_the_version_before_is_taken_over_with_its_history(tmp_path: P
             "ALTER TABLE tokens DROP COLUMN made_s; ALTER TABLE tokens DROP COLUMN within;"
             "DROP INDEX history_of_entity; DROP TABLE writes; DROP TABLE deeds;"
             "DROP TABLE keyed; DROP TABLE jobs; DROP TABLE duties; DROP TABLE queue;"
+            "DROP TABLE links; DROP TABLE anchor;"
             "PRAGMA user_version = 2;"
         )
     with opened(path) as one:

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -59,11 +59,20 @@ ROOT = Path(__file__).parents[2]
 class Opened:
     """A store with its answers in order, and a wall clock that stands."""
 
-    def __init__(self, path: Path, pages_max: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        pages_max: int | None = None,
+        shipped: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.answers: queue.SimpleQueue[Written | Unwritten] = queue.SimpleQueue()
         self.wall_s = 1000.0
         self.store = Store.open(
-            path, deliver=self.answers.put, wall_s=lambda: self.wall_s, pages_max=pages_max
+            path,
+            deliver=self.answers.put,
+            wall_s=lambda: self.wall_s,
+            pages_max=pages_max,
+            shipped=shipped,
         )
         self.path, self.ticket = path, 0
 
@@ -84,8 +93,12 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(path: Path, pages_max: int | None = None) -> Iterator[Opened]:
-    one = Opened(path, pages_max)
+def opened(
+    path: Path,
+    pages_max: int | None = None,
+    shipped: Callable[[bytes], None] | None = None,
+) -> Iterator[Opened]:
+    one = Opened(path, pages_max, shipped)
     try:
         yield one
     finally:
@@ -233,7 +246,7 @@ def test_a_file_from_a_newer_version_is_refused_and_left_alone(path: Path) -> No
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     content = path.read_bytes()
-    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 6"):
+    with pytest.raises(HapteraError, match="is of version 99, this haptera knows up to 7"):
         loaded(path)
     assert path.read_bytes() == content
 

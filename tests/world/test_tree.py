@@ -6,6 +6,7 @@ import pytest
 
 from haptera.core.engine import Engine
 from haptera.core.state.limits import S
+from haptera.core.views.query import summary
 from haptera.model.changes import Change, Declare, SetDesired, Undeclare
 from haptera.model.effects import Call, Work
 from haptera.model.entity import EntityId, node_id
@@ -119,6 +120,13 @@ def test_what_is_desired_flows_down_three_levels_and_what_is_seen_up() -> None:
     check_tree(world)
     assert {name: switched_by(world, name) for name in NODES} == {
         name: {world.keeper(name).name} for name in NODES
+    }
+    near = engine(world.parent).neighbours
+    assert near.reports is not None
+    told = summary(engine(world.parent).table, near.reports.subtree).subtrees
+    assert {parent: told[parent]["service"] for parent in told} == {
+        "t1": {"converged": 2},
+        "t2": {"converged": 2},
     }
     for process in world.below.values():
         nodes = {row.id.name for row in engine(process).table if row.id.kind == "node"}

@@ -88,8 +88,11 @@ class EntityRoutes:
 
     async def summary(self, _request: Request, caller: Caller) -> Response:
         """How many entities of each kind stand in each condition."""
-        counts = self.backend.summary(caller.within).counts
-        view = SummaryView(self.cluster, self.backend.epoch, self.backend.revision(), counts)
+        told = self.backend.summary(caller.within)
+        backend = self.backend
+        view = SummaryView(
+            self.cluster, backend.epoch, backend.revision(), told.counts, told.subtrees
+        )
         return as_json(view)
 
     async def status(self, request: Request, caller: Caller) -> Response:

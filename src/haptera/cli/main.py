@@ -76,6 +76,7 @@ _COMMANDS: Final = {
     "completion": "haptera.cli.commands.completion:completion",
     "minos": "haptera.cli.commands.minos:minos",
     "lab": "haptera.cli.commands.lab:lab",
+    "audit": "haptera.cli.commands.audit:audit",
     "standby": "haptera.cli.commands.standby:standby",
     "promote": "haptera.cli.commands.promote:promote",
     "serve": "haptera.cli.commands.serve:serve",

@@ -206,7 +206,10 @@ class EngineBackend:
 
     def summary(self, within: Selector | None = None) -> Summary:
         table = self._engine.table
-        return summary(table if within is None else meant(table, [within], now_ns()))
+        rows = table if within is None else meant(table, [within], now_ns())
+        reports = self._engine.neighbours.reports
+        assert reports is not None, "an agent has no such backend"
+        return summary(rows, reports.subtree)
 
     def figures(self) -> Figures:
         return figures(self._engine, now_ns())

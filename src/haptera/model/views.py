@@ -164,6 +164,10 @@ class AlikeView(msgspec.Struct, frozen=True, gc=False):
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """How many entities of each kind stand in each condition."""
+    """How many entities of each kind stand in each condition.
+
+    `subtrees` counts, by parent directly below, those that are known by its word.
+    """
 
     counts: dict[str, dict[str, int]]
+    subtrees: dict[str, dict[str, dict[str, int]]] = {}

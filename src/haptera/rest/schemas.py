@@ -55,12 +55,16 @@ class LogView(msgspec.Struct, frozen=True):
 
 
 class SummaryView(msgspec.Struct, frozen=True):
-    """How many entities of each kind stand in each condition."""
+    """How many entities of each kind stand in each condition.
+
+    `subtrees` counts those alone that are below each parent directly below this one.
+    """
 
     cluster: str
     epoch: int
     revision: int
     counts: dict[str, dict[str, int]]
+    subtrees: dict[str, dict[str, dict[str, int]]] = {}
 
 
 class StatusView(msgspec.Struct, frozen=True):

@@ -161,6 +161,12 @@ def test_a_parent_above_the_one_on_the_list_is_believed_and_tells_it_on() -> Non
     assert stands(root, NODE)[2] == ["agent", "power"]
     report(top, "m1", 3, True, told(NODE, UP, "too hot"))
     assert not keeps(top)
+    assert (root.neighbours.reports.subtree("n1"), root.neighbours.reports.subtree("m1")) == (
+        "t2",
+        "t1",
+    )
+    assert root.neighbours.charge.first_below("n1") == "t1", "if nobody had told"
+    assert top.neighbours.reports.subtree("n1") == "m1"
     near = top.neighbours
     updates, nodes = (made := Reporter(top.table, near.charge, near.reports)).draft(3 * S)
     assert nodes == {"m1": False, "n1": True}

@@ -6,7 +6,7 @@ from haptera.cli.input import completing
 from haptera.cli.main import NOT_CONVERGED, NOTHING_DESIRED, the_client
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_error
 from haptera.cli.output.redrawing import keep_showing, watch_option
-from haptera.cli.output.standing import print_standing
+from haptera.cli.output.standing import print_standing, print_subtrees
 from haptera.cli.output.words import in_front
 from haptera.client import Client, calls
 from haptera.model.errors import Code, HapteraError
@@ -75,6 +75,8 @@ def _show(client: Client, selector: str | None, output: str) -> bool:
         check_there(selector, {name for one in alike for name in expand(one.on)})
     shown = [one for one in alike if in_front(one.kind, one.condition)]
     print_standing(shown, output)
+    if selector is None:
+        print_subtrees(client.ask(calls.summary()).subtrees, output)
     if not alike:
         click.echo("there are no entities")
     return all(one.condition in SETTLED for one in alike)

@@ -75,6 +75,16 @@ class Charge:
         """Whether what this parent says of the node counts: it is above it."""
         return is_above(parent, node, self.listed)
 
+    def first_below(self, node: str) -> str | None:
+        """The parent directly below this one by which the node is reached, if all are there."""
+        own = self._side.name
+        seen: set[str] = set()
+        at = node
+        while (listed := self.listed(at)) and at not in seen and own not in listed:
+            seen.add(at)
+            at = listed[0]
+        return None if at == node else at
+
     def listed(self, node: str) -> tuple[str, ...]:
         """The parents that the node may have, the first one first."""
         row = self._table.get(node_id(node))

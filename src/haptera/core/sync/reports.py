@@ -38,9 +38,11 @@ class Reports:
         keeper = self._keeper.get(node)
         return None if keeper is None else self._nodes[keeper].get(node)
 
-    def keeper(self, node: str) -> str | None:
-        """The parent directly below whose word on this node counts."""
-        return self._keeper.get(node)
+    def subtree(self, node: str) -> str | None:
+        """The parent directly below whose word on this node counts, or would; None: it is ours."""
+        if self._charge.keeps(node):
+            return None
+        return self._keeper.get(node) or self._charge.first_below(node)
 
     def take(self, turn: Turn, event: Reported | Silenced) -> None:
         """A parent below reports, or has not for too long."""

@@ -1,7 +1,7 @@
 """Questions answered from state: entities as people and programs see them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -34,6 +34,8 @@ from haptera.planner.search.search_budget import affordable
 
 # Steps shown of each entity, the last ones.
 TRIED_SHOWN_MAX: Final = 16
+
+_Counts = dict[str, Counter[str]]
 
 
 def view(row: EntityState, now: int) -> EntityView:
@@ -109,12 +111,33 @@ def explained(
     return told
 
 
-def summary(rows: Iterable[EntityState]) -> Summary:
-    """How many entities of each kind stand in each condition."""
-    counts: dict[str, Counter[str]] = {}
+def summary(
+    rows: Iterable[EntityState], subtree: Callable[[str], str | None] = lambda _: None
+) -> Summary:
+    """How many entities of each kind stand in each condition: in all, and in each subtree.
+
+    `subtree` tells below which parent a node is; None: it is kept here.
+    """
+    all_of: _Counts = {}
+    below: dict[str, _Counts] = {}
+    parents: dict[str, str | None] = {}
     for row in rows:
-        counts.setdefault(row.id.kind, Counter())[row.stance.condition.value] += 1
-    return Summary({kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())})
+        _count(all_of, row)
+        node = row.id.node
+        if node is not None:
+            if node not in parents:
+                parents[node] = subtree(node)
+            if (parent := parents[node]) is not None:
+                _count(below.setdefault(parent, {}), row)
+    return Summary(_sorted(all_of), {one: _sorted(below[one]) for one in sorted(below)})
+
+
+def _count(counts: _Counts, row: EntityState) -> None:
+    counts.setdefault(row.id.kind, Counter())[row.stance.condition.value] += 1
+
+
+def _sorted(counts: _Counts) -> dict[str, dict[str, int]]:
+    return {kind: dict(sorted(one.items())) for kind, one in sorted(counts.items())}
 
 
 def _doing(row: EntityState, now: int) -> DoingView | None:

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 import msgspec
 
 from haptera.model.changes import (
+    Author,
     Change,
     CloseIntent,
     Declare,
@@ -24,6 +25,12 @@ from haptera.model.effects import Write
 from haptera.model.entity import node_id, parse_entity
 from haptera.model.intent import Intent
 from haptera.runtime.identity.tokens import TOKEN_TTL_S, mint
+from haptera.runtime.store.audit_chain import (
+    ChangesDigest,
+    chain_deed,
+    chain_write,
+    forget_links,
+)
 from haptera.runtime.store.sqlite_writer import RefusalError, StaleError
 
 # What is remembered of each: changes, writes, deeds. None of them for longer than this.
@@ -62,11 +69,8 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
     turn = _Turn(connection, wall_s, revision, desired_revision, written)
     for change in write.changes:
         turn.apply(change)
-    if write.author is not None and turn.desired_revision != desired_revision:
-        author = write.author
-        connection.execute(
-            "INSERT INTO writes VALUES (?, ?, ?, ?)", (written, wall_s, author.who, author.why)
-        )
+    if turn.desired_revision != desired_revision:
+        _note_write(turn, written, write.author, wall_s)
     connection.execute(
         "UPDATE store SET revision = ?, desired_revision = ?",
         (turn.revision, turn.desired_revision),
@@ -75,22 +79,40 @@ def apply(connection: sqlite3.Connection, write: Write, wall_s: float) -> Applie
     return AppliedWrite(turn.revision, turn.minted)
 
 
+def _note_write(turn: "_Turn", written: int, author: Author | None, wall_s: float) -> None:
+    """Remember who wrote, and chain it with all that was changed."""
+    connection = turn.connection
+    if author is not None:
+        connection.execute(
+            "INSERT INTO writes VALUES (?, ?, ?, ?)", (written, wall_s, author.who, author.why)
+        )
+    if author is not None or turn.remembers:
+        who, why = ("", None) if author is None else (author.who, author.why)
+        chain_write(connection, written, who, why, turn.changes.hex)
+
+
 def forget(connection: sqlite3.Connection, wall_s: float) -> None:
     """Keep the last changes, writes and deeds, and none that is too old."""
+    forgotten = 0
     for table, key in (("history", "id"), ("writes", "revision"), ("deeds", "id")):
-        connection.execute(
+        forgotten += connection.execute(
             f"DELETE FROM {table} WHERE {key} <= (SELECT max({key}) FROM {table}) - ?",
             (HISTORY_ROWS_MAX,),
-        )
-        connection.execute(
+        ).rowcount
+        forgotten += connection.execute(
             f"DELETE FROM {table} WHERE {key} < (SELECT min({key}) FROM {table}) + ? AND at_s < ?",
             (FORGOTTEN_AT_ONCE, wall_s - HISTORY_KEPT_S),
-        )
+        ).rowcount
+    if forgotten:
+        forget_links(connection)
 
 
 def note(connection: sqlite3.Connection, *, who: str, what: str, wall_s: float) -> None:
     """Remember what somebody asked for that changes nothing of what is desired."""
-    connection.execute("INSERT INTO deeds (at_s, who, what) VALUES (?, ?, ?)", (wall_s, who, what))
+    row = wall_s, who, what
+    done = connection.execute("INSERT INTO deeds (at_s, who, what) VALUES (?, ?, ?)", row)
+    assert done.lastrowid is not None
+    chain_deed(connection, done.lastrowid, row)
     forget(connection, wall_s)
 
 
@@ -105,12 +127,15 @@ class _Turn:
         desired_revision: int,
         written: int,
     ) -> None:
+        self.connection = connection
         self._sql = connection.execute
         self._wall_s = wall_s
         self._written = written
         self.revision = revision
         self.desired_revision = desired_revision
         self.minted: dict[str, str] = {}
+        self.changes = ChangesDigest()
+        self.remembers = False
 
     def apply(self, change: Change) -> None:
         self.revision += 1
@@ -238,22 +263,16 @@ class _Turn:
             return
         value_before, owner_before = before or (None, None)
         value, owner = after or (None, owner_before)
+        changed = self.revision, self._wall_s, key, name, owner
+        row = *changed, value_before, value, owner_before
         self._sql(
             "INSERT INTO history"
             " (revision, at_s, entity, name, owner, before, after, owner_before, written)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                self.revision,
-                self._wall_s,
-                key,
-                name,
-                owner,
-                value_before,
-                value,
-                owner_before,
-                self._written,
-            ),
+            (*row, self._written),
         )
+        self.changes.add(row)
+        self.remembers = True
 
 
 def load(connection: sqlite3.Connection) -> Stored:

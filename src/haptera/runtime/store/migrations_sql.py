@@ -67,5 +67,24 @@ CREATE TABLE queue (
 );
 INSERT INTO queue VALUES (1, 0, 0);
 """,
+        6: """
+CREATE TABLE links (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    revision INTEGER,
+    deed INTEGER,
+    sha256 BLOB NOT NULL
+);
+CREATE INDEX links_of_writes ON links (revision);
+CREATE INDEX links_of_deeds ON links (deed);
+CREATE TABLE anchor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    link INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    revision INTEGER NOT NULL,
+    deed INTEGER NOT NULL
+);
+INSERT INTO anchor SELECT 1, 0, zeroblob(32), revision,
+    coalesce((SELECT max(id) FROM deeds), 0) FROM store;
+""",
     }
 )

@@ -8,11 +8,12 @@ from typing import Final
 
 from haptera.model.errors import Code, HapteraError
 from haptera.runtime.identity.private import sync
+from haptera.runtime.store.audit_chain import AUDIT, NO_LINKS
 from haptera.runtime.store.jobs_sql import JOBS
 from haptera.runtime.store.journaled import JournaledConnection
 from haptera.runtime.store.migrations_sql import MIGRATIONS
 
-VERSION: Final = 6
+VERSION: Final = 7
 # "hapt": tells our files from other SQLite files.
 APPLICATION: Final = 0x68617074
 BUSY_S: Final = 5.0
@@ -166,9 +167,11 @@ def _make(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + _TABLES + KEYED + JOBS)
+        tables = _TABLES + KEYED + JOBS + AUDIT
+        connection.executescript("PRAGMA synchronous = FULL; BEGIN;" + tables)
         epoch = secrets.randbits(EPOCH_BITS)
         connection.execute("INSERT INTO store VALUES (1, ?, 0, 0)", (epoch,))
+        connection.execute(NO_LINKS)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

@@ -1,0 +1,40 @@
+"""`haptera audit verify`: whether the record of who wrote what is as it was written."""
+
+from pathlib import Path
+
+import click
+
+from haptera.cli.commands.backup import dir_option
+
+
+@click.group()
+def audit() -> None:
+    """Check the record of who wrote what (`haptera history --audit` shows it)."""
+
+
+@audit.command()
+@dir_option
+@click.option("--noted", metavar="HASH", help="A hash printed earlier: a link must have it.")
+def verify(directory: Path, noted: str | None) -> int:
+    r"""Compare the chain of hashes in a parent's state file with what it stands for.
+
+    Each write and each deed has a link, whose hash is over the link before. What was altered,
+    removed or added is named. Note the hash that is printed elsewhere: with --noted it is found too
+    if the whole chain was made anew. Links go with what they stand for, after 400 days.
+
+    \b
+    Examples:
+      haptera audit verify --dir /srv/cluster
+      haptera audit verify --noted 3f0c9a...
+    """
+    from haptera.daemon.settings import home_of
+    from haptera.runtime.store.audit_chain import verify as compare
+    from haptera.runtime.store.store import STATE_FILE
+
+    found = compare(home_of(directory) / STATE_FILE, noted)
+    for finding in found.findings:
+        click.echo(finding)
+    last, sha256 = found.head
+    older = f", {found.forgotten} older ones forgotten" if found.forgotten else ""
+    click.echo(f"{found.links} links{older}; the last is {last}: {sha256}")
+    return 1 if found.findings else 0
