@@ -18,6 +18,7 @@ from haptera.runtime.network.udp import (
     CHANGED_AT_ONCE_MAX,
     DRAIN_DATAGRAMS_MAX,
     INBOX_MAX,
+    LINE_MAX,
     Address,
     Udp,
 )
@@ -344,7 +345,8 @@ def test_a_restarted_child_is_heard_at_once_whoever_forges_boot_ids_elsewhere() 
                 attacker.sendto(header + b"x" * 64, parent.address)
             again.udp.tell("parent", CHANGED)
             await until(lambda: parent.heard == [HELLO, CHANGED])
-        assert parent.udp.counts[FrameFault.BUDGET] > 0
+        refused = parent.udp.counts[FrameFault.BUDGET] + parent.udp.counts["beyond its share"]
+        assert refused > 0
 
     staged(play)
 
@@ -404,6 +406,35 @@ def test_a_burst_larger_than_a_drain_is_taken_in_several() -> None:
     staged(play)
 
 
+def test_who_sends_more_than_can_be_opened_loses_its_own_and_nobody_elses() -> None:
+    """All that waits is read before seals are opened, and then each peer has its turn."""
+
+    async def play(stage: Stage) -> None:
+        parent, child = stage.pair()
+        other = stage.end(0xA2)
+        parent.know("n02", PARENT, other.address, number=1)
+        other.know("parent", CHILD, parent.address, number=1)
+        await meet(parent, child)
+        other.udp.tell("parent", HELLO)
+        await until(lambda: len(parent.heard) == 2)
+        recorded = child.sessions["parent"].seal(encode(HELLO, CODEC, 77)[0])
+        forged = recorded[:-8] + bytes(8)
+        # From the address on record, from elsewhere, and in the end the two that mean something.
+        with stranger() as attacker:
+            for _ in range(8 * LINE_MAX):
+                child.udp._socket.sendto(forged, parent.address)
+                attacker.sendto(forged, parent.address)
+        child.udp.tell("parent", CHANGED)
+        other.udp.tell("parent", CHANGED)
+        await until(lambda: parent.heard == [HELLO, HELLO, CHANGED, CHANGED])
+
+        counts = parent.udp.counts
+        assert counts["beyond its share"] > 0
+        assert counts["beyond its share"] + counts[FrameFault.FORGED] == 16 * LINE_MAX
+
+    staged(play)
+
+
 def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> None:
     async def play(stage: Stage) -> None:
         parent, child = stage.pair()
@@ -434,7 +465,8 @@ def test_of_a_peer_that_floods_the_newest_is_heard_and_of_the_others_all() -> No
         assert heard["n02"] == list(range(1_000, last + 1, 1_000))
         assert len(heard["n01"]) < last // 4
         assert heard["n01"] == sorted(heard["n01"])
-        assert parent.udp.counts["beyond budget"] >= last // 2
+        counts = parent.udp.counts
+        assert counts["beyond budget"] + counts["beyond its share"] >= last // 2
 
     staged(play)
 

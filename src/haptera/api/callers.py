@@ -15,6 +15,9 @@ PEER: Final = "peer"
 # And the certificate that they showed, once it was verified.
 CERTIFICATE: Final = "certificate"
 
+# And whether it was let in.
+LET_IN: Final = "let in"
+
 CheckToken = Callable[[str], Bearer | None]
 CheckPeer = Callable[[Peer], Bearer | None]
 
@@ -47,6 +50,11 @@ class Callers:
         Raises:
             HapteraError: nobody whom something lets in.
         """
+        known = self._known(request)
+        request.scope.setdefault("state", {})[LET_IN] = True
+        return known
+
+    def _known(self, request: Request) -> Bearer:
         header = request.headers.get("authorization")
         peer = request.scope.get("state", {}).get(PEER)
         if header is None and peer is not None:

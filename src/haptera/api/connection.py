@@ -12,7 +12,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from haptera.api.callers import CERTIFICATE, PEER
+from haptera.api.callers import CERTIFICATE, LET_IN, PEER
 from haptera.runtime.network.crowd import Crowd, Guest
 from haptera.runtime.network.peers import CertifiedPeer, Peer, unix_peer
 from haptera.runtime.network.tls import client_of
@@ -30,11 +30,20 @@ _App = Callable[[Any, Any, Any], Awaitable[None]]
 class Connection(H11Protocol):
     """A guest that is served while a request is answered, and waits else: within a time."""
 
-    def __init__(self, server: uvicorn.Server, crowd: Crowd, guest: Guest, within_s: float) -> None:
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        crowd: Crowd,
+        guest: Guest,
+        within_s: float,
+        let_in: Callable[[], None],
+    ) -> None:
+        """`let_in` is called whenever a request of it was let in, by a token or certificate."""
         super().__init__(config=server.config, server_state=server.server_state, app_state={})
         self._crowd = crowd
         self._guest = guest
         self._within_s = within_s
+        self.let_in = let_in
         self._answering = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._gone = False
@@ -93,6 +102,8 @@ def noted(app: _App) -> _App:
         try:
             await app(scope, receive, send)
         finally:
+            if scope["state"].get(LET_IN):
+                connection.let_in()
             connection.ended()
 
     return run

@@ -18,8 +18,10 @@ from starlette.applications import Starlette
 from haptera.api.connection import HEADER_WITHIN_S, KEEP_ALIVE_S, Connection, noted
 from haptera.model.errors import Code, HapteraError
 from haptera.rest.unix_path import short
+from haptera.runtime.clock import now_ns
 from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
+from haptera.runtime.network.handshakes import Handshakes
 from haptera.runtime.network.peers import unix_peer
 
 BACKLOG: Final = 256
@@ -50,6 +52,7 @@ class Server:
         self._tls = tls
         self._counts: Counter[str] = Counter() if counts is None else counts
         self._crowd = Crowd(connections_max, self._counts)
+        self._handshakes = None if tls is None else Handshakes(self._counts)
         self._within_s = within_s
         self._server = _Quiet(
             uvicorn.Config(
@@ -94,22 +97,24 @@ class Server:
                 end, address = await accepting.next()
                 if end.family == socket.AF_UNIX:
                     address = f"uid {unix_peer(end).uid}"
-                guest = self._crowd.join(address)
+                pace = self._handshakes
+                may = pace is None or pace.admit(address, now_ns())
+                guest = self._crowd.join(address) if may else None
                 if guest is None:
                     end.close()
                     continue
-                task = opening.create_task(self._open(end, guest))
+                task = opening.create_task(self._open(end, guest, address))
                 # Cancelled before it began, it cannot close what it was to open.
                 task.add_done_callback(partial(_close_cancelled, end))
                 guest.drop = task.cancel
 
-    async def _open(self, end: socket.socket, guest: Guest) -> None:
+    async def _open(self, end: socket.socket, guest: Guest, address: str) -> None:
         """Up to the end of the handshake; from then on the connection is the protocol's."""
         loop = asyncio.get_running_loop()
         handshake_s = None if self._tls is None else self._within_s
         try:
             await loop.connect_accepted_socket(
-                lambda: self._protocol(guest),
+                lambda: self._protocol(guest, address),
                 end,
                 ssl=self._tls,
                 ssl_handshake_timeout=handshake_s,
@@ -118,8 +123,12 @@ class Server:
             self._counts["no handshake"] += 1
             self._crowd.leave(guest)
 
-    def _protocol(self, guest: Guest) -> Connection:
-        return Connection(self._server, self._crowd, guest, self._within_s)
+    def _protocol(self, guest: Guest, address: str) -> Connection:
+        def let_in() -> None:
+            if self._handshakes is not None:
+                self._handshakes.note_known(address)
+
+        return Connection(self._server, self._crowd, guest, self._within_s, let_in)
 
 
 def _close_cancelled(end: socket.socket, task: asyncio.Task[None]) -> None:

@@ -46,8 +46,8 @@ class Grounds:
     """What the modules of one daemon have around them: what is hidden, and where they may be.
 
     Where `has_users`, each is a user of its own, but for those in `kept`; `code` are folders that
-    modules lie in. Where they start programs for people, these may be raised (sudo). At a parent
-    none is: its API takes whoever cannot be raised for a module.
+    modules lie in. On a node some `host` programs of people. At a parent none does: its API takes
+    whoever cannot be raised (sudo) for a module.
     """
 
     home: Path
@@ -55,7 +55,7 @@ class Grounds:
     code: tuple[str, ...]
     has_users: bool
     kept: tuple[str, ...] = ()
-    raises: bool = False
+    host: bool = False
 
     @property
     def folders(self) -> Path:
@@ -83,7 +83,7 @@ def grounds_of_agent(home: Path, own: tuple[ModulePlace, ...]) -> Grounds:
     """Those of an agent: its key, its session, and what modules keep are hidden."""
     hidden = (str(home), str(home.parent / FOLDER))
     return Grounds(
-        home, hidden, _folders([one.folder for one in own]), os.geteuid() == 0, raises=True
+        home, hidden, _folders([one.folder for one in own]), os.geteuid() == 0, host=True
     )
 
 
@@ -121,7 +121,7 @@ def confinements(grounds: Grounds, declared: Declared) -> Confine:
             tuple(str(_made(grounds.home / one)) for one in shared),
             needs,
             () if manifest is None else manifest.writes,
-            grounds.raises and Privilege.ROOT in needs,
+            grounds.host and Privilege.ROOT in needs,
         )
 
     return confinement

@@ -91,6 +91,7 @@ class EnrolServer:
             self.counts,
             handshake_within_s=self._within_s,
             connections_max=connections_max,
+            known=[saved.address[0] for saved in self._store.sessions()],
         )
         await server.serve(listener)
 
@@ -106,6 +107,8 @@ class EnrolServer:
         talk.heard()
         # No deadline here: once it is decided, the daemon must hear of it.
         answer = await self._answer(said, talk.host)
+        if isinstance(answer, Granted):
+            talk.let_in()
         async with asyncio.timeout(self._within_s):
             await _send(talk.writer, answer)
 

@@ -67,6 +67,7 @@ class RequestServer:
             self._counts["no request"] += 1
             return
         talk.heard()
+        talk.let_in()
         self._counts[type(request).__name__] += 1
         talk.writer.write(_packed(await self._answer(caller, request)))
         talk.writer.close()

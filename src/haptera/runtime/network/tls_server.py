@@ -5,13 +5,15 @@ import os
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from haptera.model.errors import Code, HapteraError
+from haptera.runtime.clock import now_ns
 from haptera.runtime.network.accepting import Accepting
 from haptera.runtime.network.crowd import Crowd, Guest
+from haptera.runtime.network.handshakes import Handshakes
 
 CONNECTIONS_MAX: Final = 512
 BACKLOG_MAX: Final = 1024
@@ -24,13 +26,15 @@ class Talk:
     """A connection whose handshake is done: its streams, and the caller's address.
 
     Until `heard` is called, which is to be when all of what the caller wants was heard, it gives
-    way to new ones where there are too many.
+    way to new ones where there are too many. `let_in` is to be called once it is somebody whom we
+    know: then its address does not wait for strangers' handshakes.
     """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     host: str
     heard: Callable[[], None]
+    let_in: Callable[[], None] = lambda: None
 
 
 Converse = Callable[[Talk], Awaitable[None]]
@@ -59,7 +63,8 @@ def listen(host: str, port: int) -> socket.socket:
 class TlsServer:
     """Serves until cancelled; a conversation's failure is its own. `counts` says how they failed.
 
-    `converse` limits its own time; whatever it leaves open is closed.
+    `converse` limits its own time; whatever it leaves open is closed. `known` are addresses that
+    were let in before this server began.
     """
 
     def __init__(
@@ -70,12 +75,14 @@ class TlsServer:
         *,
         handshake_within_s: float,
         connections_max: int = CONNECTIONS_MAX,
+        known: Iterable[str] = (),
     ) -> None:
         self._context = context
         self._converse = converse
         self._within_s = handshake_within_s
         self._counts = counts
         self._crowd = Crowd(connections_max, counts)
+        self._handshakes = Handshakes(counts, known)
 
     async def serve(self, listener: socket.socket) -> None:
         """Take connections; where there are too many, who has not said anything yet gives way."""
@@ -83,7 +90,8 @@ class TlsServer:
         async with asyncio.TaskGroup() as group:
             while True:
                 connection, host = await accepting.next()
-                guest = self._crowd.join(host)
+                may = self._handshakes.admit(host, now_ns())
+                guest = self._crowd.join(host) if may else None
                 if guest is None:
                     connection.close()
                     continue
@@ -103,7 +111,15 @@ class TlsServer:
             self._counts["no handshake"] += 1
             return
         try:
-            await self._converse(Talk(reader, writer, host, lambda: self._crowd.serve(guest)))
+            await self._converse(
+                Talk(
+                    reader,
+                    writer,
+                    host,
+                    lambda: self._crowd.serve(guest),
+                    lambda: self._handshakes.note_known(host),
+                )
+            )
         except OSError:
             self._counts["hung up"] += 1
         finally:

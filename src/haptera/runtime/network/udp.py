@@ -1,4 +1,9 @@
-"""The one socket for datagrams: drained in bounded batches, each peer's by its session."""
+"""The one socket for datagrams: drained in bounded batches, each peer's by its session.
+
+Reading a datagram costs a fraction of opening its seal. So all that waits is read first, into a
+short line for each peer, and the lines are served in turn: who sends more than can be opened loses
+its own.
+"""
 
 import asyncio
 import socket
@@ -17,9 +22,13 @@ from haptera.wire.seal import Greet, Opened, Origin, Session
 from haptera.wire.sync import decode, encode
 from haptera.wire.updates import Codec
 
-# One drain: so many datagrams or so long; then the loop has its turn.
-DRAIN_DATAGRAMS_MAX: Final = 2_000
+# One drain: so many datagrams or so long are read, and so long seals are opened; then the loop has
+# its turn.
+DRAIN_DATAGRAMS_MAX: Final = 10_000
 DRAIN_NS_MAX: Final = 5_000_000
+# So many of one peer wait to be opened, as the newest: from its address on record, and from others.
+LINE_MAX: Final = 512
+LINE_ELSEWHERE_MAX: Final = 64
 _DATAGRAMS_PER_CLOCK_READING: Final = 64
 # After a drain the socket rests: at evenly spaced arrivals waking up is what costs.
 REST_S: Final = 0.010
@@ -48,7 +57,8 @@ class _Link:
     """One peer: its session, where it is reached, and what was last said on either side.
 
     `boot` is the process that was last told as `Moved`, or was saved by an earlier process of ours.
-    `held` is the newest that it said beyond its budget; `sent` is when which sequence was.
+    `held` is the newest that it said beyond its budget; `sent` is when which sequence was. Not yet
+    opened are those in the two lines, of which the one from its address on record goes first.
     """
 
     name: str
@@ -62,6 +72,10 @@ class _Link:
     budget: Bucket = field(default_factory=lambda: Bucket(CHANGED_AT_ONCE_MAX, CHANGED_PER_S))
     held: Opened | None = None
     sent: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=UNCONFIRMED_MAX))
+    line: deque[tuple[bytes, Address]] = field(default_factory=lambda: deque(maxlen=LINE_MAX))
+    elsewhere: deque[tuple[bytes, Address]] = field(
+        default_factory=lambda: deque(maxlen=LINE_ELSEWHERE_MAX)
+    )
 
 
 class Udp:
@@ -96,6 +110,8 @@ class Udp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._holding: dict[str, None] = {}
+        # Those of whom something waits to be opened, each once.
+        self._turns: deque[_Link] = deque()
         self._confirmed: Confirmed | None = None
         self.counts: Counter[str] = Counter()
 
@@ -166,10 +182,10 @@ class Udp:
             self.counts["inbox full"] += 1
             self._take_a_rest()
             return
+        is_empty = self._receive(arrived_at)
         events: list[Event] = list(self._released(arrived_at))
         alive: dict[str, None] = {}
-        for datagram, address in self._arrived(arrived_at):
-            said = self._open(datagram, address, arrived_at)
+        for said in self._opened(arrived_at):
             if isinstance(said, Heard):
                 alive.pop(said.peer, None)
                 events.append(said)
@@ -179,17 +195,50 @@ class Udp:
             events.append(Alive(tuple(alive), arrived_at))
         if events:
             self._deliver(events)
+        if is_empty:
+            self._take_a_rest()
 
-    def _arrived(self, begun_at: int) -> Iterator[tuple[bytes, Address]]:
-        """What waits in the socket; where one drain does not take it all, the loop calls again."""
+    def _receive(self, begun_at: int) -> bool:
+        """Line up what waits in the socket; whether that was all, else the loop calls again."""
         for count in range(1, DRAIN_DATAGRAMS_MAX + 1):
             try:
-                yield self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
+                datagram, address = self._socket.recvfrom(DATAGRAM_BYTES_MAX + 1)
             except BlockingIOError:
-                self._take_a_rest()
-                return
+                return True
             except OSError:  # what an earlier datagram of ours met: nobody listens there
                 self.counts["unreachable"] += 1
+                continue
+            index = receiver_of(datagram)
+            link = None if isinstance(index, Reject) else self._links.get(index)
+            if link is None:
+                self.counts[FrameFault.INDEX] += 1
+            else:
+                self._line_up(link, datagram, address)
+            if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
+                return False
+        return False
+
+    def _line_up(self, link: _Link, datagram: bytes, address: Address) -> None:
+        if not link.line and not link.elsewhere:
+            self._turns.append(link)
+        line = link.line if address[:2] == link.address else link.elsewhere
+        if len(line) == line.maxlen:
+            self.counts["beyond its share"] += 1
+        line.append((datagram, address))
+
+    def _opened(self, arrived_at: int) -> Iterator[Heard | str]:
+        """What those say whose turn it is, one after the other, for as long as one drain may."""
+        begun_at, count = now_ns(), 0
+        while self._turns:
+            link = self._turns.popleft()
+            if self._by_name.get(link.name) is not link:
+                continue
+            datagram, address = (link.line or link.elsewhere).popleft()
+            if link.line or link.elsewhere:
+                self._turns.append(link)
+            if (said := self._open(link, datagram, address, arrived_at)) is not None:
+                yield said
+            count += 1
             if count % _DATAGRAMS_PER_CLOCK_READING == 0 and now_ns() - begun_at > DRAIN_NS_MAX:
                 return
 
@@ -208,20 +257,15 @@ class Udp:
     def _take_a_rest(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
-        self._rest = loop.call_later(REST_S, self._wake)
+        self._rest = loop.call_later(0 if self._turns else REST_S, self._wake)
 
     def _wake(self) -> None:
         asyncio.get_running_loop().add_reader(self._socket, self._drain)
-        if self._holding:
+        if self._holding or self._turns:
             self._drain()
 
-    def _open(self, datagram: bytes, address: Address, now: int) -> Heard | str | None:
+    def _open(self, link: _Link, datagram: bytes, address: Address, now: int) -> Heard | str | None:
         """What a datagram says: a message, the name of a peer that says what it said, nothing."""
-        index = receiver_of(datagram)
-        link = None if isinstance(index, Reject) else self._links.get(index)
-        if link is None:
-            self.counts[FrameFault.INDEX] += 1
-            return None
         origin = Origin.ON_RECORD if address[:2] == link.address else Origin.ELSEWHERE
         match link.session.open(datagram, now, origin):
             case Opened() as opened:

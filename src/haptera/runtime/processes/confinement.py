@@ -20,6 +20,7 @@ import msgspec
 
 from haptera.model.parts import Privilege
 from haptera.runtime.processes import capabilities
+from haptera.runtime.processes.mounting import hide
 from haptera.runtime.processes.zygote import die_with
 
 # Users that nobody else has: a module's own follows from its name, and stays the same.
@@ -58,8 +59,10 @@ class Confinement(msgspec.Struct, frozen=True):
     What is `listed` it may list, as a folder of code that it lies in: names of what is hidden
     below, too. With a `uid` it is this user, of no group but its own; the folder belongs to it.
     What of that is hidden is `shared` with it all the same; that must be there when it begins.
-    It may do what it `needs`, and write, of what is not hidden, below what it `writes`. As root,
-    programs that it starts may be raised (sudo) to no more than that, where it `raises` any.
+    It may do what it `needs`, and write, of what is not hidden, below what it `writes`. Where it
+    `hosts` programs of people these are not in its way: as root nothing is hidden by Landlock but
+    by mounts, and they may be raised (sudo), to no more than it may do; as a plain user they may do
+    what that user may.
     """
 
     hidden: tuple[str, ...]
@@ -69,7 +72,7 @@ class Confinement(msgspec.Struct, frozen=True):
     shared: tuple[str, ...] = ()
     needs: tuple[Privilege, ...] = ()
     writes: tuple[str, ...] = ()
-    raises: bool = False
+    hosts: bool = False
 
 
 # What one process of a module of this name is kept from.
@@ -98,7 +101,11 @@ def confine_to(confinement: Confinement) -> None:
     """
     parent, is_root = os.getppid(), os.geteuid() == 0
     _make_folder(confinement)
-    if not (is_root and confinement.raises):
+    if confinement.hosts and not is_root:
+        return
+    if confinement.hosts:
+        confinement = _hidden_by_mounts(confinement)
+    else:
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if Privilege.MOUNTS not in confinement.needs and (version := landlock_version()):
         _hide(confinement, version)
@@ -107,6 +114,16 @@ def confine_to(confinement: Confinement) -> None:
         # What the change of user has taken away: its own files in /proc, and its end with ours.
         _prctl(_PR_SET_DUMPABLE, 1)
         die_with(parent)
+
+
+def _hidden_by_mounts(confinement: Confinement) -> Confinement:
+    """What is left to be hidden; where root may not mount, as in some containers, all of it."""
+    kept = [Path(one).resolve() for one in (confinement.folder, *confinement.shared)]
+    try:
+        hide([Path(one).resolve() for one in confinement.hidden], kept)
+    except PermissionError:
+        return confinement
+    return msgspec.structs.replace(confinement, hidden=())
 
 
 def unreachable(path: Path) -> Path | None:
