@@ -80,7 +80,8 @@ class Neighbours:
     @property
     def refused(self) -> Counter[str]:
         """By neighbour, what it told of entities that are not its own."""
-        return self.links.refused
+        reports = self.reports
+        return self.links.refused if reports is None else self.links.refused + reports.refused
 
     def keeps(self, node: str | None) -> bool:
         """Whether what is on this node is decided on here."""

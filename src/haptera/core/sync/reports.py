@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from haptera.core.state.entity.verdict import Stands, Verdict
 from haptera.core.state.limits import MS
@@ -15,12 +16,16 @@ from haptera.model.facts import Fact
 from haptera.model.messages import ObservedUpdate
 from haptera.model.views import Condition
 
+# Of entities that are not declared here, or not yet, so many are noted in the words of one parent.
+UNDECLARED_MAX: Final = 1_000
+
 
 class Reports:
     """What parents below report of the nodes below them, each node by the word of one.
 
     That one is the first that hears the node's agent, itself or by a parent below it, until another
-    begins to. `refused` counts what a parent reported of nodes that it is not above.
+    begins to. `refused` counts what a parent reported of nodes that it is not above, and of
+    entities beyond the bound that are not declared here.
     """
 
     def __init__(self, table: EntityTable, charge: Charge) -> None:
@@ -31,6 +36,8 @@ class Reports:
         # By parent: the nodes that it has a word on, and whether their agents are heard there.
         self._nodes: dict[str, Mapping[str, bool]] = {}
         self._keeper: dict[str, str] = {}
+        # By parent: the entities that it told of when they were not declared here.
+        self._undeclared: dict[str, set[EntityId]] = {}
         self.refused: Counter[str] = Counter()
 
     def hears(self, node: str) -> bool | None:
@@ -48,6 +55,7 @@ class Reports:
         """A parent below reports, or has not for too long."""
         if isinstance(event, Silenced):
             self._last.pop(event.parent, None)
+            self._undeclared.pop(event.parent, None)
             self._leave(turn, event.parent, self._nodes.pop(event.parent, {}))
         else:
             self._take(turn, event)
@@ -64,15 +72,28 @@ class Reports:
         news: dict[str, set[EntityId]] = {}
         for update in event.updates:
             node = update.entity.node
-            if node is None or node not in nodes or not self._charge.leads(parent, node):
+            is_its_own = node in nodes and node is not None and self._charge.leads(parent, node)
+            if not is_its_own or not self._has_room(parent, update.entity):
                 self.refused[parent] += 1
                 continue
+            assert node is not None
             told[update.entity] = update, event.arrived_at
             news.setdefault(node, set()).add(update.entity)
         begins = {one for one, heard in nodes.items() if heard and not before.get(one)}
         for node in sorted(news.keys() | begins):
             self._take_node(turn, parent, node, news.get(node, set()), new=node in begins)
         self._leave(turn, parent, [one for one in before if one not in nodes])
+
+    def _has_room(self, parent: str, entity: EntityId) -> bool:
+        """Whether this may be noted: it is declared, or is one of few that are not."""
+        if self._table.get(entity) is not None:
+            return True
+        noted = self._undeclared.setdefault(parent, set())
+        if len(noted) >= UNDECLARED_MAX and entity not in noted:
+            noted -= {one for one in noted if self._table.get(one) is not None}
+        if len(noted) < UNDECLARED_MAX:
+            noted.add(entity)
+        return entity in noted
 
     def _take_node(
         self, turn: Turn, parent: str, node: str, news: set[EntityId], *, new: bool
@@ -88,10 +109,12 @@ class Reports:
 
     def _leave(self, turn: Turn, parent: str, nodes: Iterable[str]) -> None:
         """This parent has no word on these any more: another's counts, or what is remembered."""
-        told = self._last.get(parent, {})
+        told, noted = self._last.get(parent, {}), self._undeclared.get(parent, set())
         for node in sorted(nodes):
-            for row in self._table.on(node):
-                told.pop(row.id, None)
+            of_it = {one for one in noted if one.node == node}
+            noted -= of_it
+            for entity in {row.id for row in self._table.on(node)} | of_it:
+                told.pop(entity, None)
             if self._keeper.get(node) != parent:
                 continue
             others = [one for one, words in self._nodes.items() if node in words]
