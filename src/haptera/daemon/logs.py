@@ -12,6 +12,7 @@ from haptera.model.errors import Code, HapteraError
 from haptera.modules.image.store import store_of
 from haptera.modules.service.home import home_of
 from haptera.modules.system.home import home_of as system_home
+from haptera.runtime.identity.private import open_regular
 from haptera.runtime.network.peer_messages import Answer, LogAsked, LogPlace, LogTold, Unable
 from haptera.runtime.processes.process import log_of
 
@@ -33,7 +34,7 @@ class Logs:
     def answer(self, asked: LogAsked, known: Iterable[EntityId]) -> Answer:
         """What was written, or why there is nothing; `known` are this side's entities."""
         try:
-            with self._place(asked.entity, known).open("rb") as file:
+            with open_regular(self._place(asked.entity, known)) as file:
                 return part_of(file, os.fstat(file.fileno()).st_ino, asked)
         except FileNotFoundError:
             return Unable(f"{asked.entity} has no log yet")

@@ -1,5 +1,7 @@
 """Machines that asked for an address and have no offer: the latest ones, in a file for people."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,7 @@ from haptera.sdk import HapteraError
 FOLDER: Final = "netboot"
 _FILE: Final = "unclaimed.json"
 STRANGERS_MAX: Final = 256
+FILE_BYTES_MAX: Final = STRANGERS_MAX * 1_024
 # Who has asked for nothing for so long is forgotten.
 FORGOTTEN_S: Final = 3_600.0
 VENDOR_CHARACTERS_MAX: Final = 64
@@ -102,13 +105,23 @@ def read_strangers(run_dir: Path) -> list[Stranger]:
     """
     file = strangers_file(run_dir)
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=list[Stranger])
+        found = msgspec.json.decode(_read(file), type=list[Stranger])
     except FileNotFoundError:
         return []
     except (msgspec.DecodeError, OSError) as error:
         do = "remove it: the module netboot writes it anew"
         raise HapteraError(f"cannot be read: {error}", where=str(file), do=do) from None
     return sorted(found, key=lambda one: (-one.last_s, one.mac))
+
+
+def _read(file: Path) -> bytes:
+    """What the module wrote: it is its own to make a link, a pipe, or without an end."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        content = opened.read(FILE_BYTES_MAX + 1) or b""
+    if len(content) > FILE_BYTES_MAX:
+        raise OSError(errno.EFBIG, f"more than {FILE_BYTES_MAX} bytes")
+    return content
 
 
 def _firmware(request: DhcpMessage) -> str | None:

@@ -1,8 +1,10 @@
 """Files and directories for their owner only; a file is there whole or not at all."""
 
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from haptera.model.errors import Code, HapteraError
 
@@ -48,6 +50,20 @@ def _draft(path: Path, content: bytes) -> Path:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return draft
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read that another may have put there: no link to ours, nothing that blocks.
+
+    Raises:
+        OSError: there is none, or it is no plain file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no plain file", str(path))
+    return file
 
 
 def sync(path: Path) -> None:
