@@ -46,7 +46,7 @@ processes() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^chassis burst' || tr
 
 # submit NAME CPUS COUNT SECONDS: prints the number of the first
 submit() {
-  local script="echo begin \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN \$HAPTERA_NODE >>$effects; sleep $4; echo end \$HAPTERA_JOB >>$effects"
+  local script="echo said on \$HAPTERA_NODE; echo begin \$HAPTERA_JOB \$HAPTERA_JOB_TOKEN \$HAPTERA_NODE >>$effects; sleep $4; echo end \$HAPTERA_JOB >>$effects"
   ask POST /v1/jobs "{\"name\": \"$1\", \"count\": $3, \"spec\": {\"command\": [\"bash\", \"-c\", \"$script\"],
     \"size\": {\"cpus\": $2, \"memory_mb\": 100}, \"retry\": \"lost\"}}" | sed 's/.*"first":\([0-9]*\).*/\1/'
 }
@@ -61,7 +61,7 @@ curl -sf -m 5 -o /dev/null -d '{"name": "burst-77", "owner": "somebody", "size":
 
 # 1. From nothing, for jobs of three sizes.
 since=$(now_ms)
-submit small 1 12 1 >/dev/null
+first=$(submit small 1 12 1)
 submit medium 2 3 1 >/dev/null
 submit large 8 1 1 >/dev/null
 wait_for "a job has ended" ended 1
@@ -76,6 +76,8 @@ left() { (($(ours) == 0)); }
 wait_for "the pool is empty" left
 wait_for "no process of it is left" eval '(($(processes) == 1))' # the other's
 said "idle for 4 s, and nothing is left" "$since" "$(sizes) is another's"
+kept() { [[ $(ask GET "/v1/entities/job:$first/log") == *"said on burst-"* ]]; }
+wait_for "what a job wrote outlives its machine" kept
 
 # 3. No capacity for the cheapest size: the next one at once, within the price factor.
 since=$(now_ms)

@@ -15,6 +15,7 @@ class MemoryDesk:
     def __init__(self):
         self.queue = JobQueue(StoredQueue(), NOW)
         self.turn = 0
+        self.pools = {}
 
     async def change(self, seen):
         while self.turn == seen:

@@ -10,9 +10,17 @@ from haptera.api.meters import Meters
 from haptera.api.metrics import Tallies
 from haptera.core.figures import Figures, ModuleFigures
 from haptera.core.sync.peers import Tier
+from haptera.queue.asking import ask as ask_for_work
+from haptera.queue.duty import Duty, DutyMode
+from haptera.queue.entry import Submission
+from haptera.queue.job import JobSpec, Size
+from haptera.queue.work import WorkAsked
 from haptera.site import Sites
 from tests.api.asking import ask
 from tests.api.fake_backend import FakeBackend
+from tests.api.job_desk import NOW
+
+SPEC = JobSpec(("true",), Size(3, 1))
 
 FIGURES = Figures(
     entities={"node": {"converged": 3, "stuck": 1}},
@@ -22,7 +30,13 @@ FIGURES = Figures(
     modules={"labnode": ModuleFigures(started=2, serves=True)},
     brakes=True,
 )
-TALLIES = Tallies({"replay": 5}, {"enrolled": 4}, {"LogAsked": 1})
+TALLIES = Tallies(
+    {"replay": 5},
+    {"enrolled": 4},
+    {"LogAsked": 1},
+    slots={("burst", "busy"): 2},
+    refusals={("burst", "quota"): 3},
+)
 COUNTED = """\
 haptera_info{cluster="quick",version="0.1.0"} 1.0
 haptera_entities{condition="converged",kind="node"} 3.0
@@ -39,6 +53,25 @@ haptera_module_serves{module="labnode"} 1.0
 haptera_datagrams_refused_total{reason="replay"} 5.0
 haptera_enrolments_total{outcome="enrolled"} 4.0
 haptera_requests_total{request="LogAsked"} 1.0
+haptera_pool_instances{phase="busy",pool="burst"} 2.0
+haptera_pool_refusals_total{cause="quota",pool="burst"} 3.0
+haptera_jobs{state="queued"} 2.0
+haptera_jobs{state="locked"} 1.0
+haptera_jobs{state="running"} 0.0
+haptera_jobs{state="complete"} 0.0
+haptera_jobs{state="failed"} 0.0
+haptera_jobs{state="cancelled"} 0.0
+haptera_jobs_longest_wait_seconds 60.0
+haptera_job_holders{duty="idle"} 0.0
+haptera_job_holders{duty="busy"} 1.0
+haptera_job_holders{duty="draining"} 0.0
+haptera_job_holders{duty="drained"} 0.0
+haptera_job_holders{duty="failed"} 0.0
+haptera_job_holders{duty="hold"} 1.0
+haptera_job_holders{duty="absent"} 0.0
+haptera_job_cpus{which="there"} 4.0
+haptera_job_cpus{which="free"} 1.0
+haptera_jobs_without_place 2.0
 """
 
 
@@ -46,7 +79,22 @@ haptera_requests_total{request="LogAsked"} 1.0
 def app():
     backend = FakeBackend()
     backend.figures = lambda: FIGURES
-    return make_app(backend, Sites("quick"), cluster="quick", tallies=TALLIES, meters=Meters())
+    fill(backend.jobs.queue)
+    return make_app(
+        backend,
+        Sites("quick"),
+        cluster="quick",
+        tallies=TALLIES,
+        meters=Meters(),
+        wall_s=lambda: NOW.wall_s + 60,
+    )
+
+
+def fill(queue):
+    """Three jobs of three CPUs, of which a node of four has one; another node is held."""
+    queue.submit(Submission(owner="eve", name="it", spec=SPEC, count=3), NOW)
+    ask_for_work(queue, "n1", Size(4, 4), WorkAsked("b", 1), NOW)
+    queue.set_duty("n2", Duty(DutyMode.HOLD, "looked into", "eve"))
 
 
 def metrics(app, token="read-token", **headers):

@@ -161,12 +161,27 @@ def test_jobs_of_all_sizes_run_once_and_end_as_they_ended(
                 *[(JobState.COMPLETE, 0, None)] * 12,
                 (JobState.FAILED, 3, None),
                 (JobState.FAILED, -9, None),
-                (JobState.CANCELLED, None, f"assigned 10 times without success: {NO_PARTITION}"),
+                (JobState.CANCELLED, None, NO_PARTITION),
             ]
+            assert ends[-1].locks == 1
             ran = ends[:-1]
             assert slurm.begun() == Counter(f"{one.id}-{one.token}" for one in ran)
             name = SlurmName(CLUSTER, large, ends[12].token or 0)
             assert (slurm.directory / f"{name}.out").read_text() == "said\n"
+
+    run(test)
+
+
+def test_what_slurm_refuses_is_over_at_once_in_its_own_words(
+    slurm: PrivateSlurm, store: Store
+) -> None:
+    async def test() -> None:
+        async with a_parent(slurm, store) as parent:
+            slurm.ask("scontrol", "update", "PartitionName=small", "State=INACTIVE")
+            (job,) = await parent.ended(await parent.submit("true"))
+            assert (job.state, job.locks, slurm.begun()) == (JobState.CANCELLED, 1, Counter())
+            assert job.reason is not None
+            assert job.reason.startswith("sbatch: ")
 
     run(test)
 

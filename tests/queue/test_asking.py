@@ -160,6 +160,21 @@ def test_a_job_that_never_begins_is_cancelled_with_its_reason_at_the_lock_limit(
     assert desk.state(job) is JobState.CANCELLED
 
 
+def test_what_a_holder_refuses_for_good_is_cancelled_at_once_in_its_words() -> None:
+    desk = Desk()
+    job = desk.submit()
+    desk.take("n1")
+    token = desk.queue.jobs[job].token
+    assert token is not None
+    told = desk.ask("n1", Holding(job, token, HoldingPhase.REFUSED, None, "no such partition"))
+    assert told.noted == (token,)
+    assert (desk.state(job), desk.queue.jobs[job].reason, desk.queue.jobs[job].locks) == (
+        JobState.CANCELLED,
+        "no such partition",
+        1,
+    )
+
+
 def test_a_draining_node_gets_nothing_ever_and_is_drained_once_its_job_ends() -> None:
     desk = Desk()
     job = desk.submit()

@@ -22,7 +22,7 @@ from haptera.api.guard import Guard
 from haptera.api.history import HistoryRoutes
 from haptera.api.idempotency import Idempotency
 from haptera.api.meters import Meters
-from haptera.api.metrics import Counted, MetricsRoute, Tallies
+from haptera.api.metrics import Counted, CountedJobs, MetricsRoute, Tallies
 from haptera.api.nodes import NodeRoutes
 from haptera.api.openapi import openapi_endpoint
 from haptera.api.page import page_endpoints
@@ -56,6 +56,7 @@ def make_app(
     meters, keys = meters or Meters(), Idempotency(backend)
     callers = Callers(backend.check_token, entry.check_peer)
     meters.registry.register(Counted(cluster, backend.figures, tallies or Tallies()))
+    meters.registry.register(CountedJobs(lambda: backend.jobs.queue, wall_s))
     served = [
         *endpoints(backend, streams, sites, cluster, wall_s),
         *MetricsRoute(meters).endpoints(),

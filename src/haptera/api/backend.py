@@ -1,6 +1,6 @@
 """What the API needs of the process that it runs in."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from cryptography.x509 import CertificateSigningRequest
@@ -40,6 +40,10 @@ class JobDesk(Protocol):
     @property
     def turn(self) -> int:
         """Grows with each change."""
+
+    @property
+    def pools(self) -> Mapping[str, str]:
+        """Where each pool stands, in words."""
 
     async def change(self, seen: int) -> int:
         """Wait for another turn than the one that was seen."""

@@ -1,5 +1,6 @@
 """The route that Prometheus reads: `GET /metrics`, in its text format, with its conventions."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +16,11 @@ import haptera
 from haptera.api.endpoint import Caller, Contract, Endpoint
 from haptera.api.meters import Meters
 from haptera.core.figures import Figures
+from haptera.model.errors import HapteraError
+from haptera.queue.demand import demand
+from haptera.queue.duty import DutyState
+from haptera.queue.job import JobState
+from haptera.queue.queue import JobQueue
 from haptera.runtime.identity.tokens import Scope
 
 _NS_PER_S: Final = 1e9
@@ -30,7 +36,8 @@ class Tallies:
     Datagrams by why they were refused or not sent, enrolments by what came of them, requests of
     agents over TLS by what they asked for, or why they asked for nothing, connections to the API by
     why they were ended. `lag` tells how many commits a standby lacks,
-    None where there is none.
+    None where there is none. Instances are by their pool and phase, refusals of these by their pool
+    and cause.
     """
 
     datagrams: Mapping[str, int] = field(default_factory=dict)
@@ -38,6 +45,8 @@ class Tallies:
     requests: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, int] = field(default_factory=dict)
     lag: Callable[[], int | None] = lambda: None
+    slots: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    refusals: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,41 @@ class Counted(Collector):
         yield from _standing(figures)
         yield from _work(figures)
         yield from _sockets(self._tallies)
+        text = "Instances of a pool, by where they stand."
+        yield _gauge("pool_instances", text, ("pool", "phase"), self._tallies.slots.items())
+        text = "Instances that a pool's provider refused, by why."
+        yield _counter("pool_refusals", text, ("pool", "cause"), self._tallies.refusals.items())
+
+
+class CountedJobs(Collector):
+    """The queue of jobs, as it is when asked for."""
+
+    def __init__(self, queue: Callable[[], JobQueue], wall_s: Callable[[], float]) -> None:
+        self._queue = queue
+        self._wall_s = wall_s
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            queue = self._queue()
+        except HapteraError:  # it cannot be written, and is being read anew
+            return
+        states = (((state,), queue.counts[state]) for state in JobState)
+        text = "Jobs, by state; of those that ended the last ones."
+        yield _gauge("jobs", text, ("state",), states)
+        text = "How long the first of any lane has waited."
+        waits = [self._wall_s() - one.submitted_s for one in queue.lanes.all_heads()]
+        yield _gauge("jobs_longest_wait_seconds", text, (), [((), max(waits, default=0.0))])
+        duties = Counter(queue.duty(name) for name in queue.holders.keys() | queue.duties.keys())
+        text = "Who takes jobs, nodes and backends, by duty."
+        yield _gauge("job_holders", text, ("duty",), (((one,), duties[one]) for one in DutyState))
+        rooms = queue.rooms(None)
+        text = "CPUs of nodes that take jobs now, and how many of them are free."
+        cpus = {"there": sum(one.capacity.cpus for one in rooms)}
+        cpus["free"] = sum(one.free.cpus for one in rooms)
+        yield _gauge("job_cpus", text, ("which",), (((name,), n) for name, n in cpus.items()))
+        placeless = sum(one.count for one in demand(queue.lanes, rooms))
+        text = "Jobs that no node has room for now."
+        yield _gauge("jobs_without_place", text, (), [((), placeless)])
 
 
 def _standing(figures: Figures) -> Iterator[Metric]:

@@ -143,6 +143,7 @@ class JobRoutes:
             [self._holder(name) for name in names],
             [LaneView(lane.size, count, lane.backend) for lane, count in lanes],
             demand(queue.lanes, queue.rooms(None)),
+            dict(self.desk.pools),
         )
         return as_json(view)
 

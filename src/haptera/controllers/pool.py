@@ -5,6 +5,8 @@ pool's instances are numbered slots that exist whether filled or not: what a pro
 always one of them, and nothing that was made can be forgotten.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +27,7 @@ HOLD_NS: Final = {
 }
 # So many instances of a pool are being made at a time: what refuses one would refuse them all.
 CREATES_AT_ONCE: Final = 4
+_AGAIN: Final = re.compile(r", again in [0-9.]+ s")
 
 
 class SlotPhase(StrEnum):
@@ -149,6 +152,15 @@ def holds(refusals: Iterable[Refusal], size: InstanceSize, living: int, now: int
         and not (one.cause is RefusalCause.QUOTA and living < one.living)
     ]
     return max(standing, key=held_until, default=None)
+
+
+def standing(pool: Pool, slots: Iterable[Slot], unmet: Iterable[Unmet]) -> str:
+    """Where a pool stands, in words; without times, which would be others each second."""
+    there = Counter(one.phase for one in slots)
+    counts = [f"{there[one]} {one}" for one in SlotPhase if there[one] and one != SlotPhase.ABSENT]
+    said = [f"of {pool.most} instances {', '.join(counts) or 'none is there'}"]
+    said += [f"none for jobs of {one.size}: {_AGAIN.sub('', one.why)}" for one in unmet]
+    return "; ".join(said)
 
 
 def held_until(refusal: Refusal) -> int:

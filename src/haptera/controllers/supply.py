@@ -33,6 +33,8 @@ BOOT_S: Final = 600
 PRICE_FACTOR: Final = "1.5"
 POWERED: Final = {node.power.name: Power.ON.value, node.agent.name: Agent.UP.value}
 
+_ASKED: Final = instance.asked_s.name
+
 Patch = Mapping[str, str | int | None]
 Views = Mapping[str, EntityView]
 
@@ -68,7 +70,10 @@ class Supply(Protocol):
     def slots(self, views: Views, standings: Mapping[str, NodeStanding]) -> list[Slot]:
         """The slots as they are; when their phases began is not known here."""
 
-    def tend(self, views: Views, writes: PoolWrites) -> None:
+    def asked_s(self, views: Views) -> Mapping[str, float]:
+        """Since when slots are being filled, in wall time, where that is written down."""
+
+    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
         """What is to be written whatever is decided."""
 
     def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:
@@ -127,11 +132,11 @@ def pool_said(view: EntityView) -> PoolSaid:
     )
 
 
-def supply_of(said: PoolSaid, owner: str) -> Supply:
+def supply_of(said: PoolSaid, owner: str, wall_s: float) -> Supply:
     """Where such a pool's instances come from; `owner` is this cluster's tag at providers."""
     if said.provider == pool.MACHINES:
         return MachineSupply(said)
-    return InstanceSupply(said, owner)
+    return InstanceSupply(said, owner, wall_s)
 
 
 def writes_of(said: PoolSaid, supply: Supply, actions: Iterable[PoolAction]) -> PoolWrites:
@@ -159,6 +164,7 @@ class InstanceSupply:
 
     said: PoolSaid
     owner: str
+    wall_s: float
 
     def select(self) -> tuple[str, ...]:
         return (f"instance:{self.said.name}-*", f"node:{self.said.name}-*")
@@ -172,7 +178,11 @@ class InstanceSupply:
                 found.append(Slot(view.name, phase, _desired(view, instance.size.name)))
         return found
 
-    def tend(self, views: Views, writes: PoolWrites) -> None:
+    def asked_s(self, views: Views) -> Mapping[str, float]:
+        found = ((view.name, view.attributes.get(_ASKED, "")) for view in self._views(views))
+        return {name: float(text) for name, text in found if text.isdecimal()}
+
+    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
         """All slots are declared, and each instance that is there is a node."""
         there = {view.name: view for view in self._views(views)}
         for number in range(1, self.said.pool.most + 1):
@@ -184,6 +194,9 @@ class InstanceSupply:
         for view in there.values():
             size = sizes.get(_desired(view, instance.size.name) or "")
             if size is not None and _is_there(view) and _is_wanted(view):
+                state = standings.get(view.name, NodeStanding()).state
+                if _ASKED in view.attributes and state is not DutyState.ABSENT:
+                    writes.declare[view.entity] = self._attributes()
                 self._tend_node(view, size, views.get(f"node:{view.name}"), writes)
             elif not _is_wanted(view):
                 self._tend_leaving(view, views.get(f"node:{view.name}"), writes)
@@ -197,7 +210,8 @@ class InstanceSupply:
         }
 
     def fill(self, slot: str, size: str, writes: PoolWrites) -> None:
-        writes.declare[f"instance:{slot}"] = self._attributes()
+        asked = {_ASKED: str(int(self.wall_s))}
+        writes.declare[f"instance:{slot}"] = {**self._attributes(), **asked}
         wanted = {instance.exist.name: Exist.PRESENT.value, instance.size.name: size}
         writes.desired[f"instance:{slot}"] = dict(wanted)
 
@@ -262,7 +276,11 @@ class MachineSupply:
                 found.append(Slot(name, phase, size.name))
         return found
 
-    def tend(self, views: Views, writes: PoolWrites) -> None:
+    def asked_s(self, views: Views) -> Mapping[str, float]:
+        """Nothing: their attributes are the site's."""
+        return {}
+
+    def tend(self, views: Views, standings: Mapping[str, NodeStanding], writes: PoolWrites) -> None:
         """Nothing: they are declared by others."""
 
     def refusals(self, views: Views) -> Mapping[str, tuple[InstanceSize, RefusalWords]]:

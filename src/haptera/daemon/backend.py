@@ -23,6 +23,7 @@ from haptera.core.views.standing import alike
 from haptera.daemon.follow_ups import follow_ups
 from haptera.daemon.logs import Logs
 from haptera.daemon.parts import absent_manifests
+from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.tree.below import Below
 from haptera.daemon.tree.replicas import Replicas
@@ -90,6 +91,7 @@ class Around:
     replicas: Replicas
     below: Below
     jobs: ParentQueue
+    job_logs: JobLogs
 
 
 class EngineBackend:
@@ -117,6 +119,7 @@ class EngineBackend:
         self._replicas = around.replicas
         self._below = around.below
         self.jobs = around.jobs
+        self._job_logs = around.job_logs
         self._tickets = count(1)
         self._answers: dict[int, asyncio.Future[Reply | PlanReply]] = {}
 
@@ -174,7 +177,7 @@ class EngineBackend:
         """What a module or a service has written after a place, or the end of it."""
         asked = LogAsked(entity, after=after)
         if entity.kind == "job":
-            answer = await self._ask_agent(self._holder_of(entity), asked, AGENT_WITHIN_S)
+            answer = await self._ask_holder(asked)
         elif entity.node is None:
             known = (row.id for row in self._engine.table.of_cluster(entity.kind))
             answer = self._logs.answer(asked, known)
@@ -190,12 +193,16 @@ class EngineBackend:
                     "the agent answered with something else", code=Code.VERSION_MISMATCH
                 )
 
-    def _holder_of(self, job: EntityId) -> str:
-        """The node that has a job, or had it last."""
-        found = self.jobs.queue.job(int(job.name)) if job.name.isdigit() else None
-        if found is None or found.token is None:
-            raise HapteraError(f"{job} has not run yet", code=Code.NOT_FOUND)
-        return found.holder or "nobody"
+    async def _ask_holder(self, asked: LogAsked) -> Answer:
+        """What the node says that has a job, or had it last; what was taken, where that is gone."""
+        name = asked.entity.name
+        job = self.jobs.queue.job(int(name)) if name.isdigit() else None
+        if job is None or job.token is None:
+            raise HapteraError(f"{asked.entity} has not run yet", code=Code.NOT_FOUND)
+        answer = await self._ask_agent(job.holder or "nobody", asked, AGENT_WITHIN_S)
+        if isinstance(answer, Unable):
+            return self._job_logs.told(job, asked.after) or answer
+        return answer
 
     def declared(self, entity: EntityId) -> StoredEntity | None:
         return self._engine.table.declared(entity)

@@ -30,6 +30,7 @@ from haptera.daemon.logs import Logs
 from haptera.daemon.parent_channel import ParentChannel
 from haptera.daemon.parts import HELLO_PORT, catalog_of, check_stored, codec_of
 from haptera.daemon.queue.backends import Backends
+from haptera.daemon.queue.job_logs import JobLogs
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.daemon.queue.pools import Pools
 from haptera.daemon.record import EventRecorder
@@ -38,8 +39,10 @@ from haptera.daemon.settings import PROMOTED, ParentSettings
 from haptera.daemon.site_at_start import apply_at_start
 from haptera.daemon.tree.place import Tree
 from haptera.daemon.tree.replicas import Replicas
+from haptera.kinds import instance
 from haptera.model.changes import Stored
 from haptera.model.effects import Call, Publish
+from haptera.model.entity import EntityId
 from haptera.model.errors import HapteraError
 from haptera.model.events import Event
 from haptera.model.parts import Context, Step
@@ -69,6 +72,7 @@ from haptera.site.apply.site_process import readers
 from haptera.site.apply.sites import Sites
 
 HISTORY_FOLDER: Final = "history"
+JOB_LOGS: Final = "jobs"
 BOOT_ID_BITS: Final = 63
 
 _log = logging.getLogger(__name__)
@@ -214,6 +218,11 @@ class _Parent:
         self._make_backend(engine, stored.epoch)
 
     def _make_backend(self, engine: Engine, epoch: int) -> None:
+        def goes(holder: str) -> bool:
+            return engine.table.get(EntityId(instance.kind.name, holder, None)) is not None
+
+        job_logs = JobLogs(self._home / JOB_LOGS, goes, self._channel.ask)
+        self._jobs.on_end = job_logs.want
         self._backend = EngineBackend(
             engine,
             self._store,
@@ -228,13 +237,16 @@ class _Parent:
                 Replicas(self._feed, self._store, self._home),
                 self._tree.below,
                 self._jobs,
+                job_logs,
             ),
         )
         self._tree.follow(self._settings, self._backend)
         self._backend.radius_percent = self._settings.radius_percent
         tag = f"haptera-{self._authority.cluster}"
+        self._pools = Pools(self._backend, self._jobs, tag)
         self._keepers = (
-            Pools(self._backend, self._jobs, tag),
+            job_logs,
+            self._pools,
             Backends(self._backend, self._jobs, self._authority.cluster.hex, self._home),
         )
 
@@ -285,7 +297,9 @@ class _Parent:
             self._backend,
             self._sites,
             cluster=self._settings.name,
-            tallies=Tallies(*counts, lambda: self._feed.lag),
+            tallies=Tallies(
+                *counts, lambda: self._feed.lag, self._pools.standing, self._pools.refused
+            ),
             meters=self._meters,
             entry=self._doors.entry,
         )

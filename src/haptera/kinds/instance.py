@@ -141,8 +141,12 @@ pool = Attribute("instance", "pool", wide=True)
 owner = Attribute("instance", "owner", size_bytes_max=128, wide=True)
 # Where the provider is asked, as its module understands it.
 at = Attribute("instance", "at", size_bytes_max=128, wide=True)
+# When it was asked for, in seconds since 1970; until it has asked for work for the first time.
+asked_s = Attribute("instance", "asked_s", size_bytes_max=20)
 
 # The name of one of its pool's sizes.
 size = Plain("instance", "size", str, 64, check_name)
 
-kind = Kind("instance", (exist,), (provider, pool, owner, at), plain=(size,), of_cluster=True)
+kind = Kind(
+    "instance", (exist,), (provider, pool, owner, at, asked_s), plain=(size,), of_cluster=True
+)

@@ -76,6 +76,7 @@ class LabCloud:
         self._there: dict[int, tuple[CloudInstance, LabNode]] = {}
         self._create_after = 0.0
         self._last = 0
+        self._orders = self._made = 0
         self._connections = 0
 
     async def serve(self) -> None:
@@ -126,6 +127,8 @@ class LabCloud:
             return _DONE if there[1].owner == order.owner else _anothers(order.name)
         if (words := self._refusal(order.size)) is not None:
             return http.refuse(HTTPStatus.CONFLICT, str(words))
+        if self._fails():
+            return _FAILED
         number = self._next_number()
         node = self._node(number, order)
         self._nodes.begin(node)
@@ -143,10 +146,17 @@ class LabCloud:
             return _anothers(order.name)
         if (left := self._faults.destroy_fails) > 0:
             self._faults = msgspec.structs.replace(self._faults, destroy_fails=left - 1)
-            return http.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error")
+            return _FAILED
+        if self._fails():
+            return _FAILED
         _, node = self._there.pop(number)
         self._nodes.end(node)
         return _DONE
+
+    def _fails(self) -> bool:
+        """Whether it is this order's turn to fail."""
+        self._orders += 1
+        return _is_turn(self._orders, self._faults.fails_every)
 
     def _misbehave(self, faults: CloudFaults) -> Response:
         self._faults = faults
@@ -173,7 +183,9 @@ class LabCloud:
         return self._last
 
     def _node(self, number: int, order: CreateOrder) -> LabNode:
-        boot_ms = BOOT_MS_MAX if order.size in self._faults.hangs else 0
+        self._made += 1
+        hangs = _is_turn(self._made, self._faults.hangs_every) or order.size in self._faults.hangs
+        boot_ms = BOOT_MS_MAX if hangs else 0
         address = f"{self._net}.{NODES_OCTET}.{number}"
         bmc = f"{self._net}.{BMCS_OCTET}.{number}:{BMC_PORT}"
         return LabNode(order.name, address, bmc, boot_ms=boot_ms)
@@ -184,6 +196,11 @@ class LabCloud:
 
 
 _DONE: Final = Response(HTTPStatus.ACCEPTED, {})
+_FAILED: Final = http.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error")
+
+
+def _is_turn(number: int, every: int) -> bool:
+    return every > 0 and number % every == 0
 
 
 def _anothers(name: str) -> Response:

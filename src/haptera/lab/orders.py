@@ -80,7 +80,8 @@ class CloudFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     It has `quota` instances at most; `lacks` sizes altogether; machines of the sizes in `hangs`
     never come up; with `rate_ms` two creations are so far apart at least; the next
-    `destroy_fails` destructions have no effect.
+    `destroy_fails` destructions have no effect. Of each `fails_every` creations and destructions
+    one fails, and of each `hangs_every` machines one never comes up; 0: none.
     """
 
     quota: Annotated[int, msgspec.Meta(ge=0, le=CLOUD_INSTANCES_MAX)] = CLOUD_INSTANCES_MAX
@@ -88,3 +89,5 @@ class CloudFaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hangs: tuple[str, ...] = ()
     rate_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
     destroy_fails: Annotated[int, msgspec.Meta(ge=0)] = 0
+    fails_every: Annotated[int, msgspec.Meta(ge=0)] = 0
+    hangs_every: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -23,7 +23,7 @@ GRACE_MS: Final = 10_000
 # What is said of the end of what runs on a node by that node's duty.
 _ENDS: Final = {DutyMode.DRAIN: "was drained until its deadline", DutyMode.FAILED: "failed"}
 # These may be forgotten by who reports them, whatever becomes of the job.
-_OVER: Final = (HoldingPhase.ENDED, HoldingPhase.RETURNED)
+_OVER: Final = (HoldingPhase.ENDED, HoldingPhase.RETURNED, HoldingPhase.REFUSED)
 _QUIET: Final = (*_OVER, HoldingPhase.STOPPING)
 
 
@@ -96,6 +96,8 @@ def _note(queue: JobQueue, holder: Holder, one: Holding, now: Moment) -> bool:
             return _note_running(queue, job, now)
         case HoldingPhase.RETURNED:
             queue.give_back(job, now, one.reason or f"{holder.name} cannot run it")
+        case HoldingPhase.REFUSED:
+            queue.end(job, JobState.CANCELLED, now, reason=one.reason)
         case HoldingPhase.ENDED:
             _note_ended(queue, job, one, now)
     return True

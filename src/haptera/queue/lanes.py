@@ -37,6 +37,10 @@ class Lanes:
         if not ranks:
             del self._ranks[job.lane]
 
+    def all_heads(self) -> list[Job]:
+        """The first of each lane, in no order."""
+        return [self._waiting[ranks[0][1]] for ranks in self._ranks.values()]
+
     def heads(self, backend: str | None) -> list[Job]:
         """The first of each lane of a backend, in no order."""
         return [

@@ -18,7 +18,8 @@ WAIT_MS_MAX: Final = 6_000
 class HoldingPhase(StrEnum):
     """`running` asks whether it may begin, or says that it has begun; `returned`: it cannot.
 
-    What is `stopping` is being stopped already.
+    `refused` is what no later try would change: nothing of it has run, and nothing will. What is
+    `stopping` is being stopped already.
     """
 
     LOCKED = "locked"
@@ -26,6 +27,7 @@ class HoldingPhase(StrEnum):
     STOPPING = "stopping"
     ENDED = "ended"
     RETURNED = "returned"
+    REFUSED = "refused"
 
 
 class JobLimits(StrEnum):

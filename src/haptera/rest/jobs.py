@@ -96,11 +96,15 @@ class LaneView(msgspec.Struct, frozen=True):
 
 
 class QueueView(msgspec.Struct, frozen=True):
-    """Who takes jobs, what waits in which lane, and for what of it there is no place."""
+    """Who takes jobs, what waits in which lane, and for what of it there is no place.
+
+    `pools` say by their names where they stand.
+    """
 
     holders: list[HolderView]
     lanes: list[LaneView]
     wanted: list[Wanted]
+    pools: dict[str, str] = {}
 
 
 class DutyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

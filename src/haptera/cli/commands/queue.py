@@ -32,6 +32,8 @@ def queue(ctx: click.Context, output: str) -> None:
         click.echo(f"{lane.waiting} waiting of {lane.size}{where}")
     for wanted in view.wanted:
         click.echo(f"no place now for {wanted.count} of {wanted.size}")
+    for name, said in view.pools.items():
+        click.echo(f"pool:{name}: {said}")
     if not view.holders:
         click.echo("no node takes jobs: give it cpus and memory_mb", err=True)
 

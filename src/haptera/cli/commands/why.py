@@ -11,7 +11,7 @@ from haptera.cli.output.job_words import sentence as job_sentence
 from haptera.cli.output.printing import Format, entities_option, print_entities, print_names
 from haptera.cli.output.redrawing import keep_showing, watch_option
 from haptera.cli.output.tables import print_sentence
-from haptera.cli.output.words import COLOURS, details, of_group, sentence, told
+from haptera.cli.output.words import COLOURS, details, of_group, printable, sentence, told
 from haptera.client import Client, calls
 from haptera.kinds.group import numbered
 from haptera.model.views import SETTLED, EntityDetail, EntityView
@@ -65,7 +65,8 @@ def _why(client: Client, selection: str | None, verbose: bool, output: str) -> N
         for group in grouped(views):
             print_sentence(together(group), output, colour=COLOURS[group.condition])
     if len(views) == 1 and views[0].entity == selection:
-        for line in of_group(views[0], _leases(client, views[0])):
+        lines = [*_of_pool(client, views[0]), *of_group(views[0], _leases(client, views[0]))]
+        for line in lines:
             print_sentence(line, output, indent="  ")
     if not views:
         click.echo("all is as desired")
@@ -81,6 +82,14 @@ def _leases(client: Client, view: EntityView) -> list[EntityView]:
         case _:
             return []
     return selected(client, f"lease:{group}.*").entities
+
+
+def _of_pool(client: Client, view: EntityView) -> list[str]:
+    """Where a pool stands, as its controller says."""
+    if view.kind != "pool":
+        return []
+    said = client.ask(calls.queue()).pools.get(view.name)
+    return [] if said is None else [printable(said)]
 
 
 def _why_job(client: Client, named: str, output: str) -> None:

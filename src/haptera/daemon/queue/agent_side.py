@@ -196,6 +196,10 @@ class AgentQueue:
                 self._over(run, HoldingPhase.RETURNED, None, closed)
 
     async def _begin(self, run: _Run, lease_ns: int) -> None:
+        if now_ns() >= lease_ns:
+            # The answer is an old one: this node was suspended, perhaps, and another may have it.
+            self._over(run, HoldingPhase.RETURNED, None, "its lease was over before it began")
+            return
         assert run.gate is not None
         gate, run.gate = run.gate, None
         try:

@@ -140,6 +140,9 @@ class JobHome:
             await self._leave_cgroup()
         if status == 0:
             return 0, None
+        if self._outlived_lease():
+            # We ended it, not it itself: that is a loss, and its retry class says what follows.
+            return None, "its lease could not be renewed in time"
         return status, self._why_ended()[:REASON_CHARS_MAX]
 
     async def stop(self, grace_s: float) -> None:
@@ -167,11 +170,17 @@ class JobHome:
         if (self.path / job_keeper.OUT_OF_MEMORY).exists():
             most = "" if note is None else f" ({note.work.spec.size.memory_mb} MB)"
             return f"it needed more memory than it had asked for{most}"
-        if not (self.path / job_keeper.EXPIRED).exists():
-            return Home(self.path).how_it_ended() or "it ended, and its keeper did not see how"
-        if note is not None and note.ends_ns is not None and note.ends_ns <= now_ns():
+        if note is not None and self._expired():
             return f"its time limit of {note.work.spec.time_limit_s} s is over"
-        return "its lease could not be renewed in time"
+        return Home(self.path).how_it_ended() or "it ended, and its keeper did not see how"
+
+    def _expired(self) -> bool:
+        return (self.path / job_keeper.EXPIRED).exists()
+
+    def _outlived_lease(self) -> bool:
+        note = self.note()
+        limited = note is not None and note.ends_ns is not None and note.ends_ns <= now_ns()
+        return self._expired() and not limited
 
 
 def home_of(run_dir: Path, work: Assignment) -> JobHome:

@@ -14,7 +14,7 @@ from haptera.queue.choice import Room
 from haptera.queue.demand import Wanted, demand
 from haptera.queue.duty import Duty
 from haptera.queue.entry import Holder, Moment, Submission
-from haptera.queue.job import NOTHING, Job, Size
+from haptera.queue.job import ENDED, NOTHING, Job, Size
 from haptera.queue.queue import JobQueue
 from haptera.queue.reason import why
 from haptera.queue.work import WorkAsked, WorkTold
@@ -65,6 +65,10 @@ class ParentQueue:
         self._changed = asyncio.Event()
         self._written: Future[Failure | None] | None = None
         self.turn = 0
+        # Hears of each job that has run and ended, before that is durable.
+        self.on_end: Callable[[Job], None] = lambda _: None
+        # Where each pool stands, in words, by its name.
+        self.pools: dict[str, str] = {}
 
     @property
     def queue(self) -> JobQueue:
@@ -191,6 +195,9 @@ class ParentQueue:
         changes = self.queue.changes()
         if changes:
             self._written = self._store.save_queue(changes)
+            for job in changes.jobs.values():
+                if job is not None and job.state in ENDED and job.began_s is not None:
+                    self.on_end(job)
             self.turn += 1
             self._changed.set()
             self._changed = asyncio.Event()

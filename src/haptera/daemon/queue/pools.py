@@ -1,17 +1,27 @@
 """Keeps the cluster's pools as the queue needs them: looks, has it decided, and writes.
 
 All that it remembers is how long each slot has been in its phase, and what was refused lately; a
-parent that starts anew counts from there. What exists is read from what is declared and seen.
+parent that starts anew counts from there, but for what is being made: since when is an attribute.
+What exists is read from what is declared and seen.
 """
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from haptera.controllers.pool import Decision, Slot, SlotPhase, decide, held_until
+from haptera.controllers.pool import (
+    Decision,
+    Slot,
+    SlotPhase,
+    Unmet,
+    decide,
+    held_until,
+    standing,
+)
 from haptera.controllers.supply import (
     NodeStanding,
     PoolSaid,
@@ -29,7 +39,6 @@ from haptera.kinds.instance import Refusal
 from haptera.model.errors import HapteraError
 from haptera.queue.demand import Wanted
 from haptera.queue.duty import DutyState
-from haptera.queue.job import Size
 from haptera.runtime import clock
 from haptera.runtime.processes.control import Source
 from haptera.sdk import Cluster, Conflict
@@ -40,6 +49,7 @@ LOOK_EVERY_S: Final = 2.0
 # What cannot be written is tried again so much later.
 RETRY_S: Final = 1.0
 _S: Final = 1_000_000_000
+_COMING: Final = (SlotPhase.CREATING, SlotPhase.BOOTING)
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +76,10 @@ class Pools:
         self._waken = asyncio.Event()
         self._since: dict[str, tuple[SlotPhase, int]] = {}
         self._refusals: dict[tuple[object, ...], Refusal] = {}
-        self._unmet: dict[str, frozenset[Size]] = {}
+        self._unmet: dict[str, tuple[Unmet, ...]] = {}
+        # Instances by pool and phase, and refusals by pool and cause, since this process began.
+        self.standing: Counter[tuple[str, str]] = Counter()
+        self.refused: Counter[tuple[str, str]] = Counter()
 
     async def run(self) -> None:
         """Keep them until cancelled."""
@@ -105,12 +118,14 @@ class Pools:
             for view in sorted(self._views.values(), key=lambda one: one.name)
             if view.kind == pool.kind.name and view.desired
             for said in (pool_said(view),)
-            for supply in (supply_of(said, self._owner),)
+            for supply in (supply_of(said, self._owner, clock.wall_s()),)
         ]
         # From here on nothing is waited for: demand and holders are of one moment.
         now = clock.now_ns()
         wanted = self._jobs.demand()
         until_ns = now + int(LOOK_EVERY_S * _S)
+        self.standing.clear()
+        self._jobs.pools.clear()
         for one in kept:
             wanted, again_ns = self._decide(one, wanted, now)
             until_ns = min(until_ns, until_ns if again_ns is None else again_ns)
@@ -124,14 +139,19 @@ class Pools:
     ) -> tuple[list[Wanted], int | None]:
         """What one pool leaves unmet, and when it is to be looked at again by itself."""
         said, supply = one.said, one.supply
-        one.slots = self._dated(supply.slots(one.views, self._standings(one.views)), now)
-        supply.tend(one.views, one.writes)
+        standings = self._standings(one.views)
+        asked_s = supply.asked_s(one.views)
+        one.slots = self._dated(supply.slots(one.views, standings), asked_s, now)
+        self.standing.update((said.name, each.phase.value) for each in one.slots)
+        supply.tend(one.views, standings, one.writes)
         self._take_refusals(one)
         if one.writes:
             return wanted, now
         decision = decide(said.pool, one.slots, wanted, self._refusals_of(said.name, now), now)
         self._tell(said, decision)
         one.writes = writes_of(said, supply, decision.actions)
+        unmet = self._unmet.get(said.name, ())
+        self._jobs.pools[said.name] = standing(said.pool, one.slots, unmet)
         priorities = {each.size: each.priority for each in wanted}
         left = [
             Wanted(each.size, each.count, priorities.get(each.size, 0)) for each in decision.unmet
@@ -146,6 +166,7 @@ class Pools:
         for slot, (size, words) in refused.items():
             _log.info("pool %s: %s was refused: %s", one.said.name, slot, words)
             refusal = words.refusal(size.name, size.family, living, clock.now_ns())
+            self.refused[one.said.name, refusal.cause.value] += 1
             key = one.said.name, refusal.cause, refusal.size, refusal.family
             self._refusals[key] = refusal
             one.supply.empty(slot, one.writes)
@@ -173,9 +194,13 @@ class Pools:
         names = {one.name for one in views.values()}
         return {name: _standing(queue.duty(name), name, self._jobs) for name in names}
 
-    def _dated(self, slots: Iterable[Slot], now: int) -> list[Slot]:
-        """The slots, each with the time since which it is in its phase."""
-        dated = []
+    def _dated(self, slots: Iterable[Slot], asked_s: Mapping[str, float], now: int) -> list[Slot]:
+        """The slots, each with the time since which it is in its phase.
+
+        Since when one is being made outlives this process: those that never come up would be
+        there for ever where parents come and go.
+        """
+        dated, wall_s = [], clock.wall_s()
         for one in slots:
             phase, since = self._since.get(one.name, (None, now))
             if phase is not one.phase:
@@ -183,6 +208,8 @@ class Pools:
                 goes_on = phase is SlotPhase.CREATING and one.phase is SlotPhase.BOOTING
                 since = since if goes_on else now
                 self._since[one.name] = one.phase, since
+            if one.phase in _COMING and one.name in asked_s:
+                since = min(since, now - int((wall_s - asked_s[one.name]) * _S))
             dated.append(replace(one, since_ns=since))
         return dated
 
@@ -196,9 +223,9 @@ class Pools:
         for action in decision.actions:
             _log.info("pool %s: %s", said.name, action)
         # Numbers change all the time; that some of a size wait is news once.
-        sizes = frozenset(one.size for one in decision.unmet)
-        if sizes != self._unmet.get(said.name):
-            self._unmet[said.name] = sizes
+        known = self._unmet.get(said.name, ())
+        if {one.size for one in decision.unmet} != {one.size for one in known}:
+            self._unmet[said.name] = decision.unmet
             for unmet in decision.unmet:
                 text = "pool %s: no instance for %d jobs of %s: %s"
                 _log.info(text, said.name, unmet.count, unmet.size, unmet.why)

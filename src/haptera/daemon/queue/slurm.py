@@ -17,7 +17,14 @@ from typing import Final
 from haptera.daemon.queue.parent_side import ParentQueue
 from haptera.model.errors import HapteraError
 from haptera.queue.job import CPUS_MAX, MEMORY_MB_MAX, Size
-from haptera.queue.work import Assignment, Holding, HoldingPhase, WorkAsked, WorkTold
+from haptera.queue.work import (
+    REASON_CHARS_MAX,
+    Assignment,
+    Holding,
+    HoldingPhase,
+    WorkAsked,
+    WorkTold,
+)
 from haptera.runtime.clock import now_ns
 from haptera.runtime.processes.slurm import (
     Partition,
@@ -41,6 +48,8 @@ WAITING: Final = "PENDING"
 ENDED_STATES: Final = frozenset(
     ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE")
 )
+# Words of refusals that may be none a moment later (slurm_errno); any other is for good.
+PASSING: Final = ("temporar", "contact slurm controller", "timed out", "Zero Bytes", "in progress")
 LOST_STATES: Final = frozenset(("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED"))
 
 _log = logging.getLogger(__name__)
@@ -156,7 +165,7 @@ class SlurmBackend:
     async def _take(self, held: Mapping[int, Holding], told: WorkTold) -> None:
         """Do what the queue told; what fails is told again, for nothing here remembers it."""
         for token in told.noted:
-            if held[token].phase in (HoldingPhase.ENDED, HoldingPhase.RETURNED):
+            if held[token].phase not in (HoldingPhase.RUNNING, HoldingPhase.STOPPING):
                 self._faults.pop(token, None)
                 self._over.add(token)
         try:
@@ -180,8 +189,11 @@ class SlurmBackend:
             self._stopping.add(token)
 
     async def _submit(self, work: Assignment, partitions: Iterable[Partition]) -> None:
-        """Submit it, if it is not there; one that Slurm refuses has failed."""
+        """Submit it, if it is not there; one that Slurm refuses is over, with its words."""
         if work.token in self._there:
+            return
+        if work.spec.user is not None:
+            self._fail(work, "Slurm runs all jobs as the user that the parent is")
             return
         size = work.spec.size
         partition = fitting(partitions, size)
@@ -203,14 +215,17 @@ class SlurmBackend:
             # Said no, or did not answer: where it answers now, it has said no.
             self._see(await self._slurm.jobs())
             if work.token not in self._there:
-                self._fail(work, str(error))
+                passes = any(words in str(error) for words in PASSING)
+                phase = HoldingPhase.RETURNED if passes else HoldingPhase.REFUSED
+                self._fail(work, str(error), phase)
         else:
             _log.info("backend %s: job %d is %d in Slurm", self._name, work.job, number)
 
-    def _fail(self, work: Assignment, reason: str) -> None:
-        self._faults[work.token] = Holding(
-            work.job, work.token, HoldingPhase.ENDED, None, reason[:400]
-        )
+    def _fail(
+        self, work: Assignment, reason: str, phase: HoldingPhase = HoldingPhase.REFUSED
+    ) -> None:
+        reason = reason[:REASON_CHARS_MAX]
+        self._faults[work.token] = Holding(work.job, work.token, phase, None, reason)
 
 
 def is_on_hold(job: SlurmJob) -> bool:
