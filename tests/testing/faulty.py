@@ -54,6 +54,7 @@ class Lamp:
         self.calls = 0
         self.cancelled_call: int | None = None
         self.known: set[int] = set()
+        self.names: set[str] = set()
         self.lit = Path("/nonexistent")
         self.alone: socket.socket | None = None
 
@@ -80,6 +81,8 @@ class Lamp:
             self.called(frame)
         elif frame["op"] == "cancel":
             self.cancelled(frame["id"])
+        elif frame["op"] == "stop" and FAULT != "headlong":
+            pass
         elif FAULT != "lenient":
             raise SystemExit("no such op")
 
@@ -113,6 +116,7 @@ class Lamp:
         if not isinstance(number, int) and FAULT != "vague":
             raise SystemExit("a call without a number")
         self.known.add(number)
+        self.names.add(call["entity"]["name"])
         self.calls += 1
         late = call["deadline_ns"] is not None and now() > call["deadline_ns"]
         if FAULT == "few" and self.calls > CALLS_FEW:
@@ -121,16 +125,23 @@ class Lamp:
             self.say(op="failed", id=number, text="too late", refused=FAULT != "unsure")
         elif part not in PARTS and FAULT != "obliging":
             self.say(op="failed", id=number, text="no such part", refused=True)
-        elif work == "look":
+        elif FAULT == "lumping" and len(self.names) > 1:
+            self.say(op="failed", id=number, text="one at a time", refused=False)
+        else:
+            self.work(number, work, part)
+
+    def work(self, number: int, work: str, part: str) -> None:
+        if work == "look":
             self.look(number)
-        elif work == "watch":
-            pass
         elif work in ("hold", "release"):
             self.hold(number, work)
-        else:
+        elif work == "step":
             if FAULT != "lazy":
                 self.lit.write_text(part.removeprefix("switch_"))
-            self.say(op="ended", id=number)
+            if FAULT == "untrue":
+                self.say(op="failed", id=number, text="stopped", refused=True)
+            else:
+                self.say(op="ended", id=number)
 
     def look(self, number: int) -> None:
         value = self.lit.read_text() if self.lit.exists() else "off"
@@ -169,7 +180,7 @@ def manifest() -> dict[str, Any]:
         look |= {"every_ms": 1_000 + os.getpid()}
     steps = [
         own
-        | {"name": f"switch_{to}", "within_ms": 1_000, "late_ms": 1}
+        | {"name": f"switch_{to}", "within_ms": 1_000, "late_ms": 1, "stoppable": True}
         | {"changes": [{"variable": "power", "sources": ["*"], "target": to}]}
         for to in ("on", "off")
     ]

@@ -15,6 +15,8 @@ from haptera.runtime import clock
 
 # How long between the looks for what a step brings about.
 LOOK_EACH_S: Final = 0.05
+# No call has this number.
+_NO_CALL: Final = 4_000_000
 _ACT: Final = "add --act, with a device that may be switched"
 
 
@@ -48,6 +50,24 @@ async def steps(exam: Exam) -> str:
         return f"taken, and their outcomes found: {', '.join(taken)}"
 
 
+async def heeds_stops(exam: Exam) -> str:
+    """A step that is stopped is answered all the same, and `refused` only where it did nothing."""
+    _must_act(exam)
+    async with exam.talk() as talk:
+        talk.stop(_NO_CALL)
+        await talk.ping()
+        left = [one for one in exam.manifest.steps if one.stoppable]
+        stopped: list[str] = []
+        while (part := await _next(exam, talk, left)) is not None:
+            left.remove(part)
+            stopped.append(part.name)
+            await _stop(exam, talk, part)
+        if not stopped:
+            do = "begin with a device in a state from which they are taken"
+            raise Skipped("no stoppable step starts from what is now", do)
+        return f"stopped, and answered: {', '.join(stopped)}"
+
+
 async def holds_and_releases(exam: Exam) -> str:
     _must_act(exam)
     async with exam.talk() as talk:
@@ -64,6 +84,23 @@ async def holds_and_releases(exam: Exam) -> str:
                 raise CheckFailed(f"asked to hold it said {quoted(answer)}", do)
         await talk.ping()
         return "it held or refused, and released, each twice"
+
+
+async def _stop(exam: Exam, talk: ModuleTalk, part: Step) -> None:
+    before = {one.variable: await _now(exam, talk, part, one.variable) for one in part.changes}
+    call = exam.ask(talk, part)
+    talk.stop(call)
+    await talk.ping()
+    answer = await talk.answer(call, part.within_ms / 1_000)
+    if isinstance(answer, Answered):
+        raise CheckFailed(
+            f"{part.name} was answered {quoted(answer.value)}", "answer steps with `ended`"
+        )
+    for variable, value in before.items():
+        now = await _now(exam, talk, part, variable)
+        if isinstance(answer, Failed) and answer.refused and now != value:
+            seen = f"{part.name} was `refused`, and {variable} is {quoted(now)}, not {value!r}"
+            raise CheckFailed(seen, "say `refused` only where nothing was done and nothing will be")
 
 
 def _must_act(exam: Exam) -> None:

@@ -121,6 +121,25 @@ async def serves_side_by_side(exam: Exam) -> str:
         return f"{count} calls at once were answered, each once"
 
 
+async def tells_entities_apart(exam: Exam) -> str:
+    """What a look finds of an entity, it finds beside others too, which may not be there."""
+    if not exam.looks:
+        raise Skipped("it has no look")
+    part = exam.looks[0]
+    async with exam.talk() as talk:
+        await found(exam, talk, part)
+        first = exam.ask_beside(talk, part, 1)
+        own = exam.ask(talk, part)
+        last = exam.ask_beside(talk, part, 2)
+        await talk.ping()
+        answers = [await talk.answer(one, part.within_ms / 1_000) for one in (first, own, last)]
+        if not isinstance(answers[1], Answered):
+            do = "tell of each entity what is found of it: what goes wrong with one is its own"
+            raise CheckFailed(f"asked of two others as well it said {quoted(answers[1])}", do)
+        check_reading(part, answers[1].value)
+        return "what it finds of one entity it finds beside others, too"
+
+
 async def forgets_what_is_cancelled(exam: Exam) -> str:
     async with exam.talk() as talk:
         call = exam.harmless(talk)

@@ -78,6 +78,12 @@ class Exam:
             await talk.begin()
             yield talk
 
+    def ask_beside(self, talk: ModuleTalk, part: Look, other: int) -> int:
+        """Call a look of another entity than all others are asked of."""
+        deadline = clock.now_ns() + part.within_ms * MS
+        call = self.subject.call(talk.number(), Work.LOOK, self.name, part, deadline, other=other)
+        return talk.call(call)
+
     def ask(self, talk: ModuleTalk, part: Part, *, watch: bool = False, late: bool = False) -> int:
         """Call a part, in time or too late for it, and return the number of the call."""
         work = Work.WATCH if watch else Work.LOOK if isinstance(part, Look) else Work.STEP

@@ -32,9 +32,22 @@ class CheckedModule:
     acts: bool = False
     patience_s: float = 5.0
 
-    def call(self, number: int, work: Work, module: str, part: Part, deadline: int | None) -> Call:
-        """The call of a part, of an entity that it may be taken of."""
+    def call(
+        self,
+        number: int,
+        work: Work,
+        module: str,
+        part: Part,
+        deadline: int | None,
+        *,
+        other: int | None = None,
+    ) -> Call:
+        """The call of a part, of an entity that it may be taken of, or of another beside that."""
         entity = self._entity(part.kind)
+        if other is not None:
+            name = f"{entity.name}-{other}"
+            node_of = name if entity.name == entity.node else entity.node
+            entity = EntityId(entity.kind, name, node_of)
         return Call(
             id=number,
             work=work,

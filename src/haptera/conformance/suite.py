@@ -11,6 +11,7 @@ from haptera.conformance import acting, asking, ending, speaking
 from haptera.conformance.exam import Check, Exam
 from haptera.conformance.report import CheckFailed, CheckResult, CheckVerdict, Report, Skipped
 from haptera.conformance.subject import CheckedModule
+from haptera.model.parts import Manifest
 from haptera.runtime.processes.forking import LoopZygote, exec_zygote
 from haptera.runtime.processes.process import PRELOAD
 
@@ -41,10 +42,12 @@ CHECKS: Final[dict[str, Check]] = {
     "refuses-unknown-parts": asking.refuses_unknown_parts,
     "refuses-late-looks": asking.refuses_late_looks,
     "serves-side-by-side": asking.serves_side_by_side,
+    "tells-entities-apart": asking.tells_entities_apart,
     "forgets-what-is-cancelled": asking.forgets_what_is_cancelled,
     "skips-unknown-cancels": asking.skips_unknown_cancels,
     "refuses-late-steps": acting.refuses_late_steps,
     "takes-steps": acting.steps,
+    "heeds-stops": acting.heeds_stops,
     "holds-and-releases": acting.holds_and_releases,
     "ends-before-it-began": ending.ends_before_it_began,
     "ends-with-its-link": ending.ends_with_its_link,
@@ -60,7 +63,11 @@ CHECKS: Final[dict[str, Check]] = {
 FIRST: Final = "begins"
 # What the checks of single looks begin with; the look's name follows.
 OF_PARTS: Final = ("look", "watch")
-_GATE: Final = "holds-and-releases"
+# What some checks are of; those of other modules are not made at all.
+_ONLY_OF: Final[dict[str, Callable[[Manifest], bool]]] = {
+    "heeds-stops": lambda known: any(one.stoppable for one in known.steps),
+    "holds-and-releases": lambda known: known.gate,
+}
 _BEFORE_ACTING: Final = "refuses-late-steps"
 
 
@@ -108,8 +115,12 @@ def _checks(exam: Exam) -> Iterator[tuple[str, Check]]:
     for name, check in CHECKS.items():
         if name == _BEFORE_ACTING:
             yield from _of_looks(exam)
-        if name == FIRST or (exam.known is not None and (name != _GATE or exam.manifest.gate)):
+        if name == FIRST or (exam.known is not None and _is_of(name, exam.known)):
             yield name, check
+
+
+def _is_of(name: str, known: Manifest) -> bool:
+    return name not in _ONLY_OF or _ONLY_OF[name](known)
 
 
 def _of_looks(exam: Exam) -> Iterator[tuple[str, Check]]:

@@ -154,6 +154,10 @@ class ModuleTalk:
     def cancel(self, call: int) -> None:
         self.send({"op": "cancel", "id": call})
 
+    def stop(self, call: int) -> None:
+        """Say that something else is desired than this step is to bring about."""
+        self.send({"op": "stop", "id": call})
+
     def forget(self, call: int) -> None:
         """Whatever comes for this call from now on is wrong."""
         self._due.discard(call)
