@@ -72,6 +72,18 @@ def test_who_is_put_out_has_no_session_and_none_for_the_same_token(tmp_path: Pat
     asyncio.run(story())
 
 
+def test_what_a_parent_above_was_not_told_of_is_found_by_how_far_it_has_counted(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with enrolled(tmp_path / "p", {"n01"}) as (_, sessions, *_rest):
+            told = [[one.peer for one in sessions.beyond({"n01": n})] for n in (0, 1, 2)]
+            assert told == [["n01"], [], []]
+            assert sessions.beyond({"n02": 0}) == [], "it is none of that parent's nodes"
+
+    asyncio.run(story())
+
+
 def test_who_is_not_declared_any_more_is_put_out(tmp_path: Path) -> None:
     async def story() -> None:
         declared = {"n01"}

@@ -100,6 +100,17 @@ class Sessions:
         for peer in ended_above(own, sessions, incarnations):
             await self.evict(peer)
 
+    def beyond(self, incarnations: Mapping[str, int]) -> list[SavedSession]:
+        """Those that a parent above, which has counted so far, has not been told of.
+
+        A process that dies between making a session and telling of it leaves one such behind.
+        """
+        return [
+            saved
+            for peer, saved in sorted(self._sessions.items())
+            if saved.agreement.incarnation > incarnations.get(peer, saved.agreement.incarnation)
+        ]
+
     def _look(self, peer: str) -> None:
         if not self._declared(peer):
             loop = asyncio.get_running_loop()

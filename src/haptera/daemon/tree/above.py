@@ -38,8 +38,9 @@ _S: Final = 1_000_000_000
 _log = logging.getLogger(__name__)
 
 
-# Has the sessions of nodes, and how far their incarnations were counted, heeded here.
-Take = Callable[[Sequence[SavedSession], Mapping[str, int]], Awaitable[None]]
+# Has the sessions of nodes, and how far their incarnations were counted, heeded here; returns the
+# sessions of which the parent above does not know yet.
+Take = Callable[[Sequence[SavedSession], Mapping[str, int]], Awaitable[Sequence[SavedSession]]]
 
 
 class Stores(Proposing, Protocol):
@@ -135,10 +136,11 @@ class Above:
 
         await write(self._backend, make, Author("above", "as the parent above desires"))
         nodes = nodes_of(entities, self._name)
-        await self._take(
+        for saved in await self._take(
             [one for one in sessions if one.peer in nodes],
             {name: incarnation for name, incarnation in counted.items() if name in nodes},
-        )
+        ):
+            self.enrolled(saved)
 
     async def _report(self) -> None:
         while True:

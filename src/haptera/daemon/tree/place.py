@@ -78,10 +78,11 @@ class Tree:
 
     async def _take(
         self, sessions: Sequence[SavedSession], incarnations: Mapping[str, int]
-    ) -> None:
-        """What a parent above knows of nodes that may move here."""
+    ) -> list[SavedSession]:
+        """What a parent above knows of nodes that may move here; what it does not know yet."""
         await self._sessions.heed_above(sessions, incarnations)
         await self._adopt(sessions, incarnations)
+        return self._sessions.beyond(incarnations)
 
     async def _adopt_made(self, sessions: Sequence[SavedSession]) -> None:
         """Sessions that parents below made: the parents above have to know of them too."""
