@@ -134,7 +134,10 @@ def write_time(path: Path, lease_time: LeaseTime) -> None:
     """Replace it; whoever reads it sees the whole of the one or the other."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new")
-    draft.write_text(f"{lease_time}\n", encoding="ascii")
+    # Those who lead write here too: what they left, a link say, is not followed.
+    draft.unlink(missing_ok=True)
+    with draft.open("x", encoding="ascii") as file:
+        file.write(f"{lease_time}\n")
     draft.replace(path)
 
 

@@ -45,21 +45,19 @@ Declared = Callable[[str], Manifest | None]
 class Grounds:
     """What the modules of one daemon have around them: what is hidden, and where they may be.
 
-    Where `has_users`, each is a user of its own, but for those in `kept`; `code` are folders that
-    modules lie in. On a node some `host` programs of people. At a parent none does: its API takes
-    whoever cannot be raised (sudo) for a module.
+    `home` is the daemon's own folder, and `folders` holds one for each module, beside it. Where
+    `has_users`, each is a user of its own, but for those in `kept`; `code` are folders that modules
+    lie in. On a node some `host` programs of people. At a parent none does: its API takes whoever
+    cannot be raised (sudo) for a module.
     """
 
     home: Path
+    folders: Path
     hidden: tuple[str, ...]
     code: tuple[str, ...]
     has_users: bool
     kept: tuple[str, ...] = ()
     host: bool = False
-
-    @property
-    def folders(self) -> Path:
-        return self.home.parent / FOLDER
 
     @property
     def obstacle(self) -> Path | None:
@@ -73,18 +71,19 @@ class Grounds:
 def grounds_of_parent(settings: ParentSettings) -> Grounds:
     """Those of a parent: its state, the client file and what modules keep are hidden."""
     home = Path(settings.directory)
-    hidden = (str(home), settings.client, str(home.parent / FOLDER))
+    folders = home.parent / FOLDER
+    hidden = (str(home), settings.client, str(folders))
     own = [one.folder for one in settings.own] + [one.folder for one in settings.controllers]
     has_users = settings.keep_user is not None and os.geteuid() == 0
-    return Grounds(home, hidden, _folders(own), has_users, settings.keep_user or ())
+    return Grounds(home, folders, hidden, _folders(own), has_users, settings.keep_user or ())
 
 
 def grounds_of_agent(home: Path, own: tuple[ModulePlace, ...]) -> Grounds:
     """Those of an agent: its key, its session, and what modules keep are hidden."""
-    hidden = (str(home), str(home.parent / FOLDER))
-    return Grounds(
-        home, hidden, _folders([one.folder for one in own]), os.geteuid() == 0, host=True
-    )
+    # Above it lies what is not haptera's, such as /run.
+    folders = home.with_name(f"{home.name}-{FOLDER}")
+    hidden, code = (str(home), str(folders)), _folders([one.folder for one in own])
+    return Grounds(home, folders, hidden, code, os.geteuid() == 0, host=True)
 
 
 def confinements(grounds: Grounds, declared: Declared) -> Confine:
