@@ -1,4 +1,4 @@
-"""The DHCP server as a real client sees it, over a cable of the kernel's between two namespaces."""
+"""The boot servers as real clients see them, over a cable of the kernel's between namespaces."""
 
 import asyncio
 import os
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from haptera.modules.netboot.dhcp_server import serve_dhcp
+from haptera.modules.netboot.http_server import serve_http
 from haptera.modules.netboot.offers import BootOffer, Here, Offers
 from haptera.modules.netboot.strangers import Strangers
+from haptera.modules.netboot.tftp_server import serve_tftp
 from haptera.runtime.clock import wall_s
 from tests.lab.rig import wait_for
 
@@ -20,6 +22,8 @@ pytestmark = [pytest.mark.net, pytest.mark.campaign]
 
 CARD, PEER = "haptera-boot0", "haptera-boot1"
 HERE = Here(IPv4Interface("10.98.7.1/24"), 4281, IPv4Address("10.98.7.254"))
+LOADER = Path("/usr/lib/ipxe/undionly.kpxe")
+ADDRESS = IPv4Address("10.98.7.11")
 MAC, STRANGER = "52:54:00:00:07:01", "52:54:00:00:07:02"
 # What udhcpc calls with what it got.
 TOLD = """#!/bin/sh
@@ -73,25 +77,112 @@ async def ask(machine: int, mac: str, folder: Path) -> str:
     return told.decode().strip()
 
 
+@pytest.fixture
+def offers() -> Offers:
+    one = Offers()
+    mac = bytes.fromhex(MAC.replace(":", ""))
+    content = {"script": b"#!ipxe\nboot\n"}
+    one.open(
+        BootOffer("n01", mac, ADDRESS, {0: LOADER}, {}, {}, content, "once", float("inf")),
+    )
+    return one
+
+
 def test_busyboxs_client_gets_what_is_offered_and_another_card_nothing(
-    machine: int, tmp_path: Path
+    machine: int, offers: Offers, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        offers = Offers()
-        loader = Path("/usr/lib/ipxe/undionly.kpxe")
-        offer = BootOffer(
-            *("n01", bytes.fromhex(MAC.replace(":", "")), IPv4Address("10.98.7.11")),
-            *({0: loader}, {}, {}, {}, "once", float("inf")),
-        )
-        offers.open(offer)
-        server = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+        strangers = Strangers(None, wall_s)
+        server = await serve_dhcp(offers, HERE, CARD, strangers)
         try:
             assert await ask(machine, MAC, tmp_path) == (
                 "10.98.7.11 24 10.98.7.1 10.98.7.1 undionly.kpxe n01 10.98.7.254"
             )
+            offer = offers.of("n01")
+            assert offer is not None
             assert offer.reached == "has an address"
             assert await ask(machine, STRANGER, tmp_path) == ""
         finally:
             server.close()
 
     asyncio.run(story())
+
+
+def test_iscs_client_gets_what_is_offered(machine: int, offers: Offers, tmp_path: Path) -> None:
+    needed("dhclient", "isc-dhcp-client")
+    leases = tmp_path / "leases"
+
+    async def story() -> None:
+        server = await serve_dhcp(offers, HERE, CARD, Strangers(None, wall_s))
+        inside = ["nsenter", "-t", str(machine), "-n"]
+        run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
+        client = await asyncio.create_subprocess_exec(
+            *(*inside, "dhclient", "-4", "-d", "-1", "-sf", "/bin/true", "-cf", "/dev/null"),
+            *("-lf", str(leases), "-pf", str(tmp_path / "pid"), PEER),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert client.stderr is not None
+        try:
+            async with asyncio.timeout(60):
+                while b"bound to" not in await client.stderr.readline():
+                    pass
+        finally:
+            client.kill()
+            await client.wait()
+            server.close()
+
+    asyncio.run(story())
+    lease = leases.read_text()
+    for line in (
+        "fixed-address 10.98.7.11;",
+        'filename "undionly.kpxe";',
+        "option subnet-mask 255.255.255.0;",
+        "option routers 10.98.7.254;",
+        "option dhcp-server-identifier 10.98.7.1;",
+    ):
+        assert line in lease, lease
+
+
+def test_tftp_hpa_and_curl_fetch_what_is_offered_and_nothing_else(
+    machine: int, offers: Offers, tmp_path: Path
+) -> None:
+    needed("tftp", "tftp-hpa")
+    needed("curl", "curl")
+    inside = ["nsenter", "-t", str(machine), "-n"]
+    run(*inside, "ip", "link", "set", PEER, "address", MAC, "up")
+    run(*inside, "ip", "address", "add", f"{ADDRESS}/24", "dev", PEER)
+    got, there = tmp_path / "got", str(HERE.address)
+
+    async def typed(*words: str) -> tuple[int | None, str]:
+        client = await asyncio.create_subprocess_exec(
+            *(*inside, *words),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await client.communicate()
+        return client.returncode, said.decode()
+
+    async def story() -> None:
+        listener = await serve_tftp(offers, HERE)
+        server = await serve_http(offers, HERE, wall_s)
+        fetch = ("tftp", "-m", "binary", there, "-c", "get")
+        try:
+            assert (await typed(*fetch, LOADER.name, str(got)))[0] == 0
+            _, said = await typed(*fetch, "../../../etc/hostname", str(tmp_path / "none"))
+            assert "not offered" in said
+            url = f"{HERE.url('once', 'script')}"
+            assert await typed("curl", "-sf", url) == (0, "#!ipxe\nboot\n")
+            assert await typed("curl", "-sf", "-r", "2-5", url) == (0, "ipxe")
+            code, _ = await typed("curl", "-sf", "--path-as-is", f"{url}/../../../etc/hostname")
+            assert code == 22  # an error by HTTP
+        finally:
+            listener.close()
+            server.close()
+
+    asyncio.run(story())
+    assert got.read_bytes() == LOADER.read_bytes()
+
+
+def needed(tool: str, package: str) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is missing: apt install {package}")
