@@ -54,13 +54,23 @@ class Offers:
 
     def __init__(self) -> None:
         self._by_node: dict[str, BootOffer] = {}
+        self._by_mac: dict[bytes, BootOffer] = {}
+        self._by_address: dict[str, BootOffer] = {}
 
     def open(self, offer: BootOffer) -> None:
-        """Offer this, in place of what the node was offered before."""
+        """Offer this, in place of what the node, its card or its address was offered before."""
+        at = self.for_address(str(offer.address))
+        for before in (self.of(offer.node), self.for_mac(offer.mac), at):
+            if before is not None:
+                self.close(before.node)
         self._by_node[offer.node] = offer
+        self._by_mac[offer.mac] = offer
+        self._by_address[str(offer.address)] = offer
 
     def close(self, node: str) -> None:
-        self._by_node.pop(node, None)
+        offer = self._by_node.pop(node, None)
+        if offer is not None:
+            del self._by_mac[offer.mac], self._by_address[str(offer.address)]
 
     def expire(self, now: float) -> None:
         for offer in [one for one in self._by_node.values() if one.ends_at <= now]:
@@ -73,7 +83,7 @@ class Offers:
         return self._by_node.get(node)
 
     def for_mac(self, mac: bytes) -> BootOffer | None:
-        return next((one for one in self._by_node.values() if one.mac == mac), None)
+        return self._by_mac.get(mac)
 
     def for_address(self, address: str) -> BootOffer | None:
-        return next((one for one in self._by_node.values() if str(one.address) == address), None)
+        return self._by_address.get(address)
