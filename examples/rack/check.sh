@@ -4,6 +4,8 @@
 #
 #   examples/rack/check.sh [DIRECTORY]     the directory that holds .haptera
 #
+# With RACK_FAULTS=1 it breaks more: faults.sh.
+#
 # The lab runs it where its machines are: it sees their bridge (tcpdump), their consoles, their
 # processes, what their BMCs were told, and asks the parent's API with curl.
 set -euo pipefail
@@ -117,6 +119,7 @@ for name in script invitation kernel; do
 done
 
 # A machine that nobody knows asks for an address; nothing is served to it, and it is told.
+ask unset "$unknown" power agent >/dev/null 2>&1 || true # of an earlier check
 is_unclaimed() { [[ $(ask unclaimed -o name) == "$(mac "$unknown")" ]]; }
 bmc "$unknown" chassis bootdev pxe
 bmc "$unknown" chassis power on
@@ -144,4 +147,6 @@ wait_for "$unknown is up" is_up "$unknown" 1
 check_order "$unknown"
 printf '%s was claimed, and is up\n' "$unknown"
 check_secrets
+# shellcheck source=examples/rack/faults.sh
+[[ ${RACK_FAULTS:-0} == 0 ]] || . "$(dirname "$0")/faults.sh"
 echo "all held"

@@ -21,6 +21,8 @@ from haptera.runtime import clock
 from haptera.runtime.identity.private import private_directory
 
 ORDERS_BYTES_MAX: Final = 4_096
+# Where one can type at its serial console, and read along.
+CONSOLE_PORT: Final = 2_323
 # How long a BMC that died stays away.
 BMC_AGAIN_S: Final = 0.5
 
@@ -121,12 +123,14 @@ class _Machine:
     def _command(self) -> Sequence[str]:
         config = self._config
         console = self._home / "console.log"
+        # Telnet, at the BMC's address: a client can send a break, too.
+        place = f"host={config.bmc.host},port={CONSOLE_PORT},server=on,wait=off,telnet=on"
         return [
             *("qemu-system-x86_64", "-name", config.name, "-cpu", "max"),
             # Guests of these kernels do not start on nested KVM; emulation runs everywhere.
             *("-accel", "tcg,thread=multi,tb-size=64", "-m", str(config.memory_mb)),
             *("-nodefaults", "-display", "none", "-serial", "chardev:console"),
-            *("-chardev", f"file,id=console,path={console},append=on"),
+            *("-chardev", f"socket,id=console,{place},logfile={console},logappend=on"),
             *("-netdev", f"tap,id=card,ifname={config.port},script=no,downscript=no"),
             *(self._uefi() if config.uefi else self._bios()),
         ]
