@@ -21,6 +21,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -86,21 +87,30 @@ class Lab:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
 
     def ask(self, method: str, path: str, body: object = None) -> object:
-        """Asked until it is answered: the parent may be dead."""
+        """Ask the parent."""
+        return self.insist(
+            lambda known: self.fetch(method, known["url"] + path, body, known["token"])
+        )
+
+    def cloud(self, method: str, path: str, body: object = None) -> object:
+        """Ask the cloud, whose address has the parent's first two numbers."""
+
+        def once(known: dict[str, str]) -> object:
+            net = ".".join(known["url"].split("//")[1].split(".")[:2])
+            return self.fetch(method, f"http://{net}.0.2:4281{path}", body, None)
+
+        return self.insist(once)
+
+    def insist(self, once: Callable[[dict[str, str]], object]) -> object:
+        """Asked until it is answered: the parent may be dead, and packets are lost."""
         until = time.monotonic() + 60
         while True:
             try:
-                known = json.loads((self.root / "client.json").read_text())
-                return self.fetch(method, known["url"] + path, body, known["token"])
+                return once(json.loads((self.root / "client.json").read_text()))
             except (OSError, ValueError):
                 if time.monotonic() >= until:
                     raise
                 time.sleep(0.1)
-
-    def cloud(self, method: str, path: str, body: object = None) -> object:
-        net = json.loads((self.root / "client.json").read_text())["url"].split("//")[1]
-        host = ".".join(net.split(".")[:2]) + ".0.2"
-        return self.fetch(method, f"http://{host}:4281{path}", body, None)
 
     def instances(self) -> list[str]:
         there = self.cloud("GET", "/instances")["instances"]  # type: ignore[index]
