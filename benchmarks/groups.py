@@ -198,7 +198,7 @@ def switches(effects: Path, kills: int) -> list[float]:
 
 def silences(root: Path) -> tuple[list[float], list[float]]:
     """How long nobody acts after all of the leader's node stops, and until three run elsewhere."""
-    effects, switched, replaced = root / "effects", [], []
+    effects, switched, replaced = root / "shared" / "effects", [], []
     for _ in range(SILENCES):
         await_that(lambda: len(running(root)) == REPLICAS)
         epoch, node = int(last(effects)[1]), last(effects)[3]
@@ -313,7 +313,7 @@ def main(kills: int, nodes: int) -> None:
     settled = views(known, where)
     took_ms("a turn of the controller, all settled", timed(decide, settled, OWNER)[0])
     with tempfile.TemporaryDirectory() as folder, lab(Path(folder)) as root:
-        took_ms("another leader after a kill", switches(root / "effects", kills))
+        took_ms("another leader after a kill", switches(root / "shared" / "effects", kills))
         switched, replaced = silences(root)
         took_ms("another leader after silence", switched)
         took_ms("a replacement runs after silence", replaced)

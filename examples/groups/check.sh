@@ -9,7 +9,7 @@ set -euo pipefail
 exec 3>&2 # told also where errors are not looked at
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}/.haptera
-effects=$root/effects
+effects=$root/shared/effects
 wait_s=60
 # The fault groups of each node, as site.yaml has them.
 declare -A groups=([n1]="r1 p1" [n2]="r1 p2" [n3]="r2 p2" [n4]="r2 p3" [n5]="r3 p3" [n6]="r4 p4 p5")

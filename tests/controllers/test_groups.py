@@ -173,4 +173,4 @@ def test_a_rank_that_had_no_place_for_a_while_counts_on():
     assert elsewhere.desired["replica:ledger.0@n2"]["placement"] == 5
     assert elsewhere.undeclare == ["replica:ledger.0@n1"]
     back = decided(a_node("n1"), group, parked)
-    assert back.desired == {"replica:ledger.0@n1": {"run": "running"}}
+    assert back.desired == {"replica:ledger.0@n1": {"run": "running", "placement": 5}}

@@ -24,9 +24,9 @@ def test_what_leaves_goes_on_until_its_replacement_runs():
 def test_what_has_nowhere_to_go_ends_one_at_a_time():
     both = [runs(0, "a", must_leave=True), runs(1, "b", must_leave=True)]
 
-    assert hand_over({}, [0, 1], both, 1) == Handover(("0@a",), (), (1,), (0, 1))
-    assert hand_over({}, [0, 1], [both[1]], 1) == Handover((), (), (1,), (0, 1))
-    assert hand_over({}, [0, 1], both, 0) == Handover((), (), (0, 1), (0, 1))
+    assert hand_over({}, [0, 1], both, 1) == Handover(("0@a",), waiting=(1,))
+    assert hand_over({}, [0, 1], [both[1]], 1) == Handover(waiting=(1,))
+    assert hand_over({}, [0, 1], both, 0) == Handover(waiting=(0, 1))
 
 
 def test_a_replacement_that_does_not_come_to_run_holds_up_a_drain_no_longer_than_the_budget():

@@ -75,7 +75,10 @@ class GroupLab(Lab):
     """A lab of six nodes in overlapping fault groups, with a group `ledger` of three."""
 
     def __init__(self, directory: Path) -> None:
-        command = json.dumps(f'"{{{{python}}}}" "{PAYLOAD}" "{directory}"')
+        # A folder of its own: beside the lab's secrets nothing new can be written from a node.
+        self.written = directory / "written"
+        self.written.mkdir()
+        command = json.dumps(f'"{{{{python}}}}" "{PAYLOAD}" "{self.written}"')
         super().__init__(directory, SITE.replace("COMMAND", command))
 
     @property
@@ -95,7 +98,7 @@ class GroupLab(Lab):
         ]
 
     def _lines(self, name: str) -> Iterator[list[str]]:
-        path = self.directory / name
+        path = self.written / name
         text = path.read_text() if path.exists() else ""
         return (line.split() for line in text.splitlines())
 

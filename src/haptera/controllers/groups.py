@@ -143,7 +143,10 @@ class _Views:
         self.replicas = _by_group(of_kind["replica"].values(), "placement", owner)
         self.leases = _by_group(of_kind["lease"].values(), "rank", owner)
         self.loads = Counter(
-            str(one.node) for replicas in self.replicas.values() for one in replicas
+            str(one.node)
+            for replicas in self.replicas.values()
+            for one in replicas
+            if desired(one, "run") != Run.STOPPED
         )
         self._hosts: dict[tuple[str | None, tuple[str, ...]], dict[str, ReplicaHost]] = {}
 
@@ -237,7 +240,8 @@ def _wishes(view: EntityView, replicas: Sequence[EntityView], settled: Settled) 
         name = str(EntityId("replica", f"{view.name}.{rank}", where))
         held = there.get(name)
         wish: Patch = {**same, "run": Run.RUNNING}
-        if held is None:
+        # One that was stopped counts as placed anew: its node may have forgotten its starts.
+        if held is None or _differs(held, "run", Run.RUNNING):
             wish["placement"] = placements.get(rank, 0) + 1
         found[name] = {key: value for key, value in wish.items() if _differs(held, key, value)}
     return found
@@ -326,7 +330,7 @@ def _write_replicas(
     left = {one.entity: one for one in replicas}
     for name in handover.ending:
         one = left.pop(name)
-        if rank_of(one) in handover.homeless and rank_of(one) not in map(rank_of, left.values()):
+        if rank_of(one) not in {*settled.nodes, *map(rank_of, left.values())}:
             # The last place of a rank that has none now is kept, for its count goes on from there.
             if desired(one, "run") != Run.STOPPED:
                 writes.desired[name] = {"run": Run.STOPPED}

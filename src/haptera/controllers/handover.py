@@ -35,15 +35,11 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The replicas that end now, those that may be changed, and the ranks that wait for room.
-
-    `homeless` are the ranks that have no node to go to.
-    """
+    """The replicas that end now, those that may be changed, and the ranks that wait for room."""
 
     ending: tuple[str, ...] = ()
     changing: tuple[str, ...] = ()
     waiting: tuple[int, ...] = ()
-    homeless: tuple[int, ...] = ()
 
 
 def hand_over(
@@ -76,8 +72,7 @@ def hand_over(
             (changing if wanted else ending).append(one.entity)
         else:
             waiting.add(one.rank)
-    homeless = tuple(sorted(set(ranks) - set(target)))
-    return Handover(tuple(ending), tuple(changing), tuple(sorted(waiting)), homeless)
+    return Handover(tuple(ending), tuple(changing), tuple(sorted(waiting)))
 
 
 def _is_needed(one: Incumbent, successor: Incumbent | None, ranks: Collection[int]) -> bool:

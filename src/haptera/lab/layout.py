@@ -144,6 +144,11 @@ class Places:
         return self.root / "lab"
 
     @property
+    def shared(self) -> Path:
+        """What all nodes see, as a disk that they share: for what runs on them."""
+        return self.root / "shared"
+
+    @property
     def parent(self) -> Path:
         return self.root / "parent"
 

@@ -73,7 +73,7 @@ async def run_lab(config: LabConfig) -> None:
 async def open_lab(config: LabConfig) -> AsyncIterator[None]:
     """A lab that runs for as long as the context lasts; see `run_lab`."""
     places = config.places
-    for directory in (places.root, places.lab, places.parent):
+    for directory in (places.root, places.lab, places.parent, places.shared):
         private_directory(directory)
     lock = take(places.lab / "lab")
     try:
